@@ -1,0 +1,31 @@
+PYTHON ?= python3
+EXAMPLE ?= property_tax
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint bench clean
+
+help: ## show these lines
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 14
+
+setup: ## install everything into .venv and a cache; quick and offline the second time
+	@$(PYTHON) scripts/setup.py
+
+demo: setup ## play an example, EXAMPLE=property_tax unless told
+	@$(BIN)/python examples/play.py $(EXAMPLE)
+
+test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
+	@$(PYTHON) scripts/test_needs.py
+	@$(BIN)/python -m pytest --durations=15 $(PYTEST_ARGS)
+
+lint: setup ## ruff, mypy and the import contracts
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## measure against the peers; results go to bench/results
+	@$(BIN)/python -m bench $(BENCH_ARGS)
+
+clean: ## remove the environment and what tools left behind; keeps the cache of jars
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,130 @@
+"""Plays the story of an example: `python examples/play.py [NAME]`, or `make demo EXAMPLE=NAME`.
+
+The story is the example's README: every section with commands is told and its commands are run, in one process and one Spark session, on a
+copy of the project in a temporary folder. So what is read, what is played and what is tested are the same commands.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from dataclasses import dataclass
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parent
+MADE_BY_RUNNING = shutil.ignore_patterns("data", ".strandline", "__pycache__")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A line that begins with `$ ` in a console block, and what the block shows below it (`...` stands for anything)."""
+
+    text: str
+    shown: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> list[str]:
+        return shlex.split(self.text)
+
+
+Part = Heading | Prose | Command
+
+
+def read_story(readme: Path) -> tuple[Part, ...]:
+    """The title with its introduction, and each section that has commands."""
+    sections = re.split(r"^(?=#+ )", readme.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    stories = [tuple(_read_section(section)) for section in sections if section.strip()]
+    return tuple(
+        part for number, story in enumerate(stories) if number == 0 or any(isinstance(part, Command) for part in story) for part in story
+    )
+
+
+def _read_section(section: str) -> Iterator[Part]:
+    heading, _, body = section.partition("\n")
+    yield Heading(text=heading.lstrip("# "))
+    for number, piece in enumerate(re.split(r"^```console\n(.*?)^```\n", body, flags=re.MULTILINE | re.DOTALL)):
+        if number % 2:
+            yield from _read_commands(piece)
+        else:
+            yield from (Prose(text=paragraph.strip()) for paragraph in re.split(r"\n\s*\n", piece) if paragraph.strip())
+
+
+def _read_commands(block: str) -> Iterator[Command]:
+    for typed in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, *shown = typed.rstrip("\n").splitlines()
+        yield Command(text=command, shown=tuple(shown))
+
+
+def run_command(command: Command) -> int:
+    """Runs a command in the working directory: `strandline` in this process, so that one Spark session serves all; others in their own."""
+    program, *arguments = command.words
+    if program == "strandline":
+        from strandline.cli import main as strandline  # here, because a story can be read without the engine
+
+        return strandline(arguments)
+    return subprocess.run([sys.executable if program == "python" else program, *arguments], check=False).returncode
+
+
+def tell(part: Part) -> None:
+    match part:
+        case Heading(text=text):
+            print("\n" + _bold(f"{text}\n{'=' * len(text)}"))
+        case Prose(text=text) if text.startswith(("|", "- ", "```")):
+            print("\n" + text)
+        case Prose(text=text):
+            print("\n" + textwrap.fill(" ".join(text.split()), width=_width()))
+        case Command(text=text):
+            print("\n" + _bold(f"$ {text}"))
+    sys.stdout.flush()
+
+
+def _bold(text: str) -> str:
+    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size((110, 24)).columns, 110)
+
+
+def play(example: Path) -> int:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="strandline-demo-", ignore_cleanup_errors=True) as folder:
+        project = Path(shutil.copytree(example, Path(folder) / example.name, ignore=MADE_BY_RUNNING))
+        with chdir(project):
+            for part in read_story(project / "README.md"):
+                tell(part)
+                if isinstance(part, Command) and (code := run_command(part)) != 0:
+                    print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
+                    return code
+    print(f"\nThat took {time.monotonic() - began:.0f} seconds. Play it yourself in {os.path.relpath(example)}: the commands are the same.")
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else "property_tax"
+    names = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
+    if name not in names:
+        print(f"There is no example `{name}`; there is: {', '.join(names)}.", file=sys.stderr)
+        return 2
+    return play(EXAMPLES / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""`run`, `backfill` and `quarantine --release`: execute the nodes, causes, strategies and order that `plan` prints."""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from strandline.catalog import audit, finish_run, start_run
+from strandline.dispatch.desk import Desk, Pins
+from strandline.dispatch.run import execute
+from strandline.model.errors import CallError
+from strandline.model.hashing import digest
+from strandline.model.plan import Plan, Status, Task, TaskResult
+from strandline.plan import Observed, select_nodes
+
+from .clock import now
+from .planning import RunRequest, make_plan
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """Who is told while a run goes on."""
+
+    planned: Callable[[Plan], None]
+    started: Callable[[Task], None]
+    ended: Callable[[TaskResult], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    run: str
+    plan: Plan
+    results: tuple[TaskResult, ...]
+
+    @property
+    def exit_code(self) -> int:
+        good = (Status.DONE, Status.UNCHANGED)
+        return 0 if all(r.status in good for r in self.results) else 1
+
+
+def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
+    """Plan, then do exactly that. With nothing to do, Spark is not started."""
+    plan, observed = make_plan(workspace, request)
+    _refuse_impossible(plan, request)
+    watcher.planned(plan)
+    started_at = now()
+    name = run_name(started_at)
+    if not plan.tasks:
+        return RunOutcome(run=name, plan=plan, results=())
+    session = _open_lake(workspace, started_at)
+    from strandline.lake.staging import clear_staging
+
+    clear_staging(workspace.lake)
+    desk = make_desk(workspace, observed, plan, name, session, request)
+    start_run(workspace.catalog, name, plan.as_of.isoformat(), "person" if request.backfill or request.release else "run")
+    if request.backfill or request.release:
+        audit(workspace.catalog, "backfill" if request.backfill else "release", {"name": request.backfill or request.release, "reason": request.reason})
+    results: tuple[TaskResult, ...] = ()
+    try:
+        results = execute(desk, plan, watcher.started, watcher.ended)
+    finally:
+        ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
+        finish_run(workspace.catalog, name, "done" if ok else "failed")
+        clear_staging(workspace.lake, name)
+    return RunOutcome(run=name, plan=plan, results=results)
+
+
+def run_name(at: datetime) -> str:
+    """A run's id: when it started and a digest of who ran it, so that it sorts by time and two processes differ."""
+    return f"{at:%Y%m%dT%H%M%S}.{at.microsecond:06}-{digest([socket.gethostname(), os.getpid(), at.isoformat()])[:6]}"
+
+
+def make_desk(
+    workspace: Workspace, observed: Observed, plan: Plan, name: str, session: Callable[[], "SparkSession"], request: RunRequest
+) -> Desk:
+    from strandline.lake.work import Shared
+
+    rows = {n: r.row_count for n, r in observed.view.nodes.items()}
+    return Desk(
+        project=workspace.project,
+        catalog=workspace.catalog,
+        lake=workspace.lake,
+        run=name,
+        holder=f"{socket.gethostname()}:{os.getpid()}",
+        as_of=plan.as_of,
+        now=now,
+        session=session,
+        pins=Pins.observed(observed.tables, rows),
+        shared=Shared(),
+        accept_guard=_accepted(workspace, request),
+    )
+
+
+def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:
+    if request.accept_guard is None:
+        return frozenset()
+    if not request.accept_guard:
+        return frozenset(n.name for n in workspace.project.nodes)
+    return select_nodes(workspace.project, " ".join(request.accept_guard))
+
+
+def _open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:
+    """Start Spark and take the lake for this process."""
+    from strandline.lake.lock import hold_lake
+    from strandline.lake.session import get_session
+
+    session = get_session(workspace.project.settings)
+    hold_lake(session, workspace.lake, at.isoformat(timespec="seconds"))
+    return lambda: session
+
+
+def _refuse_impossible(plan: Plan, request: RunRequest) -> None:
+    if request.backfill is None or not request.only_stale:
+        return
+    frozen = [h for h in plan.frozen if h.node in request.backfill]
+    if frozen and not plan.tasks:
+        raise CallError(
+            f"`{frozen[0].node}` is frozen: {frozen[0].reason}.", remedy=f"Use `strandline backfill {request.backfill} --all`.", slug="frozen"
+        )

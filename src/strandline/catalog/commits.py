@@ -1,0 +1,114 @@
+"""Record what a lease's holder did (step 6 of the commit protocol): one transaction checks the token and moves everything."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from strandline.model.metadata import file_to_dict
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cursor
+from strandline.model.records import CommitRecord, FileRead, Lease, Operation
+
+from .handle import Catalog, insert_into
+from .leases import check_token
+from .sqltypes import database_now
+from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table
+
+
+def record_commit(
+    catalog: Catalog,
+    lease: Lease,
+    records: tuple[CommitRecord, ...],
+    *,
+    kind: NodeKind,
+    location: str,
+    row_count: int,
+    bytes_: int,
+    release: bool,
+) -> None:
+    """Record the commits of ours that stand in the table's log. One recorded before is passed over, so twice changes nothing.
+
+    `row_count` and `bytes_` are the table's after the last of them.
+    """
+    with catalog.writing() as connection:
+        check_token(connection, lease, release=release)
+        state = _read_dataset(connection, lease.dataset)
+        cursors: dict[str, Cursor] = {}
+        files: dict[str, FileRead] = {}
+        for record in sorted(records, key=lambda record: record.version):
+            if record.table_id == state["table_id"] and record.version <= state["table_version"]:
+                continue
+            if state["table_id"] not in ("", record.table_id):
+                # recreated: what was read for the old table says nothing about the new one
+                connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
+                state = no_table()
+            state = {**_after(state, record, kind), "location": location, "row_count": row_count, "bytes": bytes_}
+            cursors.update(record.metadata.inputs)
+            files.update({file.path: file for file in record.metadata.files})
+            _put_dataset(connection, lease.dataset, kind, state)
+        _put_cursors(connection, lease.dataset, cursors, files)
+
+
+def record_unchanged(
+    catalog: Catalog,
+    lease: Lease,
+    *,
+    kind: NodeKind,
+    cursors: Mapping[str, Cursor],
+    files: tuple[FileRead, ...],
+    as_of: str,
+    table_version: int | None,
+    release: bool,
+) -> None:
+    """Record that inputs were read and the output stays as it is: cursors move in the catalog alone."""
+    with catalog.writing() as connection:
+        check_token(connection, lease, release=release)
+        state = {**_read_dataset(connection, lease.dataset), "as_of": as_of}
+        if table_version is not None and state["table_id"]:
+            state["table_version"] = max(state["table_version"], table_version)
+        _put_dataset(connection, lease.dataset, kind, state)
+        _put_cursors(connection, lease.dataset, cursors, {file.path: file for file in files})
+
+
+def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> dict[str, Any]:
+    """What is known of the dataset once the commit is recorded."""
+    metadata = record.metadata
+    after = {**state, "table_id": record.table_id, "table_version": record.version}
+    if metadata.operation in (Operation.FENCE, Operation.PURGE):
+        return after  # read nothing and computed nothing, so no row is of their configuration or `as_of`
+    config = {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)}
+    if metadata.whole:
+        after["configs"] = [config]
+    elif config["hash"] not in {written["hash"] for written in state["configs"]}:
+        after["configs"] = [*state["configs"], config]
+    decoded_again = metadata.whole and metadata.operation is Operation.OVERWRITE and kind in (NodeKind.FACTS, NodeKind.QUARANTINE)
+    before: Mapping[str, int] = {} if decoded_again else state["counts"]
+    after["counts"] = {name: before.get(name, 0) + metadata.counts.get(name, 0) for name in before.keys() | metadata.counts.keys()}
+    after["as_of"] = metadata.as_of
+    return after
+
+
+def _read_dataset(connection: Connection, dataset: str) -> dict[str, Any]:
+    row = connection.execute(select(datasets).where(datasets.c.dataset == dataset)).mappings().first()
+    state = no_table()
+    return {name: row[name] for name in state} if row else state
+
+
+def _put_dataset(connection: Connection, dataset: str, kind: NodeKind, state: Mapping[str, Any]) -> None:
+    values = {**state, "kind": str(kind), "updated_at": database_now()}
+    insert = insert_into(connection, datasets).values(dataset=dataset, **values)
+    connection.execute(insert.on_conflict_do_update(index_elements=["dataset"], set_=values))
+
+
+def _put_cursors(connection: Connection, dataset: str, cursors: Mapping[str, Cursor], files: Mapping[str, FileRead]) -> None:
+    nothing = {"dataset": dataset, "cursor_value": None, "table_id": None, "table_version": None}
+    rows = [
+        {**nothing, "cursor_column": TABLE_CURSOR, "input": name, "table_id": cursor.table_id, "table_version": cursor.version}
+        for name, cursor in cursors.items()
+    ] + [{**nothing, "cursor_column": FILE_CURSOR, "input": path, "cursor_value": file_to_dict(file)} for path, file in files.items()]
+    if not rows:
+        return
+    insert = insert_into(connection, dataset_cursors).values(updated_at=database_now())
+    moved = {name: insert.excluded[name] for name in ("cursor_value", "table_id", "table_version", "updated_at")}
+    connection.execute(insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved), rows)

@@ -1,0 +1,116 @@
+"""Runs, what became of their tasks, and the log of what people asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from strandline.model.errors import ConflictError
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cause, Scope, ScopeKind, Status, Strategy, TaskResult
+from strandline.model.records import RunRecord
+
+from .handle import Catalog, insert_into
+from .sqltypes import database_now
+from .tables import audit_log, datasets, no_table, runs, tasks
+
+
+def start_run(catalog: Catalog, run: str, as_of: str, cause: str) -> None:
+    with catalog.writing() as connection:
+        connection.execute(insert(runs).values(run=run, as_of=as_of, cause=cause, started_at=database_now(), status=""))
+
+
+def finish_run(catalog: Catalog, run: str, status: str) -> None:
+    """Close a run that is open; a run ends once."""
+    with catalog.writing() as connection:
+        change = update(runs).where(runs.c.run == run, runs.c.ended_at.is_(None)).values(ended_at=database_now(), status=status)
+        if connection.execute(change).rowcount != 1:
+            raise ConflictError(f"Run `{run}` is not open, so it can't end as {status}.", slug="run-not-open")
+
+
+def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
+    """Record one attempt of a task of the run."""
+    with catalog.writing() as connection:
+        # a node is known from its first attempt on, so that a failure before the first commit shows (L13)
+        known = {"dataset": result.node, "kind": str(result.kind), **no_table()}
+        connection.execute(insert_into(connection, datasets).values(**known).on_conflict_do_nothing())
+        attempts = select(func.count()).where(tasks.c.run == run, tasks.c.node == result.node).scalar_subquery()
+        connection.execute(
+            insert(tasks).values(
+                run=run,
+                node=result.node,
+                attempt=attempts + 1,
+                kind=str(result.kind),
+                cause=str(result.cause),
+                strategy=str(result.strategy),
+                reason=result.reason,
+                scope_kind=str(result.scope.kind),
+                scope=result.scope.text,
+                status=str(result.status),
+                status_since=_status_since(connection, result),
+                result=_measures(result),
+                error=result.error,
+                slug=result.slug,
+                started_at=database_now(-result.seconds),
+                ended_at=database_now(),
+            )
+        )
+
+
+def read_runs(catalog: Catalog, limit: int) -> tuple[RunRecord, ...]:
+    """The newest runs, newest first."""
+    with catalog.reading() as connection:
+        rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit))
+        return tuple(
+            RunRecord(run=r.run, as_of=r.as_of, cause=r.cause, started_at=r.started_at, ended_at=r.ended_at, status=r.status) for r in rows
+        )
+
+
+def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:
+    """The attempts of a run in the order they were recorded."""
+    with catalog.reading() as connection:
+        return tuple(_task_result(row) for row in connection.execute(select(tasks).where(tasks.c.run == run).order_by(tasks.c.id)))
+
+
+def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
+    """Note what a person did."""
+    with catalog.writing() as connection:
+        connection.execute(insert(audit_log).values(at=database_now(), verb=verb, detail=dict(detail)))
+
+
+def _status_since(connection: Connection, result: TaskResult) -> Any:
+    """Since when the node's attempts have ended like this one; `done` and `unchanged` are alike."""
+    newest = select(tasks.c.status, tasks.c.status_since).where(tasks.c.node == result.node).order_by(tasks.c.id.desc()).limit(1)
+    before = connection.execute(newest).first()
+    well = {Status.DONE, Status.UNCHANGED}
+    if before and (before.status == result.status or {before.status, result.status} <= well):
+        return before.status_since
+    return database_now()
+
+
+def _measures(result: TaskResult) -> dict[str, object]:
+    return {
+        "input_versions": dict(result.input_versions),
+        "rows_read": result.rows_read,
+        "rows_written": result.rows_written,
+        "rows_full": result.rows_full,
+        "seconds": result.seconds,
+        "table_version": result.table_version,
+        "counts": dict(result.counts),
+        "notes": list(result.notes),
+    }
+
+
+def _task_result(row: Row[Any]) -> TaskResult:
+    return TaskResult(
+        node=row.node,
+        kind=NodeKind(row.kind),
+        cause=Cause(row.cause),
+        strategy=Strategy(row.strategy),
+        reason=row.reason,
+        scope=Scope(kind=ScopeKind(row.scope_kind), text=row.scope),
+        status=Status(row.status),
+        error=row.error,
+        slug=row.slug,
+        **{**row.result, "notes": tuple(row.result["notes"])},
+    )

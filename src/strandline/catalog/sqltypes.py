@@ -1,0 +1,75 @@
+"""Values as both databases keep them: instants by the database's own clock, JSON as text, text that any database takes."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Float, Text, literal
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import DateTime, String, TypeDecorator, TypeEngine
+
+
+class Instant(TypeDecorator[datetime]):
+    """A UTC instant; on SQLite text of fixed width, so that it compares as time does."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(String(24) if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value as text: the same characters on both databases."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+class FreeText(TypeDecorator[str]):
+    """Text from outside, such as an error of Spark. What Postgres refuses (NUL, half a surrogate pair) becomes a question mark."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.replace("\x00", "?").encode("utf-8", "replace").decode("utf-8")
+
+
+class database_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function that it is
+    """The database's clock, so many seconds from now. Never the clock of this process: holders of leases disagree on theirs."""
+
+    inherit_cache = True
+    type = Instant()
+
+    def __init__(self, plus_seconds: float = 0.0) -> None:
+        super().__init__(literal(float(plus_seconds), Float()))
+
+
+@compiles(database_now, "sqlite")
+def _sqlite_now(element: database_now, compiler: sqlite.base.SQLiteCompiler, **options: Any) -> str:
+    return f"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', {compiler.process(element.clauses, **options)}))"
+
+
+@compiles(database_now, "postgresql")
+def _postgres_now(element: database_now, compiler: Any, **options: Any) -> str:
+    return f"(clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **options)}))"

@@ -1,0 +1,108 @@
+"""The catalog's tables as they are now. `migrations` says how a database gets there; a test compares the two."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, Table, Text, UniqueConstraint
+
+from .sqltypes import FreeText, Instant, JsonText
+
+metadata = MetaData()
+
+IDENTITY = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts rows by itself only for a key of type INTEGER."""
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("table_id", Text, nullable=False),
+    Column("table_version", BigInteger, nullable=False),
+    Column("configs", JsonText, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("as_of", Text, nullable=False),
+    Column("counts", JsonText, nullable=False),
+    Column("updated_at", Instant),
+)
+
+
+def no_table() -> dict[str, Any]:
+    """What `datasets` says of a node that was tried and has no table yet."""
+    return {"table_id": "", "table_version": -1, "configs": [], "location": "", "row_count": 0, "bytes": 0, "as_of": "", "counts": {}}
+
+
+TABLE_CURSOR = "table"
+FILE_CURSOR = "file"
+
+dataset_cursors = Table(
+    "dataset_cursors",
+    metadata,
+    Column("dataset", Text, ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True),
+    Column("cursor_column", Text, primary_key=True),
+    Column("input", Text, primary_key=True),
+    Column("cursor_value", JsonText),
+    Column("table_id", Text),
+    Column("table_version", BigInteger),
+    Column("updated_at", Instant, nullable=False),
+)
+
+HELD = "held"
+RELEASED = "released"
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("acquired_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("number", IDENTITY, primary_key=True, autoincrement=True),
+    Column("run", Text, nullable=False, unique=True),
+    Column("as_of", Text, nullable=False),
+    Column("cause", FreeText, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("ended_at", Instant),
+    Column("status", Text, nullable=False),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", IDENTITY, primary_key=True, autoincrement=True),
+    Column("run", Text, ForeignKey("runs.run"), nullable=False),
+    Column("node", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("strategy", Text, nullable=False),
+    Column("reason", FreeText, nullable=False),
+    Column("scope_kind", Text, nullable=False),
+    Column("scope", FreeText, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("status_since", Instant, nullable=False),
+    Column("result", JsonText, nullable=False),
+    Column("error", FreeText, nullable=False),
+    Column("slug", Text, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("ended_at", Instant, nullable=False),
+    UniqueConstraint("run", "node", "attempt", name="tasks_by_attempt"),
+    Index("tasks_by_node", "node", "id"),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", IDENTITY, primary_key=True, autoincrement=True),
+    Column("at", Instant, nullable=False),
+    Column("verb", Text, nullable=False),
+    Column("detail", JsonText, nullable=False),
+)

@@ -1,0 +1,56 @@
+"""What the planner may know of the catalog, as one value read at one moment."""
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import Row, func, select
+
+from strandline.model.metadata import file_from_dict
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cursor
+from strandline.model.records import CatalogView, FileRead, NodeRecord, WrittenConfig
+
+from .handle import Catalog
+from .tables import FILE_CURSOR, dataset_cursors, datasets, tasks
+
+_NEWEST = select(func.max(tasks.c.id)).where(tasks.c.node == datasets.c.dataset).correlate(datasets).scalar_subquery()
+"""By index for each dataset: the table of tasks grows with every run, and plans read this."""
+
+_NODES = select(datasets, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since).select_from(
+    datasets.outerjoin(tasks, tasks.c.id == _NEWEST)
+)
+
+
+def read_view(catalog: Catalog) -> CatalogView:
+    """Every node ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
+    cursors: dict[str, dict[str, Cursor]] = defaultdict(dict)
+    files: dict[str, dict[str, FileRead]] = defaultdict(dict)
+    with catalog.reading() as connection:
+        for row in connection.execute(select(dataset_cursors)):
+            if row.cursor_column == FILE_CURSOR:
+                files[row.dataset][row.input] = file_from_dict(row.cursor_value)
+            else:
+                cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
+        rows = sorted(connection.execute(_NODES), key=lambda row: row.dataset)
+    return CatalogView(nodes={row.dataset: _node(row, cursors[row.dataset], files[row.dataset]) for row in rows})
+
+
+def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead]) -> NodeRecord:
+    return NodeRecord(
+        dataset=row.dataset,
+        kind=NodeKind(row.kind),
+        table_id=row.table_id,
+        table_version=row.table_version,
+        configs=tuple(WrittenConfig(hash=config["hash"], parts=config["parts"]) for config in row.configs),
+        as_of=row.as_of,
+        row_count=row.row_count,
+        bytes=row.bytes,
+        counts=row.counts,
+        cursors=cursors,
+        files=files,
+        updated_at=row.updated_at,
+        last_status=row.status or "",
+        last_error=row.error or "",
+        last_run=row.run or "",
+        status_since=row.status_since,
+    )

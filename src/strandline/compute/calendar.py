@@ -1,0 +1,42 @@
+"""The provided functions `local_date`, `local_month` and `financial_year`, in the project's time zone."""
+
+from pyspark.sql import SparkSession
+from sqlglot import exp, parse_one
+
+from strandline.model.project import Calendar
+
+
+def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
+    """Name -> (type, SQL over `ts`)."""
+    local = f"from_utc_timestamp(ts, '{calendar.timezone}')"
+    started = f"date_format({local}, 'MM-dd') >= '{calendar.year_starts_month:02}-{calendar.year_starts_day:02}'"
+    year = f"year({local}) - CASE WHEN {started} THEN 0 ELSE 1 END"
+    return {
+        "local_date": ("DATE", f"to_date({local})"),
+        "local_month": ("STRING", f"date_format({local}, 'yyyy-MM')"),
+        "financial_year": ("STRING", f"CASE WHEN ts IS NOT NULL THEN concat(lpad({year}, 4, '0'), '-', lpad(pmod({year} + 1, 100), 2, '0')) END"),
+    }
+
+
+def provide_calendar(session: SparkSession, calendar: Calendar) -> None:
+    """Define the functions in a session, for users' SQL."""
+    for name, (result, body) in _bodies(calendar).items():
+        session.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(ts TIMESTAMP) RETURNS {result} RETURN {body}")
+
+
+def inline_calendar(sql: str, calendar: Calendar) -> str:
+    """The same functions written out, for expressions evaluated where no session of the task's own exists."""
+    bodies = _bodies(calendar)
+    if not any(name in sql.lower() for name in bodies):
+        return sql
+
+    def rewrite(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Anonymous) and node.name.lower() in bodies and len(node.expressions) == 1:
+            argument = node.expressions[0].sql(dialect="spark")
+            body = parse_one(bodies[node.name.lower()][1], read="spark")
+            return body.transform(
+                lambda n: parse_one(f"CAST({argument} AS TIMESTAMP)", read="spark") if isinstance(n, exp.Column) and n.name == "ts" else n
+            )
+        return node
+
+    return parse_one(sql, read="spark").transform(rewrite).sql(dialect="spark")

@@ -1,0 +1,189 @@
+"""What was received -> rows that pass and rows that fail: one deterministic decode, the same in a run, a backfill and `verify`.
+
+Each row of the result is one offered fact, with its `_outcome`. A message that `where` refuses, or whose list is absent or empty, is one
+row `passed_over`; a line that does not parse is one row `quarantined`.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.model.columns import DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, PAYLOAD, POSITION, SOURCE_AT, SOURCE_TS, TypeName, quote
+from strandline.model.project import Calendar, Children, FactColumn, FactDataset
+
+from .calendar import inline_calendar
+from .keys import typed_key
+from .payload import PayloadSql, get_element, get_list, get_text, parse_message
+from .values import decode_text, decode_value
+
+OUTCOME, SLUG, REASON = "__outcome", "__slug", "__reason"
+ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = "accepted", "quarantined", "passed_over", "derived", "duplicate"
+# What decoding keeps beside a row for a while; users may not begin a name with two underscores.
+_MESSAGE, _ITEM, _PARENT, _LIST, _MISFIT = "__message", "__item", "__parent", "__list", "__misfit"
+RAW = "__raw_"
+
+
+def decode(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
+    """Decode rows of a source's table. Keeps `_payload` (the message, or the row as JSON) for the quarantine."""
+    if dataset.takes_other_columns:
+        return _check(_from_columns(received, dataset, calendar), dataset)
+    return _check(_from_messages(received, dataset, calendar), dataset)
+
+
+def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
+    rows = received.select(PAYLOAD, POSITION, INGESTED_AT, parse_message(F.col(PAYLOAD)).alias(_MESSAGE))
+    unparsed = F.col(_MESSAGE).isNull()
+    outcome = F.when(unparsed, QUARANTINED)
+    if dataset.where:
+        where = PayloadSql(inline_calendar(dataset.where, calendar), columns=frozenset())
+        rows, condition = where.apply(rows, F.col(_MESSAGE), None, None)
+        outcome = outcome.when(~F.coalesce(condition, F.lit(False)), PASSED_OVER)
+    rows = rows.withColumn(OUTCOME, outcome)
+    if dataset.explode:
+        rows = _explode(rows, dataset)
+    for column in dataset.columns:
+        rows = _add_message_column(rows, column, calendar)
+    return rows.withColumn(SLUG, F.when(F.col(_MESSAGE).isNull(), "not-json")).withColumn(
+        REASON, F.when(F.col(_MESSAGE).isNull(), "The line is not one JSON object.")
+    )
+
+
+def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
+    elements = get_list(F.col(_MESSAGE), dataset.explode)
+    rows = rows.withColumn(_LIST, F.when(F.col(OUTCOME).isNull(), elements))
+    empty = F.col(OUTCOME).isNull() & (F.coalesce(F.size(_LIST), F.lit(0)) <= 0)
+    # `children: replace`: an empty list is the whole truth too, so it leaves one deleting fact of the parent; an absent one says nothing.
+    marker = (
+        F.when(empty & F.col(_LIST).isNotNull(), F.array(F.lit(PASSED_OVER), F.lit(DERIVED)))
+        if dataset.record_set and dataset.record_set.children is Children.REPLACE
+        else F.lit(None).cast("array<string>")
+    )
+    outcomes = F.coalesce(marker, F.array(F.when(empty, F.lit(PASSED_OVER)).otherwise(F.col(OUTCOME))))
+    rows = rows.withColumn(OUTCOME, F.explode(outcomes))
+    rows = rows.withColumn("__element", F.explode_outer(_LIST))
+    return rows.withColumn(_ITEM, F.col("__element.item")).withColumn(_PARENT, F.col("__element.parent")).drop("__element", _LIST)
+
+
+def _add_message_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:
+    if column.sql is not None:
+        return _add_sql_column(rows, column, calendar)
+    match column.path:
+        case ("item", *rest):
+            text = get_element(F.col(_ITEM), tuple(rest))
+        case ("parent", *rest):
+            text = get_element(F.col(_PARENT), tuple(rest))
+        case path:
+            text = get_text(F.col(_MESSAGE), path)
+    return _add_decoded(rows, column, text)
+
+
+def _add_sql_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:
+    above = frozenset(c for c in rows.columns if not c.startswith("__"))
+    sql = PayloadSql(inline_calendar(column.sql or "", calendar), columns=above)
+    item = F.col(_ITEM) if _ITEM in rows.columns else None
+    parent = F.col(_PARENT) if _PARENT in rows.columns else None
+    rows, value = sql.apply(rows, F.col(_MESSAGE), item, parent)
+    return rows.withColumn(column.name, _typed(value, column))
+
+
+def _typed(value: Column, column: FactColumn) -> Column:
+    return value if column.type is None else value.try_cast(column.type.stored)
+
+
+def _add_decoded(rows: DataFrame, column: FactColumn, text: Column) -> DataFrame:
+    """The decoded value under its name, and the raw text beside it for the checks."""
+    assert column.type is not None
+    rows = rows.withColumn(RAW + column.name, text)
+    raw = F.col(quote(RAW + column.name))
+    decoded = decode_text(raw, column.type)
+    if column.default is not None:
+        decoded = F.when(raw.isNull(), F.lit(column.default).cast(column.type.stored)).otherwise(decoded)
+    return rows.withColumn(column.name, decoded)
+
+
+def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
+    misfit = F.col(PAYLOAD).isNotNull() if PAYLOAD in received.columns else F.lit(False)
+    native = [c for c in received.columns if c not in METADATA_COLUMNS]
+    as_json = F.to_json(F.struct(*(F.col(quote(c)) for c in native)), {"ignoreNullFields": "true"})
+    payload = F.coalesce(F.col(PAYLOAD), as_json) if PAYLOAD in received.columns else as_json
+    rows = received.withColumn(PAYLOAD, payload).withColumn(_MISFIT, misfit)
+    outcome = F.when(F.col(_MISFIT), QUARANTINED)
+    if dataset.where:
+        outcome = outcome.when(~F.coalesce(F.expr(inline_calendar(dataset.where, calendar)), F.lit(False)), PASSED_OVER)
+    rows = rows.withColumn(OUTCOME, outcome)
+    renamed: set[str] = set()
+    for column in dataset.columns:
+        if column.sql is not None:
+            rows = rows.withColumn(column.name, _typed(F.expr(inline_calendar(column.sql, calendar)), column))
+            continue
+        old = ".".join(column.path)
+        if old.lower() not in (c.lower() for c in native):
+            rows = rows.withColumn(column.name, F.lit(column.default).cast(column.type.stored if column.type else "string"))
+            continue
+        value = F.col(quote(old))
+        rows = rows.withColumn(RAW + column.name, value.cast("string"))
+        decoded = value if column.type is None else decode_value(value, received.schema[old].dataType, column.type)
+        if column.default is not None:
+            decoded = F.when(value.isNull(), F.lit(column.default).cast(column.type.stored if column.type else "string")).otherwise(decoded)
+        rows = rows.withColumn(column.name, decoded)
+        if old != column.name:
+            renamed.add(old)
+    kept = {c.name for c in dataset.columns}
+    rows = rows.drop(*(old for old in renamed if old not in kept))
+    return rows.withColumn(SLUG, F.when(F.col(_MISFIT), "type-changed")).withColumn(
+        REASON, F.when(F.col(_MISFIT), "The row does not fit the types that the source's columns are stored with.")
+    )
+
+
+def _check(rows: DataFrame, dataset: FactDataset) -> DataFrame:
+    """Values that do not fit, NULL keys and missing required columns; then the metadata columns of a fact."""
+    key = dataset.record_set.key if dataset.record_set else dataset.identity
+    offered = F.col(OUTCOME).isNull()
+    failures: list[tuple[str, Column, Column]] = []
+    for column in dataset.columns:
+        raw, name = RAW + column.name, quote(column.name)
+        if raw in rows.columns and column.type is not None and column.type.name not in (TypeName.STRING, TypeName.JSON):
+            failed = F.col(quote(raw)).isNotNull() & F.col(name).isNull()
+            text = F.concat(F.lit(f"`{column.name}` = "), F.substring(F.col(quote(raw)), 1, 80), F.lit(f" does not fit {column.type}."))
+            failures.append(("does-not-fit", failed, text))
+    failures += [("null-key", F.col(quote(c)).isNull(), F.lit(f"`{c}` is part of the key and is missing.")) for c in key]
+    failures += [("required-missing", F.col(quote(c)).isNull(), F.lit(f"`{c}` is required and is missing.")) for c in dataset.require]
+    slug, reason = F.col(SLUG), F.col(REASON)
+    for name, failed, text in failures:
+        slug = F.coalesce(slug, F.when(offered & failed, name))
+        reason = F.coalesce(reason, F.when(offered & failed, text))
+    rows = rows.withColumns({SLUG: slug, REASON: reason})
+    rows = rows.withColumn(OUTCOME, F.coalesce(F.when(F.col(SLUG).isNotNull(), QUARANTINED), F.col(OUTCOME), F.lit(ACCEPTED)))
+    return _add_metadata(rows, dataset)
+
+
+def _add_metadata(rows: DataFrame, dataset: FactDataset) -> DataFrame:
+    source_at, source_ts = _source_time(rows, dataset)
+    added: dict[str, Column] = {SOURCE_AT: source_at, SOURCE_TS: source_ts}
+    if dataset.record_set:
+        deleted = F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False)) if dataset.record_set.deleted else F.lit(False)
+        added[DELETED] = deleted | (F.col(OUTCOME) == DERIVED)
+        added[KEY] = typed_key(dataset.record_set.scope_key)
+    elif dataset.identity:
+        added[KEY] = typed_key(dataset.identity)
+    rows = rows.withColumns(added)
+    return rows.drop(*(c for c in rows.columns if c.startswith("__") and c not in (OUTCOME, SLUG, REASON)))
+
+
+def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]:
+    """`_source_at` (instant) and `_source_ts` (the source's integer, untouched; microseconds otherwise)."""
+    given = dataset.source_at
+    if given is None:
+        return F.lit(None).cast("timestamp"), F.lit(None).cast("bigint")
+    if given.column is not None:
+        column = next((c for c in dataset.columns if c.name == given.column), None)
+        column_type = column.type if column else None
+        at = F.col(quote(given.column)).cast("timestamp")
+        raw = F.col(quote(RAW + given.column)) if RAW + given.column in rows.columns else None
+    else:
+        assert given.type is not None
+        column_type = given.type
+        raw = get_text(F.col(_MESSAGE), given.path) if _MESSAGE in rows.columns else F.col(quote(".".join(given.path))).cast("string")
+        at = decode_text(raw, column_type).cast("timestamp")
+    if raw is not None and column_type is not None and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US):
+        return at, F.coalesce(raw.try_cast("decimal(38,0)").try_cast("bigint"), F.unix_micros(at))
+    return at, F.unix_micros(at)

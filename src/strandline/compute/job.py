@@ -1,0 +1,239 @@
+"""Jobs: users' SQL or Python over the affected keys, or over everything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from strandline.lake.reads import SIGN, read_live
+from strandline.lake.staging import stage
+from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, quote
+from strandline.model.errors import StrandlineError, WorkError
+from strandline.model.node import By, Input, Node, Via
+from strandline.model.plan import Cause, Strategy
+from strandline.model.project import Job, Language
+from strandline.model.records import Operation
+
+from .calendar import provide_calendar
+from .compare import compared_columns, replace_differences, stage_differences, tag
+from .job_code import call_python, run_sql
+from .keys import typed_key, user_columns
+from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a Python job may know of its task."""
+
+    config: Mapping[str, object]
+    as_of: datetime
+    scope: str
+    row_filter: str | None
+    cause: str
+    invalidation_ids: tuple[str, ...]
+    run_id: str
+
+
+def prepare_job(work: Work) -> Prepared:
+    """Compute the job over its scope and compare with what is there."""
+    job = _job_of(work.node)
+    work = replace(work, session=job_session(work))
+    session = work.session
+    full_rows = sum(work.input_rows.get(i.dataset, 0) for i in work.node.inputs)
+    own = None if work.task.overwrite else work.read_own()
+    if own is not None and work.task.strategy is Strategy.RECOMPUTE:
+        return _recompute_keys(work, job, session, own, full_rows)
+    rows = _keyed(work, compute_whole(work, job, session), None)
+    if own is None:
+        return _build(work, job, rows, full_rows)
+    rows = _fit(rows, own, work.node)
+    old = own.where(~F.col(DELETED))
+    backfill = work.task.cause is Cause.PERSON
+    sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
+    staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
+    _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
+    return replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
+
+
+def _build(work: Work, job: Job, rows: DataFrame, full_rows: int) -> Prepared:
+    staged = stage(rows, f"{work.staging}/built", {"rows": F.count(F.lit(1))})
+    _check_row_key(work, job, staged.read(work.session))
+    return Prepared(
+        write=Write(operation=Operation.OVERWRITE, rows=staged.read(work.session)),
+        rows_read=full_rows,
+        rows_written=staged.counts["rows"],
+        rows_full=full_rows,
+        live_rows=staged.counts["rows"],
+        scope="everything",
+        whole=True,
+    )
+
+
+def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame, full_rows: int) -> Prepared:
+    types = {c: own.schema[c].dataType for c in job.key}
+    affected = stage(find_affected(work, job, types), f"{work.staging}/affected", {"keys": F.count(F.lit(1)), "rows": F.sum("rows")})
+    if not affected.counts["keys"]:
+        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
+    keys = affected.read(session).select(KEY)
+    inputs, counters = restrict_inputs(work, job, keys, types)
+    rows = _keyed(work, compute(work, job, session, inputs), keys)
+    rows = _fit(rows, own, work.node)
+    old = own.where(~F.col(DELETED)).join(F.broadcast(affected.read(work.session).select(KEY)), KEY, "left_semi")
+    sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
+    staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
+    _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
+    read = affected.counts["rows"] + sum(int(c.get.get("rows") or 0) for c in counters)
+    scope = f"{affected.counts['keys']} keys"
+    return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
+
+
+def find_affected(work: Work, job: Job, types: Mapping[str, DataType]) -> DataFrame:
+    """The key hashes that changed rows of any input map to, before and after the change."""
+    found: DataFrame | None = None
+    for planned in work.task.inputs:
+        relation = work.node.get_input(planned.name).relation
+        if not planned.changes or not isinstance(relation, By | Via):
+            continue
+        changed = work.read_changes(planned.dataset)
+        keys = _keys_of(work, job, planned.name, changed, types)
+        found = keys if found is None else found.unionByName(keys)
+    if found is None:
+        raise AssertionError(f"{work.node.name} has no changed input to recompute keys for")
+    return found.groupBy(KEY).agg(F.count(F.lit(1)).alias("rows"))
+
+
+def _keys_of(work: Work, job: Job, name: str, rows: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
+    """The keys that rows of an input belong to; through another input at its old and its new version where they have none themselves."""
+    given = work.node.get_input(name)
+    match given.relation:
+        case By(columns=columns):
+            return rows.select(typed_key(columns, types, job.key).alias(KEY))
+        case Via(input=through, on=on):
+            other = work.node.get_input(through)
+            there = work.read_input(other.dataset)
+            if work.after(other.dataset) < work.version(other.dataset) and any(i.changes for i in work.task.inputs if i.name == through):
+                left = work.read_changes(other.dataset).where(F.col(SIGN) < 0)
+                there = there.select(*user_columns(there.columns)).unionByName(left.select(*user_columns(_unsigned(left))), allowMissingColumns=True)
+            wanted = rows.select(*(F.col(quote(here)).alias(f"__on{i}") for i, (here, _) in enumerate(on))).distinct()
+            same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(other_name))) for i, (_, other_name) in enumerate(on)]
+            return _keys_of(work, job, through, there.join(F.broadcast(wanted), same, "left_semi"), types)
+        case other_relation:
+            raise AssertionError(f"{name} is related by {other_relation}")
+
+
+def _unsigned(rows: DataFrame) -> list[str]:
+    return [c for c in rows.columns if c != SIGN]
+
+
+def restrict_inputs(work: Work, job: Job, keys: DataFrame, types: Mapping[str, DataType]) -> tuple[dict[str, DataFrame], list[Observation]]:
+    """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read."""
+    session = keys.sparkSession
+    done: dict[str, DataFrame] = {}
+    counters: list[Observation] = []
+
+    def restricted(given: Input) -> DataFrame:
+        if given.name in done:
+            return done[given.name]
+        rows = read_live(session, work.lake, given.dataset, work.version(given.dataset))
+        match given.relation:
+            case By(columns=columns):
+                hashed = rows.withColumn("__key", typed_key(columns, types, job.key))
+                rows = hashed.join(F.broadcast(keys.withColumnRenamed(KEY, "__key")), "__key", "left_semi").drop("__key")
+            case Via(input=through, on=on):
+                there = restricted(work.node.get_input(through))
+                wanted = there.select(*(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))).distinct()
+                same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)]
+                rows = rows.join(wanted, same, "left_semi")
+            case _:
+                pass
+        done[given.name] = rows
+        return rows
+
+    for given in work.node.inputs:
+        restricted(given)
+    return done, counters
+
+
+def compute_whole(work: Work, job: Job, session: SparkSession) -> DataFrame:
+    """The job over everything: what a full recompute gives at the pinned versions."""
+    inputs = {i.name: read_live(session, work.lake, i.dataset, work.version(i.dataset)) for i in work.node.inputs}
+    return compute(work, job, session, inputs)
+
+
+def compute(work: Work, job: Job, session: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Run the user's code over given inputs."""
+    if job.language is Language.SQL:
+        return run_sql(session, job, inputs, work.as_of)
+    bare = {name: rows.drop(*METADATA_COLUMNS) for name, rows in inputs.items()}
+    context = Context(
+        config=MappingProxyType(dict(job.config)),
+        as_of=work.as_of,
+        scope=work.task.scope.text,
+        row_filter=None,
+        cause=work.task.cause.value,
+        invalidation_ids=(),
+        run_id=work.run,
+    )
+    return call_python(job, work.project.folder, bare, context)
+
+
+def job_session(work: Work) -> SparkSession:
+    """A session of the task's own: its views and functions are nobody else's."""
+    session = work.session.newSession()
+    provide_calendar(session, work.project.calendar)
+    return session
+
+
+def _keyed(work: Work, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
+    """The result with its metadata columns, and only the scope's rows: others may have been computed from part of their inputs."""
+    job = _job_of(work.node)
+    result = rows.select(*(F.col(quote(c)).alias(c.lower()) for c in rows.columns))
+    if missing := [c for c in (*job.key, *job.row_key) if c not in result.columns]:
+        raise WorkError(
+            f"{job.place}: the result of `{job.name}` has no column {', '.join(f'`{c}`' for c in missing)}, which its key names.",
+            remedy=f"Its columns are {', '.join(result.columns)}.",
+            slug="key-not-in-result",
+        )
+    key = typed_key(job.key) if job.key else F.lit(0).cast("bigint")
+    result = result.withColumns({KEY: key, DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
+    return result if keys is None else result.join(F.broadcast(keys), KEY, "left_semi")
+
+
+def _fit(rows: DataFrame, own: DataFrame, node: Node) -> DataFrame:
+    """The result in the types of the table. Another type in a column that was there means a change that only a backfill may make."""
+    changed = _type_changes(rows.schema, own.schema)
+    if changed:
+        raise StrandlineError(
+            f"`{node.name}` now gives {', '.join(changed)}: the types of its table are others.",
+            remedy=f"Run `strandline backfill {node.name} --all` to write it anew with these types.",
+            slug="types-changed",
+        )
+    return rows
+
+
+def _type_changes(new: StructType, old: StructType) -> list[str]:
+    stored = {f.name: f.dataType.simpleString() for f in old}
+    return [f"`{f.name}` as {f.dataType.simpleString()}" for f in new if f.name in stored and stored[f.name] != f.dataType.simpleString()]
+
+
+def _check_row_key(work: Work, job: Job, rows: DataFrame) -> None:
+    """The key described under `datasets:` names one row each."""
+    if not job.row_key:
+        return
+    twice = rows.groupBy(*(quote(c) for c in job.row_key)).agg(F.count(F.lit(1)).alias("n")).where(F.col("n") > 1).limit(3).collect()
+    if twice:
+        examples = "; ".join(", ".join(f"{c} = {row[c]}" for c in job.row_key) for row in twice)
+        raise WorkError(
+            f"`{job.output}` has more than one row for a key described as unique: {examples}.",
+            remedy=f"Correct the job, or the key of `{job.output}` under `datasets:`.",
+            slug="key-not-unique",
+        )
+
+
+def _job_of(node: Node) -> Job:
+    assert isinstance(node.definition, Job)
+    return node.definition

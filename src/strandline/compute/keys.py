@@ -1,0 +1,63 @@
+"""Keys, ranks and row signatures as Spark columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, FloatType
+
+from strandline.model.columns import METADATA_COLUMNS, POSITION
+
+from strandline.model.columns import quote
+
+
+def key_hash(columns: Sequence[Column]) -> Column:
+    """`_key` (L5): a hash of the values, already cast to the key's types, and of which of them are NULL."""
+    return F.xxhash64(*(part for column in columns for part in (column, column.isNull())))
+
+
+def typed_key(names: Sequence[str], types: Mapping[str, DataType] | None = None, key: Sequence[str] | None = None) -> Column:
+    """`_key` from columns of a row; `types` are the node's declared key types, by key column, where the row's may differ."""
+    columns = [F.col(quote(name)) for name in names]
+    if types is not None:
+        columns = [column.cast(types[k]) for column, k in zip(columns, key or names, strict=True)]
+    return key_hash(columns)
+
+
+def row_hash(declared: Iterable[str]) -> Column:
+    """The tie-breaker of L3: over the non-NULL declared columns as (name, text) pairs in name order, so a column added later changes nothing."""
+    pairs = [F.concat(F.lit(f"{name}="), F.length(text).cast("string"), F.lit(":"), text) for name in sorted(declared) for text in [_text(name)]]
+    return F.xxhash64(F.concat_ws(";", *pairs))
+
+
+def _text(name: str) -> Column:
+    return F.col(quote(name)).cast("string")
+
+
+def rank(order_by: Sequence[str], declared: Iterable[str]) -> Column:
+    """L3's total order as one comparable value: NULL sorts first, the row's hash and then its position break ties."""
+    ordered = [F.col(quote(c)).alias(f"o{i}") for i, c in enumerate(order_by)]
+    return F.struct(*ordered, row_hash(declared).alias("h"), F.col(POSITION).alias("p"))
+
+
+def comparable(rows: DataFrame, name: str) -> Column:
+    """A column as it is compared: doubles by 12 significant digits, maps by their JSON."""
+    data_type = rows.schema[name].dataType
+    column = F.col(quote(name))
+    if isinstance(data_type, DoubleType | FloatType):
+        return F.format_string("%.11e", column.cast("double") + F.lit(0.0))
+    if "map<" in data_type.simpleString() or "variant" in data_type.simpleString():
+        return F.to_json(F.struct(column))
+    return column
+
+
+def signatures(rows: DataFrame, columns: Sequence[str]) -> tuple[Column, Column]:
+    """Two independent hashes of a row, small enough that the sum over a key's rows cannot overflow."""
+    parts = [part for name in columns for part in (comparable(rows, name), F.col(quote(name)).isNull())]
+    first, second = F.xxhash64(F.lit(1), *parts), F.xxhash64(F.lit(2), *parts)
+    return F.pmod(first, F.lit(1 << 45)), F.pmod(second, F.lit(1 << 45))
+
+
+def user_columns(columns: Iterable[str]) -> list[str]:
+    """The columns users declared, without those that travel beside the row."""
+    return [c for c in columns if c not in METADATA_COLUMNS]

@@ -1,0 +1,50 @@
+"""Text and native values -> declared types. NULL where a value does not fit; the caller tells that from an absent one."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
+
+from strandline.model.columns import ColumnType, TypeName
+
+_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s?(Z|z|[+-]\d{2}(:?\d{2})?)?)?$"
+_LEAST_MS, _MOST_MS = -62135596800000, 253402300799999
+"""The years 1 to 9999: beyond them Spark's own functions raise."""
+
+
+def decode_text(text: Column, to: ColumnType) -> Column:
+    """A value written as text. Numbers and numeric strings both; a decimal is rounded half up to its scale; an instant without offset is UTC."""
+    trimmed = F.trim(text)
+    match to.name:
+        case TypeName.STRING | TypeName.JSON:
+            return text
+        case TypeName.INT | TypeName.BIGINT:
+            return _whole_number(trimmed).try_cast(to.stored)
+        case TypeName.DATE:
+            return F.when(trimmed.rlike(_DATE), trimmed.try_cast("date"))
+        case TypeName.TIMESTAMP:
+            return F.when(trimmed.rlike(_TIMESTAMP), trimmed.try_cast("timestamp"))
+        case TypeName.TIMESTAMP_MS:
+            millis = _whole_number(trimmed)
+            return F.when(millis.between(_LEAST_MS, _MOST_MS), F.timestamp_millis(F.when(millis.between(_LEAST_MS, _MOST_MS), millis)))
+        case TypeName.TIMESTAMP_US:
+            micros = _whole_number(trimmed)
+            within = micros.between(_LEAST_MS * 1000, _MOST_MS * 1000)
+            return F.when(within, F.timestamp_micros(F.when(within, micros)))
+        case _:
+            return trimmed.try_cast(to.stored)
+
+
+def _whole_number(text: Column) -> Column:
+    """A bigint, also from `5.0` and `1.7E12`: exact or NULL."""
+    exact = text.try_cast("decimal(38,10)")
+    return F.coalesce(text.try_cast("bigint"), F.when(exact == F.floor(exact), exact.try_cast("bigint")))
+
+
+def decode_value(value: Column, from_type: DataType, to: ColumnType) -> Column:
+    """A value of a source with columns of its own."""
+    if from_type.simpleString() == to.stored:
+        return value
+    if isinstance(from_type, TimestampType | TimestampNTZType | DateType) and to.name in (TypeName.DATE, TypeName.TIMESTAMP):
+        return value.cast(to.stored)
+    return decode_text(value.cast("string"), to)

@@ -1,0 +1,112 @@
+"""A job's code: SQL text or file, or a Python module; parsed and checked, never run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlglot import exp
+
+from strandline.model.errors import Place
+from strandline.model.project import Language
+
+from .python_checks import check_python, find_function, mentions_as_of
+from .report import Report, suggest
+from .schema import JobSpec
+from .sql_checks import check_deterministic, check_parameters
+from .sql_parse import PlaceOfLine, parse_query
+from .yaml_lines import DataPath, Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What a job computes. `tree` is None for Python, and for SQL that could not be parsed (that was reported)."""
+
+    language: Language
+    text: str
+    file: str
+    function: str = ""
+    tree: exp.Query | None = None
+    place_of: PlaceOfLine
+    uses_as_of: bool = False
+
+
+def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, report: Report) -> Code | None:
+    """The code of a job, or None with a mistake."""
+    place = document.place(*path)
+    if spec.sql is not None and spec.python is not None:
+        report.add("sql-and-python", f"job `{spec.name}` has both `sql` and `python`.", "Keep one of them.", place)
+        return None
+    if spec.python is not None:
+        return _load_python(spec.python, document.place(*path, "python"), folder, report)
+    if spec.sql is not None:
+        return _load_sql(spec.sql, (*path, "sql"), spec.config, folder, document, report)
+    report.add("job-without-code", f"job `{spec.name}` has neither `sql` nor `python`.", f"Add `sql: jobs/{spec.name}.sql`, say.", place)
+    return None
+
+
+def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Path, document: Document, report: Report) -> Code | None:
+    text, file = sql, document.file
+
+    def place_of(line: int) -> Place:
+        return document.place_in_text(path, line) if file == document.file else Place(file=file, line=line)
+
+    if sql.strip().lower().endswith(".sql") and "\n" not in sql.strip():
+        file = sql.strip()
+        found = load_text(file, folder, document.place(*path), report)
+        if found is None:
+            return None
+        text = found
+    tree = parse_query(text, place_of, report)
+    uses_as_of = False
+    if tree is not None:
+        check_deterministic(tree, place_of, report)
+        uses_as_of = check_parameters(tree, config, place_of, report)
+    return Code(language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of)
+
+
+def _load_python(spec: str, place: Place, folder: Path, report: Report) -> Code | None:
+    file, colon, function = spec.rpartition(":")
+    if not colon or not file.endswith(".py") or not function.isidentifier():
+        report.add("bad-python", f"`python: {spec}` names no function of a file.", "Write it as `jobs/totals.py:demand_totals`.", place)
+        return None
+    text = load_text(file, folder, place, report)
+    if text is None:
+        return None
+    module = find_function(text, function, file, place, report)
+    if module is None:
+        return None
+    check_python(module, file, report)
+    return Code(
+        language=Language.PYTHON,
+        text=text,
+        file=file,
+        function=function,
+        place_of=lambda line: Place(file=file, line=line),
+        uses_as_of=mentions_as_of(module),
+    )
+
+
+def load_text(file: str, folder: Path, place: Place, report: Report) -> str | None:
+    """The text of a file of the project, or None with a mistake."""
+    path = folder / file
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        report.add("file-not-text", f"`{file}` is not UTF-8.", "Save it as UTF-8.", place)
+    except (OSError, ValueError) as error:
+        if path.is_dir() or isinstance(error, PermissionError):
+            what = f"`{file}` cannot be read: {getattr(error, 'strerror', error)}."
+            report.add("file-not-found", what, "Name a file that can be read.", place)
+        else:
+            what = f"there is no file `{file}` in the project."
+            report.add("file-not-found", what, suggest(file, _files_like(path, folder), "files"), place)
+    return None
+
+
+def _files_like(path: Path, folder: Path) -> list[str]:
+    """Files of that ending in the project, not in hidden folders."""
+    try:
+        found = (p.relative_to(folder) for p in folder.rglob(f"*{path.suffix}"))
+        return [str(p) for p, _ in zip((p for p in found if not any(part.startswith(".") for part in p.parts)), range(500), strict=False)]
+    except (OSError, ValueError):
+        return []

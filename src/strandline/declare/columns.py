@@ -1,0 +1,129 @@
+"""The columns of a fact dataset."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from strandline.model.columns import METADATA_COLUMNS, STRING
+from strandline.model.errors import Place
+from strandline.model.project import FactColumn, FileFormat
+
+from .names import check_column_name
+from .paths import is_of_item, parse_path
+from .report import Report, suggest
+from .schema import ColumnSpec
+from .sql_checks import check_deterministic, check_row_wise
+from .sql_parse import parse_expression
+from .values import fit_default, parse_type
+from .yaml_lines import Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetContext:
+    """What the columns of one dataset are checked against."""
+
+    name: str
+    format: FileFormat
+    native: Mapping[str, str | None] | None
+    """The columns of the source's files, where they can be told."""
+    exploded: bool
+    nested: bool
+    """Whether the list lies inside another, so that `parent` exists."""
+    document: Document
+    report: Report
+
+
+def make_columns(declared: Mapping[str, str | ColumnSpec], context: DatasetContext) -> tuple[FactColumn, ...]:
+    columns: dict[str, FactColumn] = {}
+    written: dict[str, str] = {}
+    for word, spec in declared.items():
+        place = context.document.place("datasets", context.name, "columns", word)
+        name = word.lower()
+        if name in columns:
+            what = f"the columns `{written[name]}` and `{word}` of `{context.name}` are both `{name}`: column names are lower-cased."
+            context.report.add("columns-coincide", what, "Rename one of them.", place)
+            continue
+        if check_column_name(name, place, context.report):
+            column = _make_column(word, ColumnSpec(path=spec) if isinstance(spec, str) else spec, isinstance(spec, str), place, context)
+            written[name] = word
+            columns[name] = column
+    return tuple(columns.values())
+
+
+def _make_column(word: str, spec: ColumnSpec, short: bool, place: Place, context: DatasetContext) -> FactColumn:
+    report, messages = context.report, context.format.holds_messages
+    type_ = parse_type(spec.type, place, report) if spec.type else STRING if messages and spec.sql is None else None
+    if spec.sql is not None and spec.path is not None:
+        report.add("path-and-sql", f"the column `{word}` of `{context.name}` has both `path` and `sql`.", "Keep one of them.", place)
+    elif spec.sql is None and spec.path is None and messages:
+        what = f"the column `{word}` of `{context.name}` says neither `path` nor `sql`."
+        report.add("column-without-path", what, f"Add `path: {word}`, say.", place)
+    path: tuple[str, ...] = ()
+    if spec.sql is not None:
+        if tree := parse_expression(spec.sql, lambda line: place, report):
+            check_deterministic(tree, lambda line: place, report)
+            check_row_wise(tree, f"the column `{word}`", place, report)
+    elif messages:
+        path = parse_path(spec.path, f"the column `{word}`", place, report) if spec.path is not None else ()
+        _check_element(path, f"the column `{word}`", place, context)
+    else:
+        path = _native_path(spec.path if spec.path is not None else word, place, context)
+    default = fit_default(spec.default, type_ or STRING, place, report) if type_ or messages else spec.default
+    return FactColumn(name=word.lower(), type=type_, path=path, sql=spec.sql, default=default, place=place)
+
+
+def _check_element(path: tuple[str, ...], what: str, place: Place, context: DatasetContext) -> None:
+    if is_of_item(path) and not context.exploded:
+        remedy = "Add `explode: <path of a list>` to the dataset, or take the field `item` by `sql:`."
+        told = f"{what} takes `{'.'.join(path)}`, but `{context.name}` explodes no list."
+        context.report.add("item-without-explode", told, remedy, place)
+    if path[:1] == ("parent",) and context.exploded and not context.nested:
+        remedy = "Take the field from the payload, or explode a nested list as `a[].b`."
+        told = f"{what} takes `{'.'.join(path)}`, but no element is around the one exploded."
+        context.report.add("parent-without-nesting", told, remedy, place)
+
+
+def _native_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
+    """A column of the source. Only parquet has fields inside columns; a name with dots in it comes first."""
+    steps: tuple[str, ...] = (text,)
+    if context.format is FileFormat.PARQUET and "." in text and not (context.native and text.lower() in context.native):
+        steps = tuple(text.split("."))
+    if context.native is not None and steps[0].lower() not in context.native:
+        what = f"the files of the source of `{context.name}` have no column `{steps[0]}`."
+        context.report.add("unknown-column", what, suggest(steps[0], context.native, "columns"), place)
+    return steps
+
+
+def source_time_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
+    """The path of `source_at: {path, type}`."""
+    if not context.format.holds_messages:
+        return _native_path(text, place, context)
+    path = parse_path(text, "`source_at`", place, context.report)
+    _check_element(path, "`source_at`", place, context)
+    return path
+
+
+def find_item_columns(columns: tuple[FactColumn, ...]) -> frozenset[str]:
+    """The columns that depend on the exploded element, directly or through a column above."""
+    of_item: set[str] = set()
+    for column in columns:
+        if is_of_item(column.path) or (column.sql is not None and _mentions(column.sql, {"item", *of_item})):
+            of_item.add(column.name)
+    return frozenset(of_item)
+
+
+def _mentions(sql: str, names: set[str]) -> bool:
+    tree = parse_expression(sql, lambda line: Place(file="", line=1), Report())
+    if tree is None:
+        return False
+    return any(part.name.lower() in names for column in tree.find_all(exp.Column) for part in column.parts[:1])
+
+
+def check_references(tree: exp.Expr, known: frozenset[str], what: str, place: Place, report: Report) -> None:
+    """Every column that an expression over declared columns names exists."""
+    for column in tree.find_all(exp.Column):
+        name = column.parts[0].name.lower()
+        if isinstance(column.this, exp.Star) or column.find_ancestor(exp.Lambda) or name in known or name in METADATA_COLUMNS:
+            continue
+        report.add("unknown-column", f"{what} names `{name}`, which is no column.", suggest(name, known, "columns"), place)

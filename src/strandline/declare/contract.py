@@ -1,0 +1,86 @@
+"""Which kind a fact dataset is, in LANGUAGE's spelling or in the seed's `contract`."""
+
+from dataclasses import dataclass, field
+
+from .report import Report
+from .schema import ContractSpec, FactDatasetSpec
+from .yaml_lines import Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A record set, or an event stream with or without identity."""
+
+    is_record_set: bool
+    settled: bool = True
+    """False when the declaration says two kinds at once; that was reported."""
+    where: str = "record_set"
+    key_word: str = "key"
+    order_word: str = "order_by"
+    key: list[str] = field(default_factory=list)
+    order_by: list[str] = field(default_factory=list)
+    deleted: str | None = None
+    children: str = "upsert"
+    latest_non_null: list[str] = field(default_factory=list)
+    identity: list[str] = field(default_factory=list)
+
+
+def settle_kind(name: str, spec: FactDatasetSpec, document: Document, report: Report) -> Kind:
+    """The one kind that a dataset's declaration says; two at once are a mistake."""
+    contract = spec.contract
+    kinds = {
+        "record_set": spec.record_set is not None,
+        "event_stream": spec.event_stream is not None,
+        "contract.override_channel": contract is not None and contract.override_channel is not None,
+        "contract.is_event_stream": contract is not None and contract.is_event_stream is True,
+    }
+    said = [word for word, is_said in kinds.items() if is_said]
+    if contract is not None:
+        _check_contract(name, contract, document, report)
+    records = [word for word in said if word in ("record_set", "contract.override_channel")]
+    if records and len(said) > len(records):
+        what = f"`{name}` is declared a record set (`{records[0]}`) and an event stream (`{next(w for w in said if w not in records)}`)."
+        remedy = "Keep one: facts of a record set override each other, those of an event stream stand alone."
+        report.add("two-kinds", what, remedy, document.place("datasets", name, said[-1].split(".")[0]))
+        return Kind(is_record_set=False, settled=False)
+    if len(records) == 2:
+        what = f"`{name}` has a `record_set` and a `contract` that say its key twice."
+        report.add("two-kinds", what, "Keep `record_set`.", document.place("datasets", name, "contract"))
+        return Kind(is_record_set=False, settled=False)
+    if spec.record_set is not None:
+        record_set = spec.record_set
+        return Kind(
+            is_record_set=True,
+            key=record_set.key,
+            order_by=record_set.order_by or [],
+            deleted=record_set.deleted,
+            children=record_set.children,
+            latest_non_null=record_set.latest_non_null,
+        )
+    if contract is not None and contract.override_channel is not None:
+        return Kind(
+            is_record_set=True,
+            where="contract",
+            key_word="override_channel",
+            order_word="override_ordering",
+            key=_as_list(contract.override_channel),
+            order_by=_as_list(contract.override_ordering),
+        )
+    return Kind(is_record_set=False, identity=spec.event_stream.identity if spec.event_stream else [])
+
+
+def _check_contract(name: str, contract: ContractSpec, document: Document, report: Report) -> None:
+    place = document.place("datasets", name, "contract")
+    if contract.is_append_only is False:
+        what = f"the contract of `{name}` says `is_append_only: false`; facts are only ever appended."
+        report.add("not-append-only", what, "Remove it: an update is a new fact, as `override_channel` says.", place)
+    if contract.override_ordering is not None and contract.override_channel is None:
+        what = f"the contract of `{name}` has `override_ordering` but no `override_channel`."
+        report.add("ordering-without-key", what, "Add `override_channel: <key column>`.", place)
+    if contract.is_event_stream is False and contract.override_channel is None:
+        what = f"the contract of `{name}` says it is no event stream, but not what overrides what."
+        report.add("record-set-without-key", what, "Add `override_channel` and `override_ordering`.", place)
+
+
+def _as_list(value: str | list[str] | None) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else list(value)

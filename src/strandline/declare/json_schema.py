@@ -1,0 +1,17 @@
+"""The JSON Schema of the project file, which editors complete from: `python -m strandline.declare.json_schema` writes it."""
+
+import json
+from pathlib import Path
+
+from .schema import ProjectFile
+
+SCHEMA_FILE = Path(__file__).with_name("strandline.schema.json")
+
+
+def make_json_schema() -> str:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "strandline.schema.json", **ProjectFile.model_json_schema()}
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(make_json_schema())

@@ -1,0 +1,185 @@
+"""Loading a project: from the file to `model.Project`, or to every mistake in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strandline.model.errors import Mistake, ProjectError
+from strandline.model.node import Node, Project
+from strandline.model.project import Calendar, FileSource
+
+from .datasets import make_fact_dataset
+from .jobs import Draft, check_inputs, draft_job, make_inputs, make_job, relate_inputs
+from .known import NOTHING, Known
+from .names import NameRegistry
+from .nodes import dataset_nodes, job_node, sort_jobs, source_node
+from .report import Report, suggest
+from .schema import FactDatasetSpec, OutputSpec
+from .settings import Secrets, make_calendar, make_settings
+from .shape import Shape, check_shape
+from .sources import find_columns, make_source
+from .yaml_lines import Document, load_yaml
+
+PROJECT_FILE = "strandline.yaml"
+
+
+def find_project_file(start: Path) -> Path:
+    """`strandline.yaml` in the folder or the nearest one above it."""
+    if start.is_file():
+        return start.resolve()
+    folder = start.resolve()
+    for candidate in (folder, *folder.parents):
+        if (candidate / PROJECT_FILE).is_file():
+            return candidate / PROJECT_FILE
+    what = f"there is no {PROJECT_FILE} in {folder} or any folder above it."
+    remedy = "Change to the project's folder, or make one with `strandline init`."
+    raise ProjectError([Mistake(slug="project-not-found", what=what, remedy=remedy)])
+
+
+def load_project(start: Path, environ: Mapping[str, str]) -> Project:
+    """The checked project that `start` lies in. Raises one ProjectError that holds every mistake."""
+    file = find_project_file(start)
+    report = Report()
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        what = f"{file} cannot be read: {error.strerror}."
+        raise ProjectError([Mistake(slug="project-not-found", what=what, remedy="Make the file readable.")]) from error
+    document = load_yaml(raw, file.name, report)
+    project = _Loading(document, file.parent, environ, report).load() if document is not None else None
+    report.raise_if_any()
+    assert project is not None
+    return project
+
+
+@dataclass
+class _Loading:
+    """One loading of a project: what was found so far, by name."""
+
+    document: Document
+    folder: Path
+    environ: Mapping[str, str]
+    report: Report
+    nodes: list[Node] = field(default_factory=list)
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
+    """By SQL name: the columns a table has."""
+
+    def load(self) -> Project | None:
+        shape = check_shape(self.document, self.report)
+        self.registry = NameRegistry(self.report, shape.broken)
+        secrets = Secrets(self.environ, self.document, self.report)
+        head = shape.head
+        calendar = make_calendar(head, self.document, self.report) if head else Calendar()
+        settings = make_settings(head, self.folder, secrets, self.environ, self.document, self.report) if head else None
+        sources = self.load_sources(shape, secrets)
+        self.load_datasets(shape, sources, calendar)
+        self.load_jobs(shape, calendar)
+        if len(self.report) or head is None or settings is None:
+            return None
+        return Project(
+            name=head.project,
+            folder=str(self.folder),
+            calendar=calendar,
+            settings=settings,
+            nodes=tuple(self.nodes),
+            names=self.names,
+            tables=self.tables,
+        )
+
+    def load_sources(self, shape: Shape, secrets: Secrets) -> dict[str, FileSource]:
+        sources = {}
+        for name, spec in shape.sources.items():
+            place = self.document.place("sources", name)
+            source = make_source(name, spec, secrets, self.document, self.report)
+            if not self.registry.claim(name, "source", place) or source is None:
+                self.registry.broken |= {name}
+                continue
+            sources[name] = source
+            columns = find_columns(source, self.folder)
+            self.add_table(name, name, Known(types=dict(columns or {}), complete=source.format.holds_messages or columns is not None))
+            self.names[name] = (name,)
+            self.nodes.append(source_node(source, spec))
+        return sources
+
+    def load_datasets(self, shape: Shape, sources: Mapping[str, FileSource], calendar: Calendar) -> None:
+        for name, spec in shape.datasets.items():
+            if not isinstance(spec, FactDatasetSpec):
+                continue
+            place = self.document.place("datasets", name)
+            claimed = self.registry.claim(name, "dataset", place)
+            source = sources.get(spec.from_)
+            if not claimed or source is None:
+                self.registry.broken |= {name, f"{name}_facts", f"{name}_quarantine"}
+            if source is None:
+                if spec.from_ not in self.registry.broken:
+                    what = f"the dataset `{name}` is taken from `{spec.from_}`, which is no source."
+                    place = self.document.place("datasets", name, "from")
+                    self.report.add("unknown-source", what, suggest(spec.from_, [*shape.sources], "sources"), place)
+                continue
+            native = None if source.format.holds_messages or not self.known[source.name].complete else self.known[source.name].types
+            dataset, known = make_fact_dataset(name, spec, source, native, self.document, self.report)
+            if not claimed:
+                continue
+            nodes = dataset_nodes(dataset, calendar)
+            self.nodes += nodes
+            self.names |= {node.name: (node.name,) for node in nodes}
+            self.names[name] = tuple(node.name for node in nodes)
+            self.add_table(f"{name}_facts", f"{name}_facts", known)
+            self.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
+            self.add_table(name, name if dataset.record_set else f"{name}_facts", known)
+
+    def load_jobs(self, shape: Shape, calendar: Calendar) -> None:
+        drafts: dict[str, Draft] = {}
+        for index, spec in shape.jobs.items():
+            draft = draft_job(index, spec, self.folder, self.document, self.report)
+            if self.registry.claim(draft.output, "job's output", self.document.place(*draft.path, "output_dataset")):
+                drafts[draft.output] = draft
+                self.tables[draft.output] = draft.output
+            else:
+                self.registry.broken |= {draft.output}
+        for draft in drafts.values():
+            if draft.spec.name != draft.output:
+                self.registry.claim(draft.spec.name, "job", self.document.place(*draft.path, "name"))
+        row_keys = self.load_row_keys(shape, drafts)
+        reads = {output: (*draft.inputs, *draft.lookups) for output, draft in drafts.items()}
+        order = sort_jobs(reads, {output: draft.place for output, draft in drafts.items()}, self.report)
+        for output, draft in drafts.items():
+            sound = check_inputs(draft, self.tables, self.registry, self.document, self.report)
+            if not sound or output not in order:
+                self.registry.broken |= {output}
+        for draft in (drafts[output] for output in order):
+            self.load_job(draft, row_keys.get(draft.output, ()), calendar)
+
+    def load_job(self, draft: Draft, row_key: tuple[str, ...], calendar: Calendar) -> None:
+        if any(name in self.registry.broken for name in (draft.output, *draft.inputs, *draft.lookups)):
+            self.registry.broken |= {draft.output}
+            return
+        relations, known = relate_inputs(draft, self.known, self.document, self.report)
+        self.known[draft.output] = known
+        if known.complete and (missing := [column for column in row_key if column not in known.types]):
+            place = self.document.place("datasets", draft.output, "key")
+            what = f"the key of `{draft.output}` names `{missing[0]}`, which job `{draft.spec.name}` does not give."
+            self.report.add("unknown-column", what, suggest(missing[0], known.types, "columns"), place)
+        job = make_job(draft, row_key)
+        self.nodes.append(job_node(job, make_inputs(draft, relations, self.tables), draft.lookups, calendar))
+        self.names[draft.output] = (draft.output,)
+        self.names[draft.spec.name] = (draft.output,)
+
+    def load_row_keys(self, shape: Shape, drafts: Mapping[str, Draft]) -> dict[str, tuple[str, ...]]:
+        """The keys described under `datasets:` for outputs of jobs."""
+        row_keys = {}
+        for name, spec in shape.datasets.items():
+            if not isinstance(spec, OutputSpec):
+                continue
+            if name not in drafts and name not in self.registry.broken:
+                what = f"`{name}` under `datasets` has no `from`, and no job writes it."
+                remedy = f"{suggest(name, drafts, 'outputs of jobs')} A dataset decoded from a source needs `from`."
+                self.report.add("unknown-dataset", what, remedy, self.document.place("datasets", name))
+            row_keys[name] = tuple(dict.fromkeys(column.lower() for column in spec.key))
+        return row_keys
+
+    def add_table(self, name: str, node: str, known: Known) -> None:
+        self.tables[name] = node
+        self.known[name] = known

@@ -1,0 +1,68 @@
+"""Names: what may be one, and that no two things share one."""
+
+import re
+
+from strandline.model.columns import METADATA_COLUMNS, RESERVED_SUFFIXES
+from strandline.model.errors import Place
+
+from .report import Report
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NOT_IN_A_COLUMN = frozenset("` ,;{}()\n\t=.")
+"""Delta refuses most of these in a column's name; a dot or a backtick would not survive SQL."""
+
+
+class NameRegistry:
+    """Every name of the project and what it stands for."""
+
+    def __init__(self, report: Report, broken: frozenset[str]) -> None:
+        self._report = report
+        self._taken: dict[str, tuple[str, Place]] = {}
+        self.broken = broken
+        """Names whose entry was reported already: leaning on one is no mistake."""
+
+    def claim(self, name: str, kind: str, place: Place) -> bool:
+        """Take a name for a thing. False, with a mistake, when it is not a name or is taken."""
+        if not check_name(name, kind, place, self._report):
+            return False
+        if name in self._taken:
+            other, there = self._taken[name]
+            what = f"`{name}` is the name of a {kind} and of a {other} ({there})."
+            self._report.add("name-taken", what, "Rename one of them: a name stands for one thing.", place)
+            return False
+        self._taken[name] = (kind, place)
+        return True
+
+    def kind_of(self, name: str) -> str | None:
+        return self._taken[name][0] if name in self._taken else None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(self._taken)
+
+
+def check_name(name: str, kind: str, place: Place, report: Report) -> bool:
+    if not _NAME.fullmatch(name):
+        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        remedy = f"Name it `{better}`, say." if _NAME.fullmatch(better) else "Use small letters, digits and `_`, starting with a letter."
+        report.add("bad-name", f"`{name}` cannot be the name of a {kind}.", remedy, place)
+        return False
+    suffix = next((s for s in RESERVED_SUFFIXES if name.endswith(s)), None)
+    if suffix:
+        what = f"the {kind} `{name}` ends in `{suffix}`, which is kept for tables that Strandline makes."
+        report.add("reserved-name", what, "Give it a name without that ending.", place)
+        return False
+    return True
+
+
+def check_column_name(name: str, place: Place, report: Report) -> bool:
+    """Any word may name a column except the metadata columns."""
+    if name in METADATA_COLUMNS:
+        what = f"the column `{name}` has the name of a metadata column."
+        report.add("metadata-column", what, "Give it another name; metadata columns are there without being declared.", place)
+        return False
+    if not name or set(name) & _NOT_IN_A_COLUMN:
+        remedy = "Use letters, digits and `_`; `path:` may name any field."
+        report.add("bad-name", f"`{name}` cannot be the name of a column.", remedy, place)
+        return False
+    return True

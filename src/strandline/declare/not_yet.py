@@ -1,0 +1,88 @@
+"""What LANGUAGE promises and this version does not do yet. A feature that is built removes its line here."""
+
+from collections.abc import Iterator
+
+from .report import Report
+from .yaml_lines import DataPath, Document
+
+SECTIONS = {
+    "chains": "Chains",
+    "timelines": "Timelines",
+    "entities": "Entities and their variables",
+    "views": "Views",
+    "endpoints": "Endpoints",
+    "triggers": "Triggers",
+}
+
+KEYS: dict[DataPath, str] = {
+    ("sources", "*", "kafka"): "A Kafka source",
+    ("sources", "*", "http"): "An HTTP source",
+    ("sources", "*", "postgres"): "A Postgres source",
+    ("sources", "*", "delta"): "A Delta source",
+    ("sources", "*", "envelope"): "`envelope`",
+    ("datasets", "*", "mirror"): "`mirror`",
+    ("jobs", "*", "partition"): "Mode `partition`",
+    ("jobs", "*", "incremental", "cursor_column"): "Mode `cursor`",
+    ("jobs", "*", "incremental", "unique_key"): "`unique_key`",
+}
+
+VALUES: dict[tuple[DataPath, str], str] = {
+    (("jobs", "*", "incremental", "mode"), "partition"): "Mode `partition`",
+    (("jobs", "*", "incremental", "mode"), "cursor"): "Mode `cursor`",
+    (("jobs", "*", "update_strategy"), "append"): "`update_strategy: append`",
+}
+
+
+def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object], frozenset[str]]:
+    """Report what is not due, and name it: the paths of the entries that hold it, and every word in them.
+
+    The words are known to exist, so that nothing else is reported for leaning on them.
+    """
+    aside: dict[DataPath, object] = {}
+    if not isinstance(document.data, dict):
+        return aside, frozenset()
+    for section, words in SECTIONS.items():
+        if document.data.get(section) is not None:
+            aside[(section,)] = document.data[section]
+            _add(report, document, (section,), words)
+    for path, value in _walk(document.data, ()):
+        entry, pattern = path[:2], (path[0], "*", *path[2:])
+        words = KEYS.get(pattern, "") or (VALUES.get((pattern, value), "") if isinstance(value, str) else "")
+        if words and entry not in aside:
+            aside[entry] = _at(document.data, entry)
+            _add(report, document, path, words)
+    return aside, frozenset(word for path, value in aside.items() for word in (*_words(value), str(path[-1])))
+
+
+def _add(report: Report, document: Document, path: DataPath, words: str) -> None:
+    verb = "are" if words in SECTIONS.values() else "is"
+    what = f"{words} {verb} not supported by this version yet."
+    report.add("not-yet", what, "Remove it, or wait for a later version.", document.place(*path))
+
+
+def _walk(data: object, path: DataPath) -> Iterator[tuple[DataPath, object]]:
+    """Everything at the depths the table speaks of."""
+    if len(path) >= 3:
+        yield path, data
+    if len(path) < 4:
+        pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+        for step, value in pairs:
+            yield from _walk(value, (*path, step))
+
+
+def _at(data: object, path: DataPath) -> object:
+    for step in path:
+        data = data[step]  # type: ignore[index]
+    return data
+
+
+def _words(data: object) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield key
+            yield from _words(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _words(value)

@@ -1,0 +1,329 @@
+"""The proof that an input relates to a job's key `by` its same-named columns (LANGUAGE: "`by` counts as proved where ...").
+
+Every operator either lets a restriction of the key through to its inputs or breaks it. What is not understood breaks it: a wrong proof is
+silently wrong data, a missing one is a line of YAML.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from .known import Known
+from .scopes import Ref, Rows, Scope, equal_columns, nothing_known, own_nodes
+from .selects import check_names, clauses_of, grouped_refs, project
+from .sql_checks import window_part
+from .sql_parse import with_of
+
+Environment = Mapping[str, Rows]
+
+_ODD_PARTS = ("connect", "match", "pivots", "kind", "sample", "prewhere", "exclude", "operation_modifiers")
+"""Parts of a SELECT that Spark's SQL hardly has, and that are not followed here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """An input of the job."""
+
+    known: Known
+    by: tuple[str, ...]
+    """The columns that hold the key, in the key's order; empty when it is not restricted (whole, via, lookup)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What could be told from a job's SQL."""
+
+    proved: frozenset[str]
+    reasons: Mapping[str, str]
+    """Why an input is not proved."""
+    output: Known
+    unknown_columns: tuple[tuple[exp.Column, tuple[str, ...]], ...]
+    """Columns that are certainly none, each with those there are."""
+
+
+def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table]) -> Analysis:
+    """Follow the key from the inputs to the output."""
+    prover = _Prover(key, tables)
+    rows = prover.query(tree, {}, ())
+    lacking = next((column for column in key if column not in rows.carriers.get(column, ())), None)
+    if lacking is not None:
+        rows = prover.broken(rows, f"the output's `{lacking}` is not its own `{lacking}` passed on unchanged")
+    proved = frozenset(name for name in rows.live if name not in prover.reasons)
+    reasons = {name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved}
+    types = {name: type_ if "." not in type_ else None for name, type_ in rows.types.items()}
+    return Analysis(
+        proved=proved, reasons=reasons, output=Known(types=types, complete=rows.complete), unknown_columns=tuple(prover.unknown_columns)
+    )
+
+
+class _Prover:
+    """One walk over a query. `reasons` holds the inputs whose restriction some use of them breaks."""
+
+    def __init__(self, key: tuple[str, ...], tables: Mapping[str, Table]) -> None:
+        self.key = key
+        self.tables = tables
+        self.reasons: dict[str, str] = {}
+        self.unknown_columns: list[tuple[exp.Column, tuple[str, ...]]] = []
+        self.unnamed = 0
+
+    def broken(self, rows: Rows, reason: str) -> Rows:
+        self.blame(rows.live, reason)
+        return rows.without_key()
+
+    def blame(self, names: frozenset[str], reason: str) -> None:
+        for name in names:
+            self.reasons.setdefault(name, reason)
+
+    def break_scope(self, scope: Scope, reason: str) -> None:
+        self.blame(scope.live, reason)
+        scope.live, scope.carriers = frozenset(), {}
+
+    def query(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+        if (with_ := with_of(node)) is not None:
+            environment = self.add_ctes(with_, environment, outer)
+        match node:
+            case exp.Subquery():
+                rows = self.query(node.this, environment, outer)
+                if any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals")):
+                    return self.broken(rows, "it is read inside a bracket of joins")
+            case exp.Select():
+                rows = self.select(node, environment, outer)
+            case exp.SetOperation():
+                rows = self.set_operation(node, environment, outer)
+            case _:
+                return self.opaque(node, environment, outer)
+        if any(node.args.get(part) for part in ("limit", "offset", "fetch")):
+            rows = self.broken(rows, "`LIMIT` takes the first rows over all keys")
+        return rows
+
+    def add_ctes(self, with_: exp.With, environment: Environment, outer: tuple[Scope, ...]) -> Environment:
+        environment = dict(environment)
+        for cte in with_.expressions:
+            name = cte.alias.lower()
+            if with_.args.get("recursive"):
+                environment[name] = nothing_known(self.fresh())
+            rows = self.query(cte.this, environment, outer)
+            if with_.args.get("recursive"):
+                rows = self.broken(rows, "it is read in a recursive CTE")
+            environment[name] = self.with_alias_columns(rows, cte)
+        return environment
+
+    def with_alias_columns(self, rows: Rows, node: exp.Expr) -> Rows:
+        alias = node.args.get("alias")
+        columns = [column.name.lower() for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        if not columns:
+            return rows
+        renamed = rows.renamed(columns)
+        if renamed is not None:
+            return renamed
+        self.broken(rows, "its columns are renamed by position")
+        return Rows(types={name: f"{self.fresh()}.{name}" for name in columns}, complete=True, order=tuple(columns), origin=self.fresh())
+
+    def fresh(self) -> str:
+        self.unnamed += 1
+        return f"#{self.unnamed}"
+
+    def opaque(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+        """Something whose meaning is not known here: whatever it reads is not proved."""
+        for part in own_nodes([node], (exp.Query, exp.Table)):
+            if isinstance(part, exp.Query) and part is not node:
+                self.broken(self.query(part, environment, outer), "it is read where its rows cannot be followed")
+            elif isinstance(part, exp.Table):
+                self.broken(self.table(part, environment), "it is read where its rows cannot be followed")
+                self.opaque_parts(part, environment, outer)
+        return nothing_known(self.fresh())
+
+    def opaque_parts(self, table: exp.Table, environment: Environment, outer: tuple[Scope, ...]) -> None:
+        for part in table.iter_expressions():
+            if not isinstance(part, (exp.Identifier, exp.TableAlias)):
+                self.opaque(part, environment, outer)
+
+    def table(self, node: exp.Table, environment: Environment) -> Rows:
+        name = node.name.lower()
+        if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
+            return nothing_known(self.fresh())
+        if name in environment:
+            return environment[name]
+        if name not in self.tables:
+            return nothing_known(name)
+        table = self.tables[name]
+        known = table.known
+        rows = Rows(
+            types={column: type_ or f"{name}.{column}" for column, type_ in known.types.items()},
+            complete=known.complete,
+            order=tuple(known.types) if known.complete else None,
+            origin=name,
+            other_type=known.other_type,
+        )
+        if not table.by:
+            return rows
+        if known.complete and (lacking := [column for column in table.by if column not in known.types]):
+            self.reasons.setdefault(name, f"it has no column `{lacking[0]}`")
+            return rows
+        carriers = {key: frozenset({column}) for key, column in zip(self.key, table.by, strict=True)}
+        return replace(rows, carriers=carriers, live=frozenset({name}))
+
+    def source(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> tuple[str, Rows]:
+        """One element of FROM or JOIN, with the name it goes by."""
+        alias = (node.alias_or_name or self.fresh()).lower()
+        match node:
+            case exp.Table() if not any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals")):
+                return alias, self.with_alias_columns(self.table(node, environment), node)
+            case exp.Subquery() if isinstance(node.this, exp.Query):
+                return alias, self.with_alias_columns(self.query(node, environment, outer), node)
+            case exp.Values():
+                columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
+                types = {column: f"{self.fresh()}.{column}" for column in columns}
+                return alias, Rows(types=types, complete=bool(columns), order=tuple(columns) or None, origin=self.fresh())
+            case _:
+                return alias, self.opaque(node, environment, outer)
+
+    def select(self, node: exp.Select, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+        scope = Scope()
+        start = node.args.get("from_") or node.args.get("from")
+        if start is not None:
+            alias, rows = self.source(start.this, environment, outer)
+            scope.sources[alias] = rows
+            scope.carriers = {key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()}
+            scope.live = rows.live
+        for join in node.args.get("joins") or ():
+            self.join(scope, join, environment, outer)
+        for lateral in node.args.get("laterals") or ():
+            self.lateral(scope, lateral)
+        if any(node.args.get(part) for part in _ODD_PARTS):
+            self.break_scope(scope, "it is read by a form of SELECT that cannot be followed")
+        clauses = clauses_of(node)
+        for part in own_nodes(clauses):
+            if isinstance(part, exp.Query):
+                self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
+        self.unknown_columns += check_names(node, scope, outer)
+        self.group(scope, node)
+        self.windows(scope, clauses)
+        rows = project(node, scope, self.fresh())
+        if rows.live and (lacking := next((column for column in self.key if not rows.carriers.get(column)), None)):
+            return self.broken(rows, f"a SELECT does not pass `{lacking}` on unchanged")
+        if (distinct := node.args.get("distinct")) is not None and distinct.args.get("on"):
+            return self.broken(rows, "`DISTINCT ON` keeps rows by their order")
+        return rows
+
+    def lateral(self, scope: Scope, node: exp.Lateral) -> None:
+        alias = (node.alias or self.fresh()).lower()
+        columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
+        if not node.args.get("view") or alias in scope.sources:
+            self.break_scope(scope, "it is read beside a LATERAL that cannot be followed")
+        types = {column: f"{self.fresh()}.{column}" for column in columns}
+        scope.sources[alias] = Rows(types=types, complete=bool(columns), order=tuple(columns) or None, origin=self.fresh())
+
+    def join(self, scope: Scope, join: exp.Join, environment: Environment, outer: tuple[Scope, ...]) -> None:
+        # A LATERAL subquery sees the sources before it.
+        alias, rows = self.source(join.this, environment, (scope, *outer) if isinstance(join.this, exp.Lateral) else outer)
+        if alias in scope.sources:
+            self.break_scope(scope, f"two tables are both called `{alias}`")
+            rows = self.broken(rows, f"two tables are both called `{alias}`")
+        on = join.args.get("on")
+        pairs = list(self.using_pairs(scope, join, alias, rows))
+        scope.sources[alias] = rows
+        pairs += equal_columns(scope, on)
+        for part in own_nodes([on] if on is not None else []):
+            if isinstance(part, exp.Query):
+                self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
+        side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
+        mine = {key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()}
+        unlinked = next((key for key in self.key if not _linked(scope.carriers.get(key, set()), mine.get(key, set()), pairs)), None)
+        if method or side in ("RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+            reason = f"it takes part in a {(method or side).lower()} join"
+            self.break_scope(scope, reason)
+            self.blame(rows.live, reason)
+        elif side == "LEFT" or kind in ("SEMI", "ANTI"):
+            if rows.live and (unlinked is not None or not scope.live):
+                self.blame(rows.live, f"it is joined without `=` on `{unlinked or self.key[0]}` to an input that holds it")
+            else:
+                scope.live |= rows.live
+        else:
+            self.inner_join(scope, rows, mine, unlinked, pairs)
+        if kind in ("SEMI", "ANTI"):
+            scope.hidden.add(alias)
+
+    def inner_join(self, scope: Scope, rows: Rows, mine: dict[str, set[Ref]], unlinked: str | None, pairs: list[tuple[Ref, Ref]]) -> None:
+        if rows.live and scope.live and unlinked is not None:
+            self.blame(rows.live, f"it is joined without `=` on `{unlinked}` to an input that holds it")
+            mine = {}
+        elif rows.live and not scope.live:
+            scope.carriers, scope.live = mine, rows.live
+        elif rows.live:
+            scope.live |= rows.live
+        for key in self.key:
+            held = scope.carriers.setdefault(key, set())
+            if held:
+                held |= mine.get(key, set())
+                held |= {other for one, other in pairs if one in held}
+
+    def using_pairs(self, scope: Scope, join: exp.Join, alias: str, rows: Rows) -> list[tuple[Ref, Ref]]:
+        pairs: list[tuple[Ref, Ref]] = []
+        for column in join.args.get("using") or ():
+            name = column.name.lower()
+            left = scope.resolve(exp.column(name))
+            if left is None:
+                held = sorted(ref for refs in scope.carriers.values() for ref in refs if ref[1] == name)
+                left = held[0] if held else None
+            if left is None:
+                continue
+            scope.merged[name] = left
+            if scope.type_of(left) == rows.type_of(name) != "double":
+                pairs += [(left, (alias, name)), ((alias, name), left)]
+        return pairs
+
+    def group(self, scope: Scope, node: exp.Select) -> None:
+        refs = grouped_refs(node, scope)
+        if refs is None:
+            return
+        if isinstance(refs, str):
+            self.break_scope(scope, refs)
+            return
+        if scope.live and (lacking := scope.lacking(self.key, refs)):
+            self.break_scope(scope, f"a GROUP BY lacks `{lacking}`")
+        scope.carriers = {key: held & refs for key, held in scope.carriers.items()}
+
+    def windows(self, scope: Scope, clauses: list[exp.Expr]) -> None:
+        for part in own_nodes(clauses):
+            if isinstance(part, exp.Window) and part.arg_key != "windows":
+                listed = window_part(part, "partition_by")
+                refs = {ref for column in (listed if isinstance(listed, list) else []) if (ref := scope.resolve(column))}
+                if scope.live and (lacking := scope.lacking(self.key, refs)):
+                    self.break_scope(scope, f"a window is not partitioned by `{lacking}`")
+
+    def set_operation(self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+        left = self.query(node.this, environment, outer)
+        right = self.query(node.expression, environment, outer)
+        types = {name: left.type_of(name) for name in left.types}
+        if left.order is not None and right.order is not None and len(left.order) == len(right.order):
+            for name, other in zip(left.order, right.order, strict=True):
+                types[name] = left.type_of(name) if left.type_of(name) == right.type_of(other) else f"{self.fresh()}.{name}"
+        result = Rows(types=types, complete=left.complete, order=left.order, origin=self.fresh(), live=left.live | right.live)
+        if not isinstance(node, exp.Union) or node.args.get("by_name") or node.args.get("on"):
+            return self.broken(result, "it is read in INTERSECT, EXCEPT or BY NAME")
+        if not right.live:
+            carriers: Mapping[str, frozenset[str]] = left.carriers
+        elif left.order is None or right.order is None or len(left.order) != len(right.order):
+            return self.broken(result, "it is read in a UNION whose columns are not all known")
+        else:
+            carriers = {key: _held_in_both(left, right, key) for key in self.key}
+        if result.live and (lacking := next((key for key in self.key if not carriers.get(key)), None)):
+            return self.broken(result, f"the branches of a UNION do not all pass `{lacking}` on in one place")
+        return replace(result, carriers=carriers)
+
+
+def _linked(left: set[Ref], right: set[Ref], pairs: list[tuple[Ref, Ref]]) -> bool:
+    return any(one in left and other in right for one, other in pairs)
+
+
+def _held_in_both(left: Rows, right: Rows, key: str) -> frozenset[str]:
+    """The left names of the places where every branch that has the key holds it, in one type."""
+    held = set()
+    order = left.order or ()
+    for name, other in zip(order, right.order or (), strict=True):
+        in_left = not left.live or (name in left.carriers.get(key, ()) and left.type_of(name) == right.type_of(other))
+        if name and in_left and other in right.carriers.get(key, ()):
+            held.add(name)
+    return frozenset(name for name in held if order.count(name) == 1)

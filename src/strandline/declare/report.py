@@ -1,0 +1,53 @@
+"""The report: every mistake of a project, in the order of its files and lines."""
+
+import difflib
+from collections.abc import Iterable
+
+from strandline.model.errors import Mistake, Place, ProjectError
+
+
+class Report:
+    """Collects mistakes. Checks add to it and go on; `raise_if_any` ends the loading with all of them."""
+
+    def __init__(self) -> None:
+        self._mistakes: list[Mistake] = []
+
+    def add(self, slug: str, what: str, remedy: str, place: Place | None = None) -> None:
+        mistake = Mistake(slug=slug, what=what, remedy=remedy, place=place)
+        if mistake not in self._mistakes:
+            self._mistakes.append(mistake)
+
+    def __len__(self) -> int:
+        return len(self._mistakes)
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """In the order a reader of the files meets them."""
+        return tuple(sorted(self._mistakes, key=lambda m: (m.place.file if m.place else "", m.place.line if m.place else 0)))
+
+    def raise_if_any(self) -> None:
+        if self._mistakes:
+            raise ProjectError(self.mistakes)
+
+
+def find_nearest(word: str, words: Iterable[str]) -> str | None:
+    """The word most likely meant."""
+    found = difflib.get_close_matches(word.lower(), sorted(set(words)), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def suggest(word: str, words: Iterable[str], what: str) -> str:
+    """A remedy for a misspelt word: the nearest right one, or all there are."""
+    known = sorted(set(words))
+    if nearest := find_nearest(word, known):
+        return f"Did you mean `{nearest}`?"
+    if not known:
+        return f"There are no {what} to choose from."
+    shown = ", ".join(f"`{name}`" for name in known[:12])
+    return f"Known {what}: {shown}{', ...' if len(known) > 12 else ''}."
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `b` and `c`."""
+    quoted = [f"`{word}`" for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}" if quoted else ""

@@ -1,0 +1,117 @@
+"""Settings: where things are. Defaults, then the project file, then the environment; secrets filled in last."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from zoneinfo import available_timezones
+
+from strandline.model.project import Calendar, Settings
+
+from .report import Report, find_nearest
+from .schema import ProjectFile, Scalar
+from .yaml_lines import DataPath, Document
+
+_SECRET = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+_DAY = re.compile(r"(\d\d?)-(\d\d?)")
+_DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Secrets:
+    """Fills `${NAME}` from the environment. What was declared, not what was filled in, is hashed and shown."""
+
+    def __init__(self, environ: Mapping[str, str], document: Document, report: Report) -> None:
+        self._environ = environ
+        self._document = document
+        self._report = report
+
+    def fill(self, text: str, path: DataPath) -> str:
+        """The text with its secrets; one that is not set is reported and left as it is written."""
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] in self._environ:
+                return self._environ[found[1]]
+            what = f"`${{{found[1]}}}` is read from the environment, where it is not set."
+            self._report.add("secret-not-set", what, f"Set it before the call: `export {found[1]}=...`.", self._document.place(*path))
+            return found[0]
+
+        return _SECRET.sub(value, text)
+
+
+def as_text(value: Scalar) -> str:
+    """A value of `options` or `conf` as Spark takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def make_settings(
+    head: ProjectFile, folder: Path, secrets: Secrets, environ: Mapping[str, str], document: Document, report: Report
+) -> Settings:
+    spec = head.settings
+
+    def choose(variable: str, declared: str | None, default: str, *path: str) -> str:
+        return environ.get(variable) or (secrets.fill(declared, ("settings", *path)) if declared is not None else default)
+
+    spark = spec.spark
+    conf = {k: secrets.fill(as_text(v), ("settings", "spark", "conf", k)) for k, v in (spark.conf if spark else {}).items()}
+    return Settings(
+        lake=_resolve_lake(choose("STRANDLINE_LAKE", spec.lake, ".strandline/lake", "lake"), folder),
+        catalog=_resolve_catalog(
+            choose("STRANDLINE_CATALOG", spec.catalog, "sqlite:///.strandline/catalog.db", "catalog"), folder, environ, document, report
+        ),
+        spark_master=choose("STRANDLINE_SPARK_MASTER", spark.master if spark else None, "local[*]", "spark", "master"),
+        spark_conf=conf,
+        workers=_workers(spec.workers, environ, report),
+        **({"lease_seconds": spec.lease_seconds} if spec.lease_seconds else {}),
+    )
+
+
+def make_calendar(head: ProjectFile, document: Document, report: Report) -> Calendar:
+    if head.timezone not in available_timezones():
+        what = f"there is no time zone `{head.timezone}`."
+        remedy = suggest_zone(head.timezone)
+        report.add("unknown-timezone", what, remedy, document.place("timezone"))
+    day = _DAY.fullmatch(head.financial_year_starts)
+    month_number, day_number = (int(day[1]), int(day[2])) if day else (0, 0)
+    if not (1 <= month_number <= 12 and 1 <= day_number <= _DAYS_IN_MONTH[month_number - 1]):
+        what = f"`financial_year_starts` is `{head.financial_year_starts}`, not a day that every year has."
+        report.add("wrong-type", what, "Write month and day, as `04-01`.", document.place("financial_year_starts"))
+        return Calendar(timezone=head.timezone)
+    return Calendar(timezone=head.timezone, year_starts_month=month_number, year_starts_day=day_number)
+
+
+def suggest_zone(zone: str) -> str:
+    by_lower = {name.lower(): name for name in available_timezones()}
+    if zone.lower() in by_lower:
+        return f"Did you mean `{by_lower[zone.lower()]}`?"
+    cities = {name.rsplit("/", 1)[-1].lower(): name for name in sorted(available_timezones())}
+    if zone.rsplit("/", 1)[-1].lower() in cities:
+        return f"Did you mean `{cities[zone.rsplit('/', 1)[-1].lower()]}`?"
+    nearest = find_nearest(zone, by_lower)
+    return f"Did you mean `{by_lower[nearest]}`?" if nearest else "Write a name as `Asia/Kolkata` or `UTC`."
+
+
+def _resolve_lake(lake: str, folder: Path) -> str:
+    return lake if _URI.match(lake) else str((folder / lake).resolve())
+
+
+def _resolve_catalog(catalog: str, folder: Path, environ: Mapping[str, str], document: Document, report: Report) -> str:
+    if catalog.startswith("sqlite:///") and not catalog.startswith("sqlite:///:memory:"):
+        return f"sqlite:///{(folder / catalog.removeprefix('sqlite:///')).resolve()}"
+    if not catalog.startswith(("sqlite", "postgresql")):
+        # The text may hold a password, so only its scheme is shown.
+        scheme = catalog.split(":", 1)[0] if ":" in catalog else catalog[:20]
+        where = "`STRANDLINE_CATALOG`" if environ.get("STRANDLINE_CATALOG") else "`settings.catalog`"
+        what = f"{where} starts with `{scheme}`, which is no catalog Strandline knows."
+        remedy = "Write `sqlite:///.strandline/catalog.db` or `postgresql+psycopg://user:${PASSWORD}@host/database`."
+        report.add("unknown-catalog", what, remedy, None if environ.get("STRANDLINE_CATALOG") else document.place("settings", "catalog"))
+    return catalog
+
+
+def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -> int:
+    text = environ.get("STRANDLINE_WORKERS")
+    if not text:
+        return declared or 2
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    report.add("wrong-type", f"`STRANDLINE_WORKERS` is `{text}`, not a whole number from 1.", "Set it to a number, as `2`.")
+    return 2

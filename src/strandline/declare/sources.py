@@ -1,0 +1,114 @@
+"""Sources: files, their format, and the columns their files have now."""
+
+import csv
+import glob
+import gzip
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from strandline.model.project import FileFormat, FileSource
+
+from .report import Report
+from .schema import SourceSpec
+from .settings import Secrets, as_text
+from .yaml_lines import Document
+
+_MOST_FILES = 200
+"""With more files than this, columns are left to be checked when they are read."""
+
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+def make_source(name: str, spec: SourceSpec, secrets: Secrets, document: Document, report: Report) -> FileSource | None:
+    path = ("sources", name)
+    place = document.place(*path)
+    if scheme := _SCHEME.match(spec.files):
+        what = f"Files at `{scheme[0]}` are not supported by this version yet."
+        report.add("not-yet", what, "Name files in a folder, relative to the project.", document.place(*path, "files"))
+        return None
+    found = FileFormat(spec.format) if spec.format else find_format(spec.files)
+    if found is None:
+        what = f"the ending of `{spec.files}` tells no format."
+        report.add("unknown-format", what, "Add `format: jsonl`, `json`, `csv` or `parquet`.", document.place(*path, "files"))
+        return None
+    return FileSource(
+        name=name,
+        place=place,
+        files=secrets.fill(spec.files, (*path, "files")),
+        format=found,
+        complete=spec.complete,
+        offer_rewritten_again=spec.on_rewrite == "offer_again",
+        options={key: secrets.fill(as_text(value), (*path, "options", key)) for key, value in spec.options.items()},
+    )
+
+
+def find_format(files: str) -> FileFormat | None:
+    """The format that the ending tells: `.jsonl`, `.csv.gz`, ..."""
+    ending = files.lower().removesuffix(".gz").rsplit(".", 1)[-1]
+    if ending == "ndjson":
+        return FileFormat.JSONL
+    return FileFormat(ending) if ending in set(FileFormat) else None
+
+
+def find_columns(source: FileSource, folder: Path) -> Mapping[str, str | None] | None:
+    """The columns that the files present have, by lower-cased name, with the type they are stored as.
+
+    None when that cannot be told: messages, no files yet, a file that cannot be read, too many to open. Run time checks then.
+    """
+    if source.format.holds_messages:
+        return None
+    files = sorted(glob.glob(source.files, root_dir=folder, recursive=True))  # noqa: PTH207 - takes absolute globs too
+    if not files or len(files) > _MOST_FILES:
+        return None
+    columns: dict[str, str | None] = {}
+    for file in files:
+        try:
+            columns |= _csv_header(folder / file, source.options) if source.format is FileFormat.CSV else _parquet_schema(folder / file)
+        except (OSError, ValueError, csv.Error, StopIteration, pa.ArrowException, EOFError):
+            return None
+    return columns
+
+
+def _csv_header(file: Path, options: Mapping[str, str]) -> dict[str, str | None]:
+    lower = {key.lower(): value for key, value in options.items()}
+    delimiter = (lower.get("sep") or lower.get("delimiter") or ",").replace("\\t", "\t")
+    with _open_text(file, lower.get("encoding") or lower.get("charset") or "utf-8") as text:
+        first = next(csv.reader(text, delimiter=delimiter, quotechar=lower.get("quote") or '"'))
+    if lower.get("header", "true").lower() == "false":
+        return {f"_c{number}": "string" for number in range(len(first))}
+    return {name.strip("\ufeff").lower(): "string" for name in first}
+
+
+def _open_text(file: Path, encoding: str) -> IO[str]:
+    if file.suffix.lower() == ".gz":
+        return gzip.open(file, "rt", encoding=encoding, newline="")
+    return file.open(encoding=encoding, newline="")
+
+
+def _parquet_schema(file: Path) -> dict[str, str | None]:
+    return {field.name.lower(): _stored_type(field.type) for field in pq.read_schema(file)}
+
+
+def _stored_type(found: pa.DataType) -> str | None:
+    """As LANGUAGE says: integers as bigint, floats as double, zoneless timestamps as UTC."""
+    if pa.types.is_integer(found):
+        return "bigint"
+    if pa.types.is_floating(found):
+        return "double"
+    if pa.types.is_decimal(found):
+        return f"decimal({found.precision},{found.scale})"
+    for is_type, stored in (
+        (pa.types.is_timestamp, "timestamp"),
+        (pa.types.is_date, "date"),
+        (pa.types.is_boolean, "boolean"),
+        (pa.types.is_string, "string"),
+        (pa.types.is_large_string, "string"),
+    ):
+        if is_type(found):
+            return stored
+    return None

@@ -1,0 +1,164 @@
+"""SQL whose result depends on the clock, on chance or on row order is refused, with what to use instead (L11)."""
+
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from strandline.model.errors import Place
+
+from .report import Report, suggest
+from .sql_parse import PlaceOfLine, line_of
+
+_CLOCK = "Use `:as_of`, the run's logical time."
+_CHANCE = "Derive it from the row, for example with `xxhash64(<key columns>)`."
+_PLACE = "Name the columns you need; where a row lies is not part of it. `_source_position` says where it came from."
+_WHO = "Put the value into `config:` and use `:name`."
+_ANY = "Use `max`, `min`, or `max_by(value, <order>)`."
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        ("now", "current_date", "curdate", "current_timestamp", "current_time", "localtimestamp", "localtime", "getdate", "sysdate"), _CLOCK
+    ),
+    **dict.fromkeys(("rand", "randn", "random", "uuid", "shuffle", "randstr", "uniform"), _CHANCE),
+    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _PLACE),
+    **dict.fromkeys(("input_file_name", "input_file_block_start", "input_file_block_length"), _PLACE),
+    **dict.fromkeys(("current_user", "session_user", "user", "current_database", "current_schema"), _WHO),
+    **dict.fromkeys(("current_catalog", "current_timezone", "version"), _WHO),
+    "any_value": _ANY,
+    "mode": "Use `mode() WITHIN GROUP (ORDER BY <column>)`, which says which of two wins.",
+    **dict.fromkeys(("reflect", "java_method", "try_reflect"), "Write a Python job."),
+}
+
+_ORDERED = {"first", "last", "first_value", "last_value", "nth_value", "row_number", "lead", "lag", "ntile"}
+"""These need a window with ORDER BY."""
+
+_COLLECTING = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+_SETTLING = {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_length"}
+"""Around a collected list these make the order of its elements of no account."""
+
+_SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}
+_BARE = {"current_time", "localtimestamp", "current_user", "session_user", "current_timestamp", "current_date"}
+"""Functions that Spark also takes without parentheses and the parser takes for columns."""
+
+
+def check_deterministic(tree: exp.Expr, place_of: PlaceOfLine, report: Report) -> None:
+    """Report everything in the SQL that two runs over the same rows could answer differently."""
+    for node in tree.walk():
+        if found := _refusal(node):
+            what, remedy = found
+            report.add("nondeterministic", what, remedy, place_of(line_of(node)))
+
+
+def _refusal(node: exp.Expr) -> tuple[str, str] | None:
+    name = function_name(node)
+    if name in REFUSED and not (name == "mode" and isinstance(node.parent, exp.WithinGroup)):
+        if name == "current_timestamp" and isinstance(node.parent, exp.StrToUnix):
+            return "`unix_timestamp()` without an argument reads the wall clock.", "Use `unix_timestamp(:as_of)`."
+        return f"`{name}` {_why(name)}.", REFUSED[name]
+    if name in _ORDERED and not _in_ordered_window(node):
+        remedy = f"Use `{name}(...) OVER (PARTITION BY ... ORDER BY ...)` or `max_by`."
+        return f"`{name}` without an order depends on how rows happen to lie.", remedy
+    if isinstance(node, _COLLECTING) and not _settled(node) and not _in_ordered_window(node):
+        called = "collect_set" if isinstance(node, exp.ArrayUniqueAgg) else "collect_list"
+        return f"`{called}` keeps rows in the order they happen to come.", f"Use `sort_array({called}(...))`."
+    if isinstance(node, exp.GroupConcat) and not isinstance(node.parent, exp.WithinGroup):
+        return "`listagg` joins rows in the order they happen to come.", "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`."
+    if isinstance(node, (exp.Limit, exp.Offset, exp.Fetch)) and node.parent is not None and not node.parent.args.get("order"):
+        return "`LIMIT` without `ORDER BY` takes whichever rows come first.", "Add `ORDER BY` over columns that rank every row."
+    if isinstance(node, exp.TableSample):
+        return "`TABLESAMPLE` takes rows by chance.", "Filter on a hash of the key, as `pmod(xxhash64(<key columns>), 100) < 10`."
+    if isinstance(node, exp.Cast) and node.this.is_string and node.this.name.strip().lower() in _SPECIAL_TIMES:
+        return f"`'{node.this.name}'` as a time reads the wall clock.", _CLOCK
+    return None
+
+
+def _why(name: str) -> str:
+    remedy = REFUSED[name]
+    if remedy == _CLOCK:
+        return "reads the wall clock"
+    if remedy == _CHANCE:
+        return "depends on chance"
+    if remedy == _PLACE:
+        return "depends on how rows happen to lie"
+    if remedy == _WHO:
+        return "depends on who runs it and where"
+    return "takes whichever row comes first" if name in ("any_value", "mode") else "runs code that cannot be checked"
+
+
+def function_name(node: exp.Expr) -> str:
+    """A function's name as Spark spells it, in small letters; empty for anything else."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    if isinstance(node, exp.Column):
+        bare = not node.args.get("table") and isinstance(node.this, exp.Identifier) and not node.this.quoted
+        return node.name.lower() if bare and node.name.lower() in _BARE else ""
+    if isinstance(node, exp.Func):
+        return node.sql_name().lower()
+    return ""
+
+
+def _in_ordered_window(node: exp.Expr) -> bool:
+    above = node.parent
+    while isinstance(above, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        above = above.parent
+    if not isinstance(above, exp.Window):
+        return False
+    return window_part(above, "order") is not None
+
+
+def window_part(window: exp.Window, part: str) -> object:
+    """A part of a window, also of one that is named in the WINDOW clause."""
+    if window.args.get(part):
+        return window.args[part]
+    named = window.args.get("alias")
+    select = window.find_ancestor(exp.Select)
+    if named is not None and select is not None:
+        for definition in select.args.get("windows") or ():
+            if definition.this.name.lower() == named.name.lower():
+                return definition.args.get(part)
+    return None
+
+
+def _settled(node: exp.Expr) -> bool:
+    above = node.parent
+    while isinstance(above, (exp.Filter, exp.Paren, exp.IgnoreNulls, exp.RespectNulls)):
+        above = above.parent
+    if isinstance(above, (exp.ArraySize, exp.ArraySort)):
+        return True
+    return above is not None and function_name(above) in _SETTLING
+
+
+def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> None:
+    """An expression of a fact dataset sees one message: no aggregates, windows, subqueries or parameters."""
+    for node in tree.walk():
+        refused = (
+            "an aggregate"
+            if isinstance(node, exp.AggFunc)
+            else "a window"
+            if isinstance(node, exp.Window)
+            else "a subquery"
+            if isinstance(node, exp.Query)
+            else f"the parameter `:{node.name}`"
+            if isinstance(node, exp.Placeholder)
+            else ""
+        )
+        if refused:
+            report.add("sql-not-row-wise", f"{what} uses {refused}; it is computed from one message alone.", "Do this in a job.", place)
+            return
+
+
+def check_parameters(tree: exp.Expr, config: Collection[str], place_of: PlaceOfLine, report: Report) -> bool:
+    """Every `:name` is in `config` or is `:as_of`. Gives whether `:as_of` is used."""
+    names: dict[str, exp.Expr] = {}
+    for found in tree.find_all(exp.Placeholder, exp.Parameter):
+        names.setdefault(found.name, found)
+    for name, node in names.items():
+        if name != "as_of" and name not in config:
+            what = f"the parameter `:{name}` is not in the job's `config`." if name else "parameters have names here: `?` is none."
+            report.add("unknown-parameter", what, suggest(name, (*config, "as_of"), "parameters"), place_of(line_of(node)))
+    return "as_of" in names
+
+
+def lines_of_yaml(place: Place) -> PlaceOfLine:
+    """For SQL written on one line of the project file."""
+    return lambda line: place

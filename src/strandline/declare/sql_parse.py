@@ -1,0 +1,155 @@
+"""SQL text to trees and back to names: parsing, the tables and parameters in it, and its text as it is hashed."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from strandline.model.errors import Place
+
+from .report import Report
+
+PlaceOfLine = Callable[[int], Place]
+
+_SPARK = Dialect.get_or_raise("spark")
+_WRITTEN_AS_IS = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEX_STRING}
+CALENDAR_FUNCTIONS = ("local_date", "local_month", "financial_year")
+
+# sqlglot warns of statements it does not know; they are refused here, so nothing is lost.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query | None:
+    """The one SELECT of a job, or None with a mistake."""
+    tokens = _tokenize(text, place_of, report)
+    if tokens is None:
+        return None
+    trees = _parse(lambda: _SPARK.parser().parse(tokens, text), place_of, report)
+    if trees is None:
+        return None
+    found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    remedy = "Write one SELECT (with CTEs if you need steps); Strandline writes the table."
+    if not found:
+        report.add("sql-not-a-select", "the SQL is empty.", remedy, place_of(1))
+    elif len(found) > 1:
+        report.add("sql-not-a-select", f"the SQL has {len(found)} statements.", remedy, place_of(1))
+    elif not isinstance(tree := found[0], exp.Query) or tree.args.get("into"):
+        report.add("sql-not-a-select", f"the SQL starts with `{text.split(maxsplit=1)[0][:20]}` and is not a SELECT.", remedy, place_of(1))
+    else:
+        return tree
+    return None
+
+
+def parse_expression(text: str, place_of: PlaceOfLine, report: Report) -> exp.Expr | None:
+    """An expression or a condition over one row, or None with a mistake."""
+    tokens = _tokenize(text, place_of, report)
+    if tokens is None:
+        return None
+    trees = _parse(lambda: _SPARK.parser().parse_into(exp.Condition, tokens, text), place_of, report)
+    if trees is None:
+        return None
+    if len(trees) != 1 or not isinstance(tree := trees[0], exp.Expr):
+        report.add("sql-syntax", "the SQL expression is empty.", "Write an expression, or remove the key.", place_of(1))
+        return None
+    return tree
+
+
+def hashed_sql(text: str | None) -> str | None:
+    """SQL as it is hashed: its words, without comments, line breaks or the case of what is not quoted."""
+    if text is None:
+        return None
+    try:
+        tokens = _SPARK.tokenize(text)
+    except SqlglotError:
+        return text
+    words = [f"{t.token_type.name}:{t.text}" if t.token_type in _WRITTEN_AS_IS else t.text.lower() for t in tokens]
+    while words and words[-1] == ";":
+        words.pop()
+    return " ".join(words)
+
+
+def uses_calendar(text: str) -> bool:
+    return any(name in text.lower() for name in CALENDAR_FUNCTIONS)
+
+
+def find_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """Every table the SQL reads; names of CTEs and table functions are none."""
+    return (t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t))
+
+
+def table_name(table: exp.Table) -> str:
+    return ".".join(part.name.lower() for part in table.parts)
+
+
+def is_cte(table: exp.Table) -> bool:
+    """Whether the name is that of a CTE which can be seen from where it stands."""
+    return not table.args.get("db") and find_cte(table, table.name.lower()) is not None
+
+
+def find_cte(inside: exp.Expr, name: str) -> exp.CTE | None:
+    """The CTE a name means at a place: the nearest WITH around it, and in a WITH only those written above."""
+    node: exp.Expr | None = inside
+    within: exp.CTE | None = None
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            within = node
+        elif isinstance(node, exp.With):
+            for cte in node.expressions:
+                if cte is within and not node.args.get("recursive"):
+                    break
+                if cte.alias.lower() == name:
+                    return cte  # type: ignore[no-any-return]
+                if cte is within:
+                    break
+        elif (with_ := with_of(node)) is not None and not (within is not None and within.parent is with_):
+            for cte in with_.expressions:
+                if cte.alias.lower() == name:
+                    return cte  # type: ignore[no-any-return]
+        node = node.parent
+    return None
+
+
+def with_of(node: exp.Expr) -> exp.With | None:
+    found = node.args.get("with_") or node.args.get("with")
+    return found if isinstance(found, exp.With) else None
+
+
+def line_of(node: exp.Expr) -> int:
+    """The line of a node in its text, as far as the parser kept it."""
+    for candidate in (*node.walk(), *_ancestors(node)):
+        if line := candidate.meta.get("line"):
+            return int(line)
+    return 1
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while (parent := node.parent) is not None:
+        yield parent
+        node = parent
+
+
+def _tokenize(text: str, place_of: PlaceOfLine, report: Report) -> list[Token] | None:
+    try:
+        return list(_SPARK.tokenize(text))
+    except SqlglotError:
+        what = "the SQL cannot be split into words: a quote or a comment is not closed."
+        report.add("sql-syntax", what, "Close it.", place_of(1))
+        return None
+
+
+def _parse(parse: Callable[[], list[exp.Expr | None]], place_of: PlaceOfLine, report: Report) -> list[exp.Expr | None] | None:
+    try:
+        return parse()
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        near = first.get("highlight") or ""
+        before = " ".join(str(first.get("start_context") or "").split())[-30:]
+        missing = "Required keyword" in str(first.get("description"))
+        what = f"the SQL is wrong {'after' if missing else 'at'} `{near}`{f', which follows `{before}`' if before else ''}."
+        report.add("sql-syntax", what, "Write it as Spark SQL takes it.", place_of(int(first.get("line") or 1)))
+    except (SqlglotError, RecursionError, ValueError):
+        report.add("sql-syntax", "the SQL cannot be parsed.", "Write it as Spark SQL takes it.", place_of(1))
+    return None

@@ -1,0 +1,110 @@
+"""Types and defaults as a declaration spells them."""
+
+import json
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+
+from strandline.model.columns import ColumnType, TypeName, find_type
+from strandline.model.errors import Place
+
+from .report import Report, find_nearest
+
+_WORDS = ("string", "int", "bigint", "double", "decimal(18,2)", "boolean", "date", "timestamp", "timestamp_ms", "timestamp_us", "json")
+_OTHER_WORDS = {
+    "integer": "int",
+    "long": "bigint",
+    "text": "string",
+    "varchar": "string",
+    "float": "double",
+    "real": "double",
+    "number": "double",
+    "numeric": "decimal(18,2)",
+    "decimal": "decimal(18,2)",
+    "bool": "boolean",
+    "datetime": "timestamp",
+    "timestamptz": "timestamp",
+}
+_RANGES = {TypeName.INT: 2**31, TypeName.BIGINT: 2**63, TypeName.TIMESTAMP_MS: 2**63, TypeName.TIMESTAMP_US: 2**63}
+
+
+def parse_type(text: str, place: Place, report: Report) -> ColumnType | None:
+    """The type a declaration spells, or None with a mistake."""
+    found = find_type(text)
+    if found is None:
+        word = text.strip().lower().split("(")[0]
+        nearest = _OTHER_WORDS.get(word) or find_nearest(text, _WORDS)
+        if word == "decimal" and "(" in text:
+            remedy = "Write `decimal(p,s)` with 0 <= s <= p <= 38 and p > 0."
+        else:
+            remedy = f"Did you mean `{nearest}`?" if nearest else f"Known types: {', '.join(f'`{w}`' for w in _WORDS)}."
+        report.add("unknown-type", f"there is no type `{text}`.", remedy, place)
+    return found
+
+
+def fit_default(value: object, type_: ColumnType, place: Place, report: Report) -> object:
+    """The default as the decoder takes it, or None with a mistake when it does not fit its type."""
+    if value is None:
+        return None
+    if type_.name is TypeName.JSON:
+        return value if isinstance(value, str) and _is_json(value) else json.dumps(value)
+    if _fits(value, type_):
+        return value
+    shown = json.dumps(value) if not isinstance(value, str) else f'"{value}"'
+    unquoted = type_.name is TypeName.STRING and isinstance(value, (int, float))
+    remedy = f"Put it in quotes: {json.dumps(str(value))}." if unquoted else f"Write {_example(type_)}."
+    report.add("default-does-not-fit", f"the default {shown} is no `{type_}`.", remedy, place)
+    return None
+
+
+def _fits(value: object, type_: ColumnType) -> bool:
+    try:
+        match type_.name:
+            case TypeName.STRING:
+                return isinstance(value, str)
+            case TypeName.BOOLEAN:
+                return isinstance(value, bool)
+            case TypeName.DOUBLE:
+                return isinstance(value, (int, float)) and not isinstance(value, bool)
+            case TypeName.DATE:
+                return isinstance(value, str) and len(value) == 10 and bool(date.fromisoformat(value))
+            case TypeName.TIMESTAMP:
+                return isinstance(value, str) and bool(datetime.fromisoformat(value))
+            case TypeName.DECIMAL:
+                return not isinstance(value, bool) and isinstance(value, (int, float, str)) and _fits_decimal(Decimal(str(value)), type_)
+            case _:
+                limit = _RANGES[type_.name]
+                return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+    except (ValueError, InvalidOperation):
+        return False
+
+
+def _fits_decimal(value: Decimal, type_: ColumnType) -> bool:
+    if not value.is_finite():
+        return False
+    return value == round(value, type_.scale) and abs(value) < Decimal(10) ** (type_.precision - type_.scale)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _example(type_: ColumnType) -> str:
+    match type_.name:
+        case TypeName.BOOLEAN:
+            return "`true` or `false`"
+        case TypeName.STRING:
+            return "text"
+        case TypeName.DATE:
+            return '"2024-01-13"'
+        case TypeName.TIMESTAMP:
+            return '"2024-01-13T08:30:00Z"'
+        case TypeName.DECIMAL:
+            return f"a number with at most {type_.scale} decimals that fits `{type_}`"
+        case TypeName.DOUBLE:
+            return "a number"
+        case _:
+            return "a whole number"

@@ -1,0 +1,69 @@
+"""Named stop points, always compiled in, driven by `STRANDLINE_FAILPOINTS`.
+
+`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"`: a point, optionally of one node, and what happens there. `raise` fails the step,
+`kill` ends the process at once, `sleep:SECONDS` waits, `block:FILE` waits until the file appears.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Lock
+
+POINTS = (
+    "before-lease",
+    "after-lease",
+    "before-fence",
+    "after-fence",
+    "before-settle",
+    "after-settle",
+    "before-pin",
+    "after-pin",
+    "before-prepare",
+    "after-prepare",
+    "before-write",
+    "after-write",
+    "before-confirm",
+    "after-confirm",
+    "before-record",
+    "after-record",
+    "before-purge",
+    "after-purge",
+)
+
+hits: Counter[str] = Counter()
+_lock = Lock()
+
+
+class FailpointRaised(Exception):
+    """What a failpoint with the action `raise` raises."""
+
+
+def reach(point: str, node: str) -> None:
+    """Called where a process may die. Does nothing unless the environment says so."""
+    assert point in POINTS, point
+    with _lock:
+        hits[point] += 1
+    asked = os.environ.get("STRANDLINE_FAILPOINTS")
+    if asked:
+        for entry in asked.split(","):
+            name, _, action = entry.strip().partition("=")
+            if name in (point, f"{point}:{node}"):
+                _act(action, point, node)
+
+
+def _act(action: str, point: str, node: str) -> None:
+    verb, _, argument = action.partition(":")
+    match verb:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise FailpointRaised(f"failpoint {point} of {node}")
+        case "sleep":
+            time.sleep(float(argument))
+        case "block":
+            while not Path(argument).exists():
+                time.sleep(0.02)
+        case _:
+            raise ValueError(f"STRANDLINE_FAILPOINTS: `{action}` is not an action; use kill, raise, sleep:SECONDS or block:FILE")

@@ -1,0 +1,36 @@
+"""Look at the world once, before planning: the catalog, the tables' logs, the sources' listings. Starts no Spark."""
+
+from strandline.catalog import Catalog, read_view
+from strandline.ingest.listing import list_files
+from strandline.lake.location import Lake
+from strandline.lake.state import find_state
+from strandline.model.node import Lookup, Project
+from strandline.model.project import FileSource
+from strandline.model.records import CatalogView, TableState
+from strandline.plan import Observed
+
+
+def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
+    view = read_view(catalog)
+    tables: dict[str, TableState] = {}
+    for node in project.nodes:
+        state = find_state(lake, node.name, _oldest_cursor(project, view, node.name))
+        if state is not None:
+            tables[node.name] = state
+    listings = {n.name: list_files(n.definition, project.folder) for n in project.nodes if isinstance(n.definition, FileSource)}
+    return Observed(view=view, tables=tables, listings=listings)
+
+
+def _oldest_cursor(project: Project, view: CatalogView, dataset: str) -> int | None:
+    """From which version on commits of a table matter: the oldest cursor on it, and what was last recorded of it."""
+    record = view.nodes.get(dataset)
+    if record is None:
+        return None
+    versions = [record.table_version]
+    for reader in project.readers_of(dataset):
+        if any(i.dataset == dataset and isinstance(i.relation, Lookup) for i in reader.inputs):
+            return None  # a lookup's last row-changing commit may lie anywhere
+        reading = view.nodes.get(reader.name)
+        if reading and dataset in reading.cursors:
+            versions.append(reading.cursors[dataset].version)
+    return min(versions)

@@ -1,0 +1,152 @@
+"""One pass of the dispatcher: the plan's tasks, inputs before readers, independent ones in parallel."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from strandline.catalog import record_task, renew_leases
+from strandline.model.errors import ConflictError, FencedError, GuardedError, StrandlineError
+from strandline.model.node import NodeKind
+from strandline.model.plan import Plan, Status, Task, TaskResult
+
+from .attempt import attempt, find_commit, record_entry, take
+from .desk import Desk
+from .failpoints import reach
+
+TRIES = 3
+_BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
+
+
+def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Callable[[TaskResult], None]) -> tuple[TaskResult, ...]:
+    """Run a plan to its end. A task that fails blocks its readers alone."""
+    results: dict[str, TaskResult] = {}
+    waiting = {t.node: t for t in plan.tasks}
+    running: dict[Future[TaskResult], Task] = {}
+    with _heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
+        while waiting or running:
+            for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
+                del waiting[task.node]
+                bad = [n for n in task.needs if results[n].status in _BAD]
+                if bad:
+                    _finish(desk, results, _blocked(task, bad), ended)
+                else:
+                    started(task)
+                    running[pool.submit(_try, desk, task)] = task
+            if not running:
+                continue
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                running.pop(future)
+                _finish(desk, results, future.result(), ended)
+        _purge(desk, [r.node for r in results.values() if r.tombstones], pool)
+    return tuple(results[t.node] for t in plan.tasks)
+
+
+def _finish(desk: Desk, results: dict[str, TaskResult], result: TaskResult, ended: Callable[[TaskResult], None]) -> None:
+    results[result.node] = result
+    record_task(desk.catalog, desk.run, result)
+    ended(result)
+
+
+def _try(desk: Desk, task: Task) -> TaskResult:
+    """Attempts until one is not raced; every other error is the task's result."""
+    started = time.monotonic()
+    for nth in range(TRIES):
+        try:
+            return attempt(desk, task)
+        except GuardedError as error:
+            return _failed(task, Status.GUARDED, error, started)
+        except ConflictError as error:
+            if nth == TRIES - 1:
+                return _failed(task, Status.FENCED if isinstance(error, FencedError) else Status.FAILED, error, started)
+        except Exception as error:
+            return _failed(task, Status.FAILED, error, started)
+    raise AssertionError("unreachable")
+
+
+def _failed(task: Task, status: Status, error: Exception, started: float) -> TaskResult:
+    known = isinstance(error, StrandlineError)
+    return _result(
+        task,
+        status,
+        error=str(error) if known else _explain(error),
+        slug=error.slug if isinstance(error, StrandlineError) else _slug(error),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _explain(error: Exception) -> str:
+    """An error of Spark's or the disk's: its first lines, without the trace."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
+    text = " ".join(lines[:3])[:600] or type(error).__name__
+    remedy = "Free some room on the disk and run again; nothing was half-written." if _slug(error) == "disk-full" else "Run again; `strandline doctor` says more."
+    return f"{text}\n  {remedy}  [{_slug(error)}]"
+
+
+def _slug(error: Exception) -> str:
+    return "disk-full" if "No space left on device" in str(error) else "spark-failed"
+
+
+def _blocked(task: Task, bad: list[str]) -> TaskResult:
+    return _result(task, Status.BLOCKED, error=f"waits for {', '.join(f'`{n}`' for n in bad)}", slug="blocked", seconds=0.0)
+
+
+def _result(task: Task, status: Status, *, error: str, slug: str, seconds: float) -> TaskResult:
+    return TaskResult(
+        node=task.node,
+        kind=task.kind,
+        cause=task.cause,
+        strategy=task.strategy,
+        reason=task.reason,
+        scope=task.scope,
+        status=status,
+        input_versions={},
+        seconds=seconds,
+        counts={},
+        error=error,
+        slug=slug,
+    )
+
+
+def _purge(desk: Desk, nodes: list[str], pool: ThreadPoolExecutor) -> None:
+    """Remove the `_deleted` rows that this run wrote; snapshots keep theirs."""
+    futures = [pool.submit(_purge_one, desk, name) for name in nodes if desk.project.get(name).kind is not NodeKind.SNAPSHOT]
+    for future in futures:
+        future.result()
+
+
+def _purge_one(desk: Desk, name: str) -> None:
+    from .workers import commit_purge
+
+    node = desk.project.get(name)
+    lease, _ = take(desk, node)
+    reach("before-purge", name)
+    before = desk.pins.get(name)
+    commit_purge(desk, node, lease)
+    reach("after-purge", name)
+    entry = find_commit(desk, node, lease, before.version)
+    if entry is None:
+        raise FencedError(f"The purge of `{name}` was refused by its table: a newer writer was there.")
+    record_entry(desk, node, lease, entry, desk.pins.rows(name))
+
+
+class _heartbeat:
+    """Renews this run's leases while it works."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="leases")
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        seconds = self._desk.project.settings.lease_seconds
+        while not self._stop.wait(seconds / 3):
+            renew_leases(self._desk.catalog, self._desk.holder, seconds)

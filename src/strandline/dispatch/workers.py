@@ -1,0 +1,92 @@
+"""Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
+
+from strandline.compute.facts import prepare_facts, prepare_quarantine
+from strandline.compute.job import prepare_job
+from strandline.compute.snapshot import prepare_snapshot
+from strandline.ingest.receive import prepare_source
+from strandline.lake import writes
+from strandline.lake.work import Prepared, Work, Write
+from strandline.model.metadata import to_json
+from strandline.model.node import Node, NodeKind
+from strandline.model.plan import Cursor, Task
+from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
+
+from .desk import Desk
+
+_WORKERS = {
+    NodeKind.SOURCE: prepare_source,
+    NodeKind.FACTS: prepare_facts,
+    NodeKind.QUARANTINE: prepare_quarantine,
+    NodeKind.SNAPSHOT: prepare_snapshot,
+    NodeKind.JOB: prepare_job,
+}
+
+
+def prepare(
+    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+) -> Prepared:
+    """Compute what a task will write."""
+    own = desk.pins.find(node.name)
+    work = Work(
+        project=desk.project,
+        node=node,
+        task=task,
+        session=desk.session(),
+        lake=desk.lake,
+        run=desk.run,
+        as_of=desk.as_of,
+        now=desk.now(),
+        inputs=inputs,
+        own_version=own.version if own else None,
+        live_rows=record.row_count if record else 0,
+        input_rows={i.dataset: desk.pins.rows(i.dataset) for i in node.inputs},
+        files=record.files if record else {},
+        config=config,
+        accept_guard=node.name in desk.accept_guard,
+        shared=desk.shared,
+        attempt=f"{node.name}_{lease.token}",
+    )
+    return _WORKERS[node.kind](work)
+
+
+def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
+    """Commit a prepared write by the primitive it names."""
+    ticket = writes.Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
+    assert write.rows is not None
+    match write.operation:
+        case Operation.APPEND | Operation.COUNTS:
+            writes.append(write.rows, desk.lake, ticket, received=write.received)
+        case Operation.REPLACE_KEYS:
+            writes.replace_keys(write.rows, desk.lake, ticket)
+        case Operation.OVERWRITE:
+            writes.overwrite(write.rows, desk.lake, ticket)
+        case other:
+            raise ValueError(f"no worker prepares {other}")
+
+
+def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
+    """An empty commit with our token: no smaller one can commit after it (L7)."""
+    writes.commit_nothing(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
+
+
+def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
+    writes.purge(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
+
+
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> writes.Ticket:
+    """For commits that move no cursor and change nothing a reader sees."""
+    metadata = CommitMetadata(
+        run=desk.run,
+        task=f"{desk.run}/{node.name}/{lease.token}",
+        node=node.name,
+        token=lease.token,
+        operation=operation,
+        inputs={},
+        scope="",
+        cause="",
+        config=WrittenConfig(hash="", parts={}),
+        whole=False,
+        as_of=desk.as_of.isoformat(),
+        counts={},
+    )
+    return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))

@@ -1,0 +1,24 @@
+"""The files of a source as they are listed now: path, size, modification time. Opens none of them."""
+
+import glob
+import os
+from pathlib import Path
+
+from strandline.model.project import FileSource
+from strandline.model.records import FileSeen
+
+
+def list_files(source: FileSource, folder: str) -> tuple[FileSeen, ...]:
+    """Files matching the source's glob, by path. A path inside the project is relative to it, so that a moved project keeps its positions."""
+    root = Path(folder)
+    found = []
+    for name in glob.glob(str(root / source.files), recursive=True):
+        path = Path(name)
+        if path.is_file() and not path.name.startswith((".", "_")):
+            status = path.stat()
+            found.append(FileSeen(path=_relative(path, root), size=status.st_size, modified_ns=status.st_mtime_ns))
+    return tuple(sorted(found, key=lambda f: f.path))
+
+
+def _relative(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path, root)).as_posix() if path.is_relative_to(root) else path.as_posix()

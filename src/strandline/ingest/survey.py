@@ -1,0 +1,184 @@
+"""What of each file is new: whole files, the lines a file has grown by, nothing, or a refusal."""
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strandline.model.errors import WorkError
+from strandline.model.project import FileFormat, FileSource
+from strandline.model.records import FileRead, FileSeen
+
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of a file to receive: bytes `start` to `end`, whose first line or row has the place `first_place`."""
+
+    file: Path
+    read: FileRead
+    """The file's entry once this piece is received."""
+    start: int
+    end: int
+    first_place: int
+
+    @property
+    def whole(self) -> bool:
+        return self.start == 0 and self.end == self.read.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """`seen` are files whose entry changes without a row being received."""
+
+    pieces: tuple[Piece, ...]
+    seen: tuple[FileRead, ...]
+    notes: tuple[str, ...]
+
+
+def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: dict[str, FileRead]) -> Survey:
+    """Look into files that the listing says are new or changed."""
+    pieces: list[Piece] = []
+    seen: list[FileRead] = []
+    notes: list[str] = []
+    contents = {r.digest: r.path for r in known.values() if r.bytes and r.bytes == r.size and not r.same_as}
+    for file in files:
+        path = Path(folder, file.path)
+        before = known.get(file.path)
+        if before and before.same_as:
+            before = None
+        piece = _grow(source, path, file, before) if _grows(source, path) else _take_whole(source, path, file, before)
+        if piece is None:
+            assert before is not None
+            seen.append(_looked_at(before, file))
+            continue
+        digest = piece.read.digest
+        if before is None and not source.complete and piece.whole and file.size and contents.get(digest, file.path) != file.path:
+            seen.append(replace(piece.read, same_as=contents[digest]))
+            notes.append(f"{file.path} has the same content as {contents[digest]} and was skipped")
+            continue
+        contents.setdefault(digest, file.path)
+        if piece.read.unfinished:
+            notes.append(f"{file.path} ends in a line without a newline: it waits (unfinished)")
+        if piece.start == piece.end and not (source.complete and before is None):
+            seen.append(piece.read)
+        else:
+            pieces.append(piece)
+    return Survey(pieces=tuple(pieces), seen=tuple(seen), notes=tuple(notes))
+
+
+def _grows(source: FileSource, path: Path) -> bool:
+    """Lines may be added to plain jsonl and csv; everything else is read whole."""
+    multi_line = str(source.options.get("multiLine", "false")).lower() == "true"
+    return source.format in (FileFormat.JSONL, FileFormat.CSV) and path.suffix != ".gz" and not multi_line
+
+
+def _take_whole(source: FileSource, path: Path, file: FileSeen, before: FileRead | None) -> Piece | None:
+    digest = _digest(path, file.size)
+    if before is not None and before.digest == digest and before.bytes == file.size:
+        return None
+    revision = _next_revision(source, file, before)
+    read = FileRead(
+        path=file.path, revision=revision, bytes=file.size, rows=0, digest=digest, size=file.size, modified_ns=file.modified_ns
+    )
+    return Piece(file=path, read=read, start=0, end=file.size, first_place=1)
+
+
+def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | None) -> Piece | None:
+    """A file of lines: what follows the part already taken, up to its last whole line."""
+    if before is not None and (file.size < before.bytes or _digest(path, before.bytes) != before.digest):
+        revision = _next_revision(source, file, before)
+        before = None
+    else:
+        revision = before.revision if before else 0
+    start, rows = (before.bytes, before.rows) if before else (0, 0)
+    end, lines, unfinished, quiet = _find_end(source, path, file, start, before)
+    if before is not None and end == start and (unfinished, quiet) == (before.unfinished, before.seen_unchanged) and not unfinished:
+        return None
+    read = FileRead(
+        path=file.path,
+        revision=revision,
+        bytes=end,
+        rows=rows + lines,
+        digest=_digest(path, end),
+        size=file.size,
+        modified_ns=file.modified_ns,
+        seen_unchanged=quiet,
+        unfinished=unfinished,
+    )
+    return Piece(file=path, read=read, start=start, end=end, first_place=rows + 1)
+
+
+def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, before: FileRead | None) -> tuple[int, int, int, int]:
+    """(end of what may be taken, lines in it, 1 if a last line waits, in how many runs in a row it stood so)."""
+    lines, last_newline, position = 0, start, start
+    tail = b""
+    with path.open("rb") as stream:
+        stream.seek(start)
+        first = True
+        while position < file.size and (block := stream.read(min(_BLOCK, file.size - position))):
+            if first and start and block[:1] == b"\n" and _ends_open(path, start):
+                # The newline of a last line that was taken without one: it ends that line and begins none.
+                lines -= 1
+            first = False
+            lines += block.count(b"\n")
+            newline = block.rfind(b"\n")
+            if newline >= 0:
+                last_newline, tail = position + newline + 1, block[newline + 1 :]
+            else:
+                tail += block
+            position += len(block)
+    if not tail.strip():
+        return last_newline, lines, 0, 0
+    unchanged = before is not None and before.unfinished and (before.size, before.modified_ns) == (file.size, file.modified_ns)
+    if (source.format is FileFormat.JSONL and _parses(tail)) or unchanged:
+        return file.size, lines + 1, 0, 0
+    return last_newline, lines, 1, 1
+
+
+def _ends_open(path: Path, end: int) -> bool:
+    with path.open("rb") as stream:
+        stream.seek(end - 1)
+        return stream.read(1) != b"\n"
+
+
+def _parses(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _digest(path: Path, size: int) -> str:
+    found = hashlib.sha256()
+    left = size
+    with path.open("rb") as stream:
+        while left > 0 and (block := stream.read(min(_BLOCK, left))):
+            found.update(block)
+            left -= len(block)
+    return found.hexdigest()
+
+
+def _next_revision(source: FileSource, file: FileSeen, before: FileRead | None) -> int:
+    if before is None:
+        return 0
+    if source.offer_rewritten_again:
+        return before.revision + 1
+    raise WorkError(
+        f"{source.place}: `{file.path}` was read before and its earlier part has changed since. What was received is kept.",
+        remedy=f"Put the old content back and send corrections as new lines, or say `on_rewrite: offer_again` for `{source.name}`"
+        " to take the file as its next revision.",
+        slug="file-rewritten",
+    )
+
+
+def _looked_at(before: FileRead, file: FileSeen) -> FileRead:
+    return replace(before, size=file.size, modified_ns=file.modified_ns)
+
+
+def open_bytes(path: Path) -> bytes:
+    """The content of a file, unpacked if its name says so."""
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -1,0 +1,70 @@
+"""One writer on a lake of plain files: a lock inside the JVM, because a killed Python's JVM may go on writing for seconds."""
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from strandline.model.errors import OutsideError
+
+from .location import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCK_FILE = "_strandline.lock"
+HOLDER_FILE = "_strandline.holder"
+
+_held: dict[str, Any] = {}
+
+
+def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
+    """Take the lake for this process, until its JVM ends. Says who holds it otherwise."""
+    folder = lake.local
+    if folder is None or str(folder) in _held:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        jvm = session.sparkContext._jvm
+        assert jvm is not None
+        file = jvm.java.io.RandomAccessFile(str(folder / LOCK_FILE), "rw")
+        lock = file.getChannel().tryLock()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    except Exception as error:
+        if "OverlappingFileLockException" in str(error):
+            return
+        raise _unwritable(folder, error) from error
+    if lock is None:
+        raise OutsideError(
+            f"The lake `{folder}` is being written by another process: {read_holder(folder)}.",
+            remedy="Wait until it has ended, or stop it. A lake of plain files has one writer at a time.",
+            slug="lake-held",
+        )
+    (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+    _held[str(folder)] = (file, lock)
+
+
+def release_lakes() -> None:
+    """Give up every lake held; used when the session ends before the process does."""
+    for file, _lock in _held.values():
+        file.close()
+    _held.clear()
+
+
+def read_holder(folder: Path) -> str:
+    """Who took the lake last, for people."""
+    try:
+        holder = json.loads((folder / HOLDER_FILE).read_text())
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
+    except (OSError, ValueError, KeyError):
+        return "a process that left no name"
+
+
+def _unwritable(folder: Path, error: Exception) -> OutsideError:
+    return OutsideError(
+        f"The lake `{folder}` cannot be written: {str(error).splitlines()[0]}",
+        remedy="Check that the folder exists, that this user may write it, and that the disk has room.",
+        slug="lake-unwritable",
+    )

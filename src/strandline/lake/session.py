@@ -1,0 +1,102 @@
+"""The one Spark session of a process, started only when there is work for it."""
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from strandline.model.errors import OutsideError
+from strandline.model.project import Settings
+
+from .jars import find_jars, find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_lock = threading.Lock()
+_session: "SparkSession | None" = None
+
+
+def _settings(cores: int) -> dict[str, str]:
+    """What makes small commits quick and results the same everywhere, each with its reason."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # UTC in session and JVM (L11); without both Delta checks its checksum again on every small commit.
+        "spark.sql.session.timeZone": "UTC",
+        # A table's log is small here: more partitions only cost task launches.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.default.parallelism": str(max(2, cores)),
+        # The change data feed carries a file's deletion vector as one string of at most 64 KiB: small files keep any change below it.
+        "spark.sql.files.maxRecordsPerFile": "300000",
+        # A staged increment must be broadcast, so that a write does not sort and shuffle the whole table.
+        "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
+        # Statistics are gathered from the files' footers by the writer; nothing reads the table-level ones.
+        "spark.databricks.delta.stats.collect": "true",
+        # The driver's web page is not ours to show, and costs a second at start.
+        "spark.ui.enabled": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+        # Exact text of JSON numbers and nested values: a decimal keeps its digits.
+        "spark.sql.json.enableExactStringParsing": "true",
+        "spark.sql.json.enablePartialResults": "true",
+        # Independent nodes run in parallel threads; a long one must not starve a short one.
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+
+
+def get_session(settings: Settings) -> "SparkSession":
+    """Start Spark, or return the session this process already has."""
+    global _session  # Spark itself allows one context a process; this is where that fact lives.
+    with _lock:
+        if _session is None:
+            _session = _start(settings)
+        return _session
+
+
+def stop_session() -> None:
+    """End Spark, if this process started it."""
+    global _session
+    with _lock:
+        if _session is not None:
+            _session.stop()
+            _session = None
+
+
+def _start(settings: Settings) -> "SparkSession":
+    home = find_java_home()
+    if home is None:
+        raise OutsideError(
+            "Spark needs Java 17 and there is no `java` on this machine.",
+            remedy="Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.",
+            slug="java-missing",
+        )
+    jars = find_jars()
+    if jars is None:
+        raise OutsideError("Delta's jars are not in the cache.", remedy="Run `make setup`.", slug="jars-missing")
+    # The workers must run the engine's own interpreter, with its packages.
+    os.environ["JAVA_HOME"] = str(home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(settings.spark_master).appName("strandline")
+    for name, value in _settings(os.cpu_count() or 2).items():
+        builder = builder.config(name, value)
+    class_path = os.pathsep.join(str(jar) for jar in jars)
+    builder = builder.config("spark.driver.extraClassPath", class_path)
+    if not settings.spark_master.startswith("local"):
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+    for name, value in settings.spark_conf.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise OutsideError(
+            f"Spark did not start: {str(error).splitlines()[0]}", remedy="Run `strandline doctor`; look at the lines above.", slug="spark-start"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session

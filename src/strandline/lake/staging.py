@@ -1,0 +1,46 @@
+"""Results written aside before they are committed: known size for the write, and exact counts for its metadata."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.fs
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql.types import StructType
+
+from .location import Lake, open_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """Rows in Parquet under the run's staging folder."""
+
+    path: str
+    schema: StructType
+    counts: Mapping[str, int]
+
+    def only(self, columns: list[str]) -> "Staged":
+        """The same rows without the columns that served the computation alone."""
+        return Staged(path=self.path, schema=StructType([self.schema[c] for c in columns]), counts=self.counts)
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """Read back with the schema given: no inference, and a size Spark knows."""
+        return session.read.schema(self.schema).parquet(self.path)
+
+
+def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column | None = None) -> Staged:
+    """Write rows aside in one Spark job that also counts; `keep` says which of the counted rows are written."""
+    observation = Observation()
+    counted = rows.observe(observation, *(column.alias(name) for name, column in counts.items()))
+    kept = counted if keep is None else counted.where(keep)
+    kept.write.mode("overwrite").parquet(path)
+    # Counts over no rows at all come back as NULL.
+    found = observation.get
+    return Staged(path=path, schema=rows.schema, counts={name: int(found.get(name) or 0) for name in counts})
+
+
+def clear_staging(lake: Lake, run: str | None = None) -> None:
+    """Remove what a run staged, or (without a run) what any earlier one left behind."""
+    file_system, root = open_folder(lake.root)
+    folder = f"{root}/_staging" + (f"/{run}" if run else "")
+    if file_system.get_file_info(folder).type == pyarrow.fs.FileType.Directory:
+        file_system.delete_dir(folder)

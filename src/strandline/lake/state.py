@@ -1,0 +1,55 @@
+"""The state of a table as planners and pages need it, read through delta-rs: no Spark is started."""
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from strandline.model.errors import OutsideError
+from strandline.model.records import TableState
+
+from .location import Lake, for_delta_rs
+from .log import list_versions, read_entries
+
+
+def open_table(uri: str, version: int | None = None) -> DeltaTable | None:
+    """The table at a version, or None when there is none."""
+    try:
+        return DeltaTable(for_delta_rs(uri), version=version)
+    except TableNotFoundError:
+        return None
+    except Exception as error:
+        raise OutsideError(
+            f"The table at `{uri}` cannot be read: {str(error).splitlines()[0]}",
+            remedy="Run `strandline doctor`; if the storage is reachable, the table's log is damaged.",
+            slug="table-unreadable",
+        ) from error
+
+
+def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None:
+    """A table now, with its commits after `after` (all of them for None); None when there is no table yet."""
+    uri = lake.table(dataset)
+    table = open_table(uri)
+    if table is None:
+        return None
+    version = table.version()
+    adds = table.get_add_actions(flatten=True)
+    sizes = adds.column("size_bytes").to_pylist() if adds.num_rows else []
+    records = adds.column("num_records").to_pylist() if adds.num_rows and "num_records" in adds.schema.names else []
+    floor = -1 if after is None else after
+    commits = tuple(entry.summary() for entry in read_entries(uri, floor)) if floor < version else ()
+    versions = list_versions(uri)
+    return TableState(
+        dataset=dataset,
+        table_id=str(table.metadata().id),
+        version=version,
+        rows=sum(r or 0 for r in records),
+        bytes=sum(sizes),
+        commits=commits,
+        earliest=versions[0] if versions else version,
+        columns=tuple((field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in table.schema().fields),
+    )
+
+
+def read_token(lake: Lake, dataset: str) -> int:
+    """The largest token the table has recorded, 0 when it has none."""
+    table = open_table(lake.table(dataset))
+    return (table.transaction_version(dataset) or 0) if table else 0

@@ -1,0 +1,147 @@
+"""What a worker (`ingest`, `compute`) is given and what it gives back: one attempt with everything pinned, and a write that is ready."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from .location import Lake
+from .reads import SIGN, read_added, read_feed, read_live, read_table
+from .staging import Staged
+from strandline.model.columns import DELETED
+from strandline.model.node import Node, NodeKind, Project
+from strandline.model.plan import Cursor, Task
+from strandline.model.records import FileRead, Operation, WrittenConfig
+
+
+SIDE = "__side"
+NEW, OLD, GONE = "new", "old", "gone"
+"""Rows as they will be, rows as they are, and the one `_deleted` row of a key that vanishes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write that is ready: `operation` says which primitive commits it."""
+
+    operation: Operation
+    rows: DataFrame | None = None
+    received: bool = False
+    """A source's table: append-only for ever (L1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The outcome of a computation, not yet committed. `write` None: nothing differs, the cursor moves in the catalog alone."""
+
+    write: Write | None
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_full: int = 0
+    live_rows: int = 0
+    """Live rows of the output once this is committed."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    whole: bool = False
+    files: tuple[FileRead, ...] = ()
+    scope: str = ""
+    notes: tuple[str, ...] = ()
+    changes: Staged | None = None
+    """Rows that leave and come by this write, with their sign, for readers in the same run."""
+    tombstones: int = 0
+    """`_deleted` rows this write leaves to be purged."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What tasks of one run hand on to each other, so that nothing is computed twice."""
+
+    _changes: dict[str, tuple[int, int, Staged]] = field(default_factory=dict)
+    _decoded: dict[tuple[str, int, int], Staged] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def hand_on(self, dataset: str, quiet_since: int, upto: int, staged: Staged) -> None:
+        """The rows that the commit `upto` changed; no other commit after `quiet_since` changed any."""
+        with self._lock:
+            self._changes[dataset] = (quiet_since, upto, staged)
+
+    def find_changes(self, dataset: str, after: int, upto: int) -> Staged | None:
+        with self._lock:
+            quiet_since, version, staged = self._changes.get(dataset, (0, -1, None))
+            return staged if version == upto and quiet_since <= after < version else None
+
+    def keep_decoded(self, dataset: str, after: int, upto: int, staged: Staged) -> None:
+        with self._lock:
+            self._decoded[dataset, after, upto] = staged
+
+    def find_decoded(self, dataset: str, after: int, upto: int) -> Staged | None:
+        with self._lock:
+            return self._decoded.get((dataset, after, upto))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One attempt: a task with everything pinned."""
+
+    project: Project
+    node: Node
+    task: Task
+    session: SparkSession
+    lake: Lake
+    run: str
+    as_of: datetime
+    now: datetime
+    """The wall clock, for `_ingested_at` alone; computations use `as_of` (L11)."""
+    inputs: Mapping[str, Cursor]
+    """By input dataset: the version this attempt reads."""
+    own_version: int | None
+    """The output's own version, None before its first commit."""
+    live_rows: int
+    """Live rows of the output before this attempt."""
+    input_rows: Mapping[str, int]
+    """Live rows of each input, as recorded."""
+    files: Mapping[str, FileRead]
+    """By path: how far each file of a source has been read."""
+    config: WrittenConfig
+    accept_guard: bool
+    shared: Shared
+    attempt: str
+
+    @property
+    def staging(self) -> str:
+        return f"{self.lake.staging(self.run)}/{self.attempt}"
+
+    def version(self, dataset: str) -> int:
+        return self.inputs[dataset].version
+
+    def read_input(self, dataset: str) -> DataFrame:
+        """What a reader sees of an input, at its pinned version."""
+        return read_live(self.session, self.lake, dataset, self.version(dataset))
+
+    def read_own(self) -> DataFrame | None:
+        """The output's own table, deleted rows included; None before the first commit."""
+        return None if self.own_version is None else read_table(self.session, self.lake, self.node.name, self.own_version)
+
+    def after(self, dataset: str) -> int:
+        """Where the cursor stood before this attempt, -1 when nothing was read."""
+        planned = next((i for i in self.task.inputs if i.dataset == dataset), None)
+        return planned.after.version if planned and planned.after else -1
+
+    def read_changes(self, dataset: str) -> DataFrame:
+        """Live rows of an input that left and came since the cursor: declared columns and a sign."""
+        after, upto = self.after(dataset), self.version(dataset)
+        if self.project.get(dataset).kind in APPEND_ONLY:
+            return read_added(self.session, self.lake, dataset, after, upto).withColumn(SIGN, F.lit(1))
+        if staged := self.shared.find_changes(dataset, after, upto):
+            return read_signed(staged, self.session)
+        return read_feed(self.session, self.lake, dataset, after, upto)
+
+
+def read_signed(staged: Staged, session: SparkSession) -> DataFrame:
+    """Staged differences as changes: live rows with +1 where they come and -1 where they leave."""
+    rows = staged.read(session).where(~F.col(DELETED))
+    return rows.withColumn(SIGN, F.when(F.col(SIDE) == NEW, F.lit(1)).otherwise(F.lit(-1))).drop(SIDE)
+
+
+APPEND_ONLY = frozenset({NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE})

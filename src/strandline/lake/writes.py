@@ -1,0 +1,100 @@
+"""Write primitives. Each is one Delta commit that carries a token and the engine's metadata; there is no other way to write.
+
+Never dynamic partition overwrite (it leaves what became empty), never MERGE (slow, and no token of its own).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.model.columns import DELETED, KEY
+from strandline.model.errors import ConflictError
+
+from .location import Lake
+
+_TABLE = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.logRetentionDuration": "interval 36500 days",
+    # Statistics of few columns: keys are hashes, so ranges would skip nothing and cost at each write.
+    "delta.dataSkippingNumIndexedCols": "2",
+}
+RECEIVED_TABLE = {**_TABLE, "delta.appendOnly": "true"}
+"""A source's table: what was received is never changed (L1)."""
+OWNED_TABLE = {**_TABLE, "delta.enableDeletionVectors": "true", "delta.isolationLevel": "Serializable"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """The right to one commit: the fence's token, and what the commit says of itself (L6)."""
+
+    dataset: str
+    token: int
+    metadata: str
+
+
+def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False) -> None:
+    """Add rows; columns that are new evolve the table."""
+    writer = _writer(rows, ticket).options(**(RECEIVED_TABLE if received else OWNED_TABLE))
+    _save(writer.option("mergeSchema", "true").mode("append"), lake, ticket)
+
+
+def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket, *, unique_key: Sequence[str], own_version: int | None) -> None:
+    """Add the rows whose key (null-safe, L5) the table does not have at the pinned version, one row a key."""
+    fresh = rows.dropDuplicates(list(unique_key))
+    if own_version is not None:
+        own = rows.sparkSession.read.format("delta").option("versionAsOf", own_version).load(lake.table(ticket.dataset))
+        theirs = own.select(*(F.col(c).alias(f"_own_{c}") for c in unique_key))
+        same = [F.col(c).eqNullSafe(F.col(f"_own_{c}")) for c in unique_key]
+        fresh = fresh.join(theirs, on=same, how="left_anti")
+    append(fresh, lake, ticket)
+
+
+def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
+    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors. `rows` must be staged: known size, or Spark sorts the table."""
+    writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}").option("targetAlias", "t")
+    _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
+
+
+def replace_partitions(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str) -> None:
+    """Replace the rows a condition describes; with no rows, clear them (L4)."""
+    _save(_writer(rows, ticket).option("replaceWhere", condition).mode("overwrite"), lake, ticket)
+
+
+def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
+    """Replace the table, and its schema, in one commit; the first write of a table too."""
+    _save(_writer(rows, ticket).options(**OWNED_TABLE).option("overwriteSchema", "true").mode("overwrite"), lake, ticket)
+
+
+def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
+    """An empty commit: a fence, or counts of an increment that gave no rows."""
+    rows = session.read.format("delta").load(lake.table(ticket.dataset)).limit(0)
+    _save(_writer(rows, ticket).mode("append"), lake, ticket)
+
+
+def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
+    """Remove the `_deleted` rows that a keyed output was written with."""
+    rows = session.read.format("delta").load(lake.table(ticket.dataset)).limit(0)
+    replace_partitions(rows, lake, ticket, condition=f"{DELETED} = true")
+
+
+def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
+    return (
+        rows.write.format("delta")
+        .option("txnAppId", ticket.dataset)
+        .option("txnVersion", ticket.token)
+        .option("userMetadata", ticket.metadata)
+    )
+
+
+def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
+    try:
+        writer.save(lake.table(ticket.dataset))
+    except Exception as error:
+        if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
+            raise ConflictError(
+                f"Another writer committed to `{ticket.dataset}` while this task was writing it.", remedy="It is planned afresh.", slug="conflict"
+            ) from error
+        raise

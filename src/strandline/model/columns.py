@@ -1,0 +1,79 @@
+"""Columns and their types, and the metadata columns that travel beside a row."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TypeName(StrEnum):
+    STRING = "string"
+    INT = "int"
+    BIGINT = "bigint"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_MS = "timestamp_ms"
+    TIMESTAMP_US = "timestamp_us"
+    JSON = "json"
+
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType:
+    """A declared type. `timestamp_ms` and `timestamp_us` say how an instant is written in the payload."""
+
+    name: TypeName
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name is TypeName.DECIMAL else str(self.name)
+
+    @property
+    def stored(self) -> str:
+        """The type of the column in the Delta table, as Spark spells it."""
+        match self.name:
+            case TypeName.TIMESTAMP_MS | TypeName.TIMESTAMP_US:
+                return "timestamp"
+            case TypeName.JSON:
+                return "string"
+            case _:
+                return str(self)
+
+
+STRING = ColumnType(name=TypeName.STRING)
+
+
+def find_type(text: str) -> ColumnType | None:
+    """The type a declaration spells, or None when there is no such type."""
+    spelt = text.strip().lower()
+    if decimal := _DECIMAL.fullmatch(spelt):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        return ColumnType(name=TypeName.DECIMAL, precision=precision, scale=scale) if scale <= precision <= 38 and precision > 0 else None
+    if spelt in set(TypeName) - {TypeName.DECIMAL}:
+        return ColumnType(name=TypeName(spelt))
+    return None
+
+
+SOURCE_AT = "_source_at"
+SOURCE_TS = "_source_ts"
+INGESTED_AT = "_ingested_at"
+POSITION = "_source_position"
+PAYLOAD = "_payload"
+KEY = "_key"
+DELETED = "_deleted"
+CONFIG = "_config"
+
+METADATA_COLUMNS = (SOURCE_AT, SOURCE_TS, INGESTED_AT, POSITION, PAYLOAD, KEY, DELETED, CONFIG)
+"""Exactly these; a source column of such a name is an error, any other `_name` is ordinary."""
+
+RESERVED_SUFFIXES = ("_facts", "_quarantine", "_state", "_epochs", "_changes")
+
+
+def quote(identifier: str) -> str:
+    """An identifier as Spark SQL and DataFusion's Spark-like callers may safely read it (backticks). The one quoting function."""
+    return "`" + identifier.replace("`", "``") + "`"

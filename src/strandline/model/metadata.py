@@ -1,0 +1,112 @@
+"""Commit metadata as text: the `userMetadata` of a Delta commit, from which the catalog can be rebuilt (L6)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TypeVar
+
+from .plan import Cursor
+from .records import CommitMetadata, FileRead, Operation, WrittenConfig
+
+MARKER = "strandline"
+FORMAT = 1
+
+T = TypeVar("T")
+
+
+def to_json(metadata: CommitMetadata) -> str:
+    """The metadata as one line of JSON, the same text for equal values."""
+    value = {
+        MARKER: FORMAT,
+        "run": metadata.run,
+        "task": metadata.task,
+        "node": metadata.node,
+        "token": metadata.token,
+        "operation": str(metadata.operation),
+        "inputs": {name: {"table_id": cursor.table_id, "version": cursor.version} for name, cursor in metadata.inputs.items()},
+        "scope": metadata.scope,
+        "cause": metadata.cause,
+        "config": {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)},
+        "whole": metadata.whole,
+        "as_of": metadata.as_of,
+        "counts": dict(metadata.counts),
+        "files": [file_to_dict(file) for file in metadata.files],
+        "rows": metadata.rows,
+    }
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def find_metadata(text: str | None) -> CommitMetadata | None:
+    """The metadata a commit carries, or None when the commit is not ours: anyone may write anything there."""
+    if not text or MARKER not in text:
+        return None
+    try:
+        value = _mapping(json.loads(text))
+        return _read(value) if _typed(value, MARKER, int) == FORMAT else None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def file_to_dict(file: FileRead) -> dict[str, object]:
+    """The fields that say something; a field at its default is left out."""
+    always = ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")
+    return {name: value for name, value in asdict(file).items() if name in always or value}
+
+
+def file_from_dict(value: Mapping[str, object]) -> FileRead:
+    """The opposite of `file_to_dict`. Raises KeyError or TypeError for anything else."""
+    return FileRead(
+        path=_typed(value, "path", str),
+        revision=_typed(value, "revision", int),
+        bytes=_typed(value, "bytes", int),
+        rows=_typed(value, "rows", int),
+        digest=_typed(value, "digest", str),
+        size=_typed(value, "size", int),
+        modified_ns=_typed(value, "modified_ns", int),
+        seen_unchanged=_typed({"seen_unchanged": 0, **value}, "seen_unchanged", int),
+        unfinished=_typed({"unfinished": 0, **value}, "unfinished", int),
+        same_as=_typed({"same_as": "", **value}, "same_as", str),
+    )
+
+
+def _read(value: Mapping[str, object]) -> CommitMetadata:
+    config = _mapping(value["config"])
+    inputs = {name: _mapping(cursor) for name, cursor in _mapping(value["inputs"]).items()}
+    return CommitMetadata(
+        run=_typed(value, "run", str),
+        task=_typed(value, "task", str),
+        node=_typed(value, "node", str),
+        token=_typed(value, "token", int),
+        operation=Operation(_typed(value, "operation", str)),
+        inputs={
+            name: Cursor(table_id=_typed(cursor, "table_id", str), version=_typed(cursor, "version", int))
+            for name, cursor in inputs.items()
+        },
+        scope=_typed(value, "scope", str),
+        cause=_typed(value, "cause", str),
+        config=WrittenConfig(hash=_typed(config, "hash", str), parts=_mapping_of(config["parts"], str)),
+        whole=_typed(value, "whole", bool),
+        as_of=_typed(value, "as_of", str),
+        counts=_mapping_of(value["counts"], int),
+        files=tuple(file_from_dict(_mapping(file)) for file in _typed(value, "files", list)),
+        rows=_typed({"rows": -1, **value}, "rows", int),
+    )
+
+
+def _typed(value: Mapping[str, object], name: str, wanted: type[T]) -> T:
+    found = value[name]
+    # bool is an int to Python and is not one in JSON
+    if not isinstance(found, wanted) or (wanted is int and isinstance(found, bool)):
+        raise TypeError(f"{name} is not {wanted.__name__}")
+    return found
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _mapping_of(value: object, wanted: type[T]) -> dict[str, T]:
+    mapping = _mapping(value)
+    return {name: _typed(mapping, name, wanted) for name in mapping}

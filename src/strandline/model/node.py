@@ -1,0 +1,147 @@
+"""Everything the engine maintains is a node: inputs, one output dataset, and how a change in an input maps to it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .project import Calendar, FactDataset, FileSource, Job, Settings
+
+
+class NodeKind(StrEnum):
+    SOURCE = "source"
+    FACTS = "facts"
+    QUARANTINE = "quarantine"
+    SNAPSHOT = "snapshot"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRows:
+    """Each new row of the input gives rows of the output, which are appended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class By:
+    """The input has the output's key: for each key column, in the key's order, the input's column."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Via:
+    """The key is found through another input of the same node, at its old and its new version."""
+
+    input: str
+    on: tuple[tuple[str, str], ...]
+    """(column here, column there)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """Read whole; a change widens the task to everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Read whole; a change makes what is written stale and touches nothing."""
+
+
+Relation = NewRows | By | Via | Whole | Lookup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One dataset a node reads: `name` is what the user's code calls it, `dataset` the node that maintains it.
+
+    They differ for event streams alone: `trades` is the table `trades_facts`.
+    """
+
+    name: str
+    dataset: str
+    relation: Relation
+    proved: bool = False
+    """True when the relation was proved from the SQL and not declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """An explicit, versioned list of what a node's rows depend on, as short digests, so that a change can be named."""
+
+    version: int = 1
+    parts: Mapping[str, str]
+    """What was declared -> digest of it. Defaults are left out."""
+    freezing: frozenset[str] = frozenset()
+    """The parts whose change freezes the node instead of making it stale."""
+    hash: str
+    """Over version and parts; 16 hex digits, carried by each derived row as `_config`. See `hashing`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """The rows of a fact dataset's decode that failed."""
+
+    facts: FactDataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The latest row per key of a record set."""
+
+    facts: FactDataset
+
+
+Definition = FileSource | FactDataset | Quarantine | Snapshot | Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """`name` is the output dataset's name."""
+
+    name: str
+    kind: NodeKind
+    inputs: tuple[Input, ...]
+    definition: Definition
+    config: NodeConfig
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that `_key` is a hash of; empty for tables without one."""
+        match self.definition:
+            case Job() as job:
+                return job.key
+            case FactDataset(record_set=record_set, identity=identity):
+                return record_set.scope_key if record_set else identity
+            case Snapshot(facts=facts) if facts.record_set:
+                return facts.record_set.scope_key
+            case _:
+                return ()
+
+    def get_input(self, name: str) -> Input:
+        return next(i for i in self.inputs if i.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A checked project: its nodes, inputs before readers."""
+
+    name: str
+    folder: str
+    calendar: Calendar
+    settings: Settings
+    nodes: tuple[Node, ...]
+    names: Mapping[str, tuple[str, ...]]
+    """What NAME on the command line may be -> the nodes it means (a job's name, a fact dataset's three)."""
+    tables: Mapping[str, str]
+    """What SQL may call a dataset -> the node that maintains it (`trades` -> `trades_facts`)."""
+
+    def get(self, name: str) -> Node:
+        return self._by_name()[name]
+
+    def find(self, name: str) -> Node | None:
+        return self._by_name().get(name)
+
+    def readers_of(self, name: str) -> Iterator[Node]:
+        return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
+
+    def _by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}

@@ -1,0 +1,163 @@
+"""What a project declares: settings, sources, fact datasets and jobs, after every check."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .columns import ColumnType
+from .errors import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where things are. Never hashed: moving a project changes no result."""
+
+    lake: str
+    catalog: str
+    spark_master: str = "local[*]"
+    spark_conf: Mapping[str, str]
+    workers: int = 2
+    lease_seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """The project's rules for days, months and financial years."""
+
+    timezone: str = "UTC"
+    year_starts_month: int = 1
+    year_starts_day: int = 1
+
+
+class FileFormat(StrEnum):
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+    @property
+    def holds_messages(self) -> bool:
+        """Messages keep their text in `_payload`; the others have columns of their own."""
+        return self in (FileFormat.JSONL, FileFormat.JSON)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """Files matching a glob, relative to the project's folder."""
+
+    name: str
+    place: Place
+    files: str
+    format: FileFormat
+    complete: bool = False
+    offer_rewritten_again: bool = False
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactColumn:
+    """A column of a fact dataset: taken from a path, or computed by SQL over the payload and the columns above it.
+
+    `path` starts with `item` or `parent` for what belongs to an exploded element.
+    """
+
+    name: str
+    type: ColumnType | None
+    """None only for SQL columns without a declared type, and for renamed native columns: the type found is kept."""
+    path: tuple[str, ...] = ()
+    sql: str | None = None
+    default: object = None
+    place: Place
+
+
+class Children(StrEnum):
+    UPSERT = "upsert"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSet:
+    """Facts about one key override each other."""
+
+    key: tuple[str, ...]
+    order_by: tuple[str, ...]
+    deleted: str | None = None
+    children: Children = Children.UPSERT
+    latest_non_null: tuple[str, ...] = ()
+    parent_key: tuple[str, ...] = ()
+    """The key columns not taken from `item`; used by `children: replace`."""
+
+    @property
+    def scope_key(self) -> tuple[str, ...]:
+        """What `_key` is a hash of: with `children: replace` the parent, because the newest one replaces all its children together."""
+        return self.parent_key if self.children is Children.REPLACE else self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """The snapshot's task stops when more than `max_deleted` percent, and at least `at_least`, live records would leave."""
+
+    max_deleted_percent: float = 50.0
+    at_least: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTime:
+    """When the source says it happened: a declared column, or a path read for this alone."""
+
+    column: str | None = None
+    path: tuple[str, ...] = ()
+    type: ColumnType | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDataset:
+    """A dataset decoded from a source."""
+
+    name: str
+    place: Place
+    source: str
+    where: str | None = None
+    explode: tuple[str, ...] = ()
+    """The path of the list; a step ending in `[]` goes through a list on the way (`a[]`, `b`)."""
+    columns: tuple[FactColumn, ...]
+    takes_other_columns: bool
+    """True for sources with columns of their own: what is not named is taken as it is."""
+    require: tuple[str, ...] = ()
+    record_set: RecordSet | None = None
+    identity: tuple[str, ...] = ()
+    source_at: SourceTime | None = None
+    guard: Guard
+
+
+class Mode(StrEnum):
+    FULL = "full"
+    KEYED = "keyed"
+
+
+class Language(StrEnum):
+    SQL = "sql"
+    PYTHON = "python"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A node that users write."""
+
+    name: str
+    place: Place
+    output: str
+    mode: Mode
+    key: tuple[str, ...] = ()
+    """The scope key of a keyed job."""
+    language: Language
+    code: str
+    """The SQL text, or the source text of the Python module."""
+    file: str
+    """Where the code came from, relative to the project's folder."""
+    function: str = ""
+    strict_incremental: bool = False
+    uses_as_of: bool = False
+    config: Mapping[str, object]
+    row_key: tuple[str, ...] = ()
+    """The key described under `datasets:`, checked at each commit."""

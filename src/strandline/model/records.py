@@ -1,0 +1,196 @@
+"""What the engine remembers and observes: cursors, commits, table states. The planner's inputs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from .node import NodeKind
+from .plan import Cursor
+
+
+class Operation(StrEnum):
+    """How a commit of ours changed its table."""
+
+    APPEND = "append"
+    INSERT_NEW = "insert_new"
+    REPLACE_KEYS = "replace_keys"
+    REPLACE_PARTITIONS = "replace_partitions"
+    OVERWRITE = "overwrite"
+    FENCE = "fence"
+    PURGE = "purge"
+    COUNTS = "counts"
+    """An empty commit that carries the counts of an increment without facts (L10)."""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether a reader has anything to do after it."""
+        return self not in (Operation.FENCE, Operation.PURGE, Operation.COUNTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """How far a file of a source has been read."""
+
+    path: str
+    revision: int
+    bytes: int
+    """Bytes taken so far."""
+    rows: int
+    """Lines or rows counted so far (the next place is rows + 1)."""
+    digest: str
+    """Of the bytes taken so far."""
+    size: int
+    modified_ns: int
+    """Size and modification time when last looked at: a file that shows the same pair is not opened again."""
+    seen_unchanged: int = 0
+    """In how many runs in a row an unfinished last line stood unchanged."""
+    unfinished: int = 0
+    """1 while the last line waits for its newline."""
+    same_as: str = ""
+    """Set when the content was already read under this other name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSeen:
+    """A file as listed now."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenConfig:
+    """A configuration as a commit carries it; the parts let `stale` name what changed since."""
+
+    hash: str
+    parts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """What every output commit carries (L6), as the `userMetadata` of the Delta commit."""
+
+    run: str
+    task: str
+    """Unique per attempt: `<run>/<node>/<token>`; confirm looks for it in the log."""
+    node: str
+    token: int
+    operation: Operation
+    inputs: Mapping[str, Cursor]
+    """By input dataset: how far the node has read it once this commit stands."""
+    scope: str
+    cause: str
+    config: WrittenConfig
+    whole: bool
+    """True when after this commit every row of the output is of this configuration."""
+    as_of: str
+    counts: Mapping[str, int]
+    files: tuple[FileRead, ...] = ()
+    rows: int = -1
+    """Live rows of the output once this commit stands; -1 where the commit does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecord:
+    """A commit of ours as it stands in a table's log."""
+
+    metadata: CommitMetadata
+    table_id: str
+    version: int
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSummary:
+    """One entry of a table's log, for the planner."""
+
+    version: int
+    changes_rows: bool
+    rows_added: int
+    bytes_added: int
+    metadata: CommitMetadata | None
+    """None for a commit that is not ours."""
+    operation: str
+    committed_at: datetime | None = None
+
+    @property
+    def foreign(self) -> bool:
+        return self.changes_rows and self.metadata is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table as it is now."""
+
+    dataset: str
+    table_id: str
+    version: int
+    rows: int
+    bytes: int
+    commits: tuple[CommitSummary, ...]
+    """Those after the oldest cursor asked about, oldest first."""
+    earliest: int = 0
+    """The oldest version that log and files still reach back to."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """(name, Spark type) in the table's order."""
+
+    def commits_after(self, version: int) -> tuple[CommitSummary, ...]:
+        return tuple(c for c in self.commits if c.version > version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """What the catalog knows of a node's output."""
+
+    dataset: str
+    kind: NodeKind
+    table_id: str
+    table_version: int
+    """The last version recorded (settled)."""
+    configs: tuple[WrittenConfig, ...]
+    """Every configuration that rows of the output were written by since it was last written whole, oldest first."""
+    as_of: str
+    row_count: int
+    bytes: int
+    counts: Mapping[str, int]
+    """Sums over all commits (L10)."""
+    cursors: Mapping[str, Cursor]
+    """By input dataset."""
+    files: Mapping[str, FileRead] = field(default_factory=dict)
+    """By path, for sources."""
+    updated_at: datetime | None = None
+    last_status: str = ""
+    last_error: str = ""
+    last_run: str = ""
+    status_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogView:
+    """Everything the planner may know of the catalog."""
+
+    nodes: Mapping[str, NodeRecord]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to write one dataset until it expires."""
+
+    dataset: str
+    holder: str
+    token: int
+    expires_at: datetime
+    must_fence: bool
+    """The previous holder did not end cleanly: fence and settle before writing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    run: str
+    as_of: str
+    cause: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    status: str = ""

@@ -1,0 +1,10 @@
+"""What to do: (project, catalog view, table states, listings, request) -> Plan. Pure.
+
+Comes in: values. Goes out: a `Plan`. No Spark, SQL, YAML, clock or chance; a plan never reads data.
+"""
+
+from .planner import plan
+from .request import Backfill, Observed, PlanRequest
+from .selection import select_nodes
+
+__all__ = ["Backfill", "Observed", "PlanRequest", "plan", "select_nodes"]

@@ -1,0 +1,230 @@
+"""The planner: one pass over the nodes, inputs before readers."""
+
+from dataclasses import dataclass, field, replace
+
+from strandline.model.node import Lookup, Node, NodeConfig, NodeKind, Project, Whole
+from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
+from strandline.model.project import FileSource, Job
+from strandline.model.records import NodeRecord, Operation, TableState
+
+from .request import Observed, PlanRequest
+from .selection import downstream
+from .sources import plan_source
+from .staleness import current_config, find_frozen, find_stale
+
+_APPENDED = (NodeKind.FACTS, NodeKind.QUARANTINE)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The plan as far as it has been made."""
+
+    tasks: dict[str, Task] = field(default_factory=dict)
+    stale: list[Held] = field(default_factory=list)
+    frozen: list[Held] = field(default_factory=list)
+
+
+def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
+    """The tasks that would bring outputs up to date, in the order they would run."""
+    draft = _Draft()
+    selected = _selected(project, request)
+    for node in project.nodes:
+        config = current_config(node, observed)
+        record = observed.view.nodes.get(node.name)
+        asked = request.backfill is not None and node.name in request.backfill.nodes
+        frozen = find_frozen(node, record, config) if record else None
+        stale = find_stale(node, record, config) if record and not frozen else None
+        if node.name not in selected:
+            task = None
+        elif isinstance(node.definition, FileSource):
+            task = None if request.backfill or request.release else plan_source(node, node.definition, observed)
+        elif asked:
+            task = _plan_backfill(node, observed, draft, request, frozen, stale)
+        elif request.release is not None and node.name in project.names[request.release] and node.kind in _APPENDED:
+            task = _plan_release(node, observed, draft)
+        elif frozen:
+            task = None
+        else:
+            task = _plan_node(node, config, observed, draft, request)
+        if task is not None:
+            draft.tasks[node.name] = task
+        if frozen and not (task and task.overwrite):
+            draft.frozen.append(frozen)
+        if stale and not (task and task.strategy is Strategy.FULL):
+            draft.stale.append(stale)
+    return Plan(as_of=request.as_of, tasks=tuple(draft.tasks.values()), stale=tuple(draft.stale), frozen=tuple(draft.frozen))
+
+
+def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
+    everything = frozenset(n.name for n in project.nodes) if request.selected is None else request.selected
+    if request.backfill is not None:
+        return everything & frozenset(downstream(project, request.backfill.nodes))
+    if request.release is not None:
+        return everything & frozenset(downstream(project, project.names[request.release]))
+    return everything
+
+
+def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft, request: PlanRequest) -> Task | None:
+    record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
+    if any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs):
+        return None  # an input that has never been received: nothing to compute from
+    if record is None or not record.cursors or (own is None and node.kind is not NodeKind.QUARANTINE):
+        return _full(node, observed, draft, Cause.NEW_NODE, "it has not been built yet", new=True)
+    if own is not None and record.table_id and record.table_id != own.table_id:
+        return _full(node, observed, draft, Cause.GAP, "its table was deleted and made again by someone else", new=True)
+    if own is not None and own.version < record.table_version:
+        return _full(node, observed, draft, Cause.GAP, f"its table went back from version {record.table_version} to {own.version}", new=True)
+    if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
+        text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
+        return _full(node, observed, draft, Cause.GAP, f"its table has commits that are not Strandline's: version {text}", new=False)
+    if gap := _find_gap(node, record, observed):
+        return _full(node, observed, draft, Cause.GAP, gap, new=node.kind in _APPENDED)
+    inputs = _planned_inputs(node, record, observed, draft)
+    if isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != request.as_of.isoformat():
+        return _full(node, observed, draft, Cause.CLOCK, f"it uses :as_of, which was {record.as_of}", new=False)
+    if not any(i.changes for i in inputs):
+        return None
+    return _incremental(node, inputs, observed, draft)
+
+
+def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: _Draft) -> Task:
+    changed = [i for i in inputs if i.changes]
+    text = "; ".join(_describe(i, observed, draft) for i in changed)
+    if node.kind in _APPENDED:
+        scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
+        return _estimated(_task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft), observed, draft)
+    for given in changed:
+        if isinstance(node.get_input(given.name).relation, Whole):
+            if isinstance(node.definition, Job) and node.definition.mode == "full":
+                reason = f"mode `full` recomputes everything when an input changes: {text}"
+            else:
+                reason = f"`{given.name}` is read whole, so a change in it widens the task to everything: {text}"
+            return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+        if given.after is None:
+            return _full(node, observed, draft, Cause.NEW_INPUT, f"`{given.name}` is a new input of it", new=False)
+        if _rewritten(given, observed, draft):
+            return _full(node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False)
+    scope = Scope(kind=ScopeKind.KEYS, text=f"the keys in {text}")
+    return _estimated(_task(node, Cause.NEW_INPUT, Strategy.RECOMPUTE, f"changed rows in {text}", scope, inputs, draft), observed, draft)
+
+
+def _plan_backfill(node: Node, observed: Observed, draft: _Draft, request: PlanRequest, frozen: Held | None, stale: Held | None) -> Task | None:
+    assert request.backfill is not None
+    if any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs):
+        return None
+    if request.backfill.only_stale and (frozen or not stale):
+        # A frozen node needs --all; one that is up to date needs nothing but what its inputs bring.
+        return None if frozen else _plan_node(node, current_config(node, observed), observed, draft, request)
+    why = f": {request.backfill.reason}" if request.backfill.reason else ""
+    held = frozen or stale
+    reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
+    return _full(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in _APPENDED)
+
+
+def _plan_release(node: Node, observed: Observed, draft: _Draft) -> Task | None:
+    if observed.tables.get(node.name) is None:
+        return None
+    if node.kind is NodeKind.FACTS:
+        task = _full(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
+        return replace(task, strategy=Strategy.APPEND, release=True, scope=Scope(kind=ScopeKind.ROWS, text="the quarantined positions"))
+    return _full(node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True)
+
+
+def _full(node: Node, observed: Observed, draft: _Draft, cause: Cause, reason: str, *, new: bool) -> Task:
+    record = observed.view.nodes.get(node.name)
+    cursors = record.cursors if record and not new else {}
+    inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True) for i in node.inputs)
+    scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
+    task = replace(_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new)
+    return _estimated(task, observed, draft)
+
+
+def _task(node: Node, cause: Cause, strategy: Strategy, reason: str, scope: Scope, inputs: tuple[PlannedInput, ...], draft: _Draft) -> Task:
+    needs = tuple(dict.fromkeys(i.dataset for i in inputs if i.dataset in draft.tasks))
+    if node.kind is NodeKind.QUARANTINE:
+        facts = node.name.removesuffix("_quarantine") + "_facts"
+        needs = (*needs, facts) if facts in draft.tasks else needs  # it reuses what the facts' task decoded
+    return Task(node=node.name, kind=node.kind, cause=cause, strategy=strategy, reason=reason, scope=scope, inputs=inputs, needs=needs)
+
+
+def _planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: _Draft) -> tuple[PlannedInput, ...]:
+    return tuple(
+        PlannedInput(
+            name=i.name,
+            dataset=i.dataset,
+            after=record.cursors.get(i.dataset),
+            changes=not isinstance(i.relation, Lookup)
+            and (i.dataset in draft.tasks or i.dataset not in record.cursors or bool(pending(observed.tables[i.dataset], record.cursors[i.dataset]))),
+        )
+        for i in node.inputs
+    )
+
+
+def pending(table: TableState, cursor: Cursor) -> tuple[int, ...]:
+    """The versions past a cursor that changed rows. Compactions, fences and purges never make a node behind."""
+    return tuple(c.version for c in table.commits_after(cursor.version) if c.changes_rows)
+
+
+def _find_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
+    for given in node.inputs:
+        cursor, table = record.cursors.get(given.dataset), observed.tables.get(given.dataset)
+        if cursor is None or table is None:
+            continue
+        if cursor.table_id != table.table_id:
+            return f"`{given.dataset}` is not the table it was read from before"
+        if cursor.version > table.version:
+            return f"`{given.dataset}` went back from version {cursor.version} to {table.version}"
+        if cursor.version + 1 < table.earliest and cursor.version < table.version:
+            return f"the log of `{given.dataset}` reaches back to version {table.earliest} only, and it was read up to {cursor.version}"
+    return None
+
+
+def _rewritten(given: PlannedInput, observed: Observed, draft: _Draft) -> bool:
+    """Whether the pending stretch of an input holds a rewrite of the whole table, across which no increment can be read."""
+    task = draft.tasks.get(given.dataset)
+    if task is not None and task.overwrite:
+        return True
+    table = observed.tables.get(given.dataset)
+    if table is None or given.after is None:
+        return False
+    return any(c.metadata is not None and c.metadata.operation is Operation.OVERWRITE for c in table.commits_after(given.after.version))
+
+
+def _describe(given: PlannedInput, observed: Observed, draft: _Draft) -> str:
+    table = observed.tables.get(given.dataset)
+    versions = pending(table, given.after) if table and given.after else ()
+    parts = []
+    if versions:
+        assert table is not None and given.after is not None
+        rows = sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows)
+        span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
+        parts.append(f"{span} of `{given.dataset}`, about {rows:,} rows")
+    if given.dataset in draft.tasks:
+        parts.append(f"what this run writes to `{given.dataset}`")
+    return " and ".join(parts) or f"all of `{given.dataset}`"
+
+
+def _estimated(task: Task, observed: Observed, draft: _Draft) -> Task:
+    """Rows and bytes to read, from statistics, against what a full recompute would read."""
+    rows = size = full_rows = full_size = 0
+    for given in task.inputs:
+        table, coming = observed.tables.get(given.dataset), draft.tasks.get(given.dataset)
+        coming_rows = coming.estimated_rows if coming and coming.strategy is not Strategy.FULL else 0
+        coming_size = coming.estimated_bytes if coming and coming.strategy is not Strategy.FULL else 0
+        known = observed.view.nodes.get(given.dataset)
+        table_rows = known.row_count if known and known.row_count else (table.rows if table else 0)
+        table_size = table.bytes if table else 0
+        if table is None and coming is not None:
+            table_rows, table_size = coming.full_rows if coming.strategy is Strategy.FULL else 0, coming.full_bytes if coming.strategy is Strategy.FULL else 0
+        full_rows, full_size = full_rows + table_rows + coming_rows, full_size + table_size + coming_size
+        if task.strategy is Strategy.FULL:
+            continue
+        if given.changes and table is not None and given.after is not None:
+            late = [c for c in table.commits_after(given.after.version) if c.changes_rows]
+            rows, size = rows + sum(c.rows_added for c in late), size + sum(c.bytes_added for c in late)
+        rows, size = rows + coming_rows, size + coming_size
+    if task.strategy is Strategy.FULL:
+        rows, size = full_rows, full_size
+    return replace(task, estimated_rows=min(rows, full_rows), estimated_bytes=min(size, full_size), full_rows=full_rows, full_bytes=full_size)
+
+

@@ -1,0 +1,35 @@
+"""What the planner is asked and what it may know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from strandline.model.records import CatalogView, FileSeen, TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Someone asked to run nodes again with the current configuration."""
+
+    nodes: frozenset[str]
+    only_stale: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    as_of: datetime
+    selected: frozenset[str] | None = None
+    """Nodes that may be worked on; None for all."""
+    backfill: Backfill | None = None
+    release: str | None = None
+    """A fact dataset whose quarantined positions are decoded again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The world as it was looked at once, before planning."""
+
+    view: CatalogView
+    tables: Mapping[str, TableState]
+    listings: Mapping[str, tuple[FileSeen, ...]]

@@ -1,0 +1,48 @@
+"""Configuration: what is stale (waits for a backfill) and what is frozen (not written until one)."""
+
+from strandline.model.hashing import compare_configs, with_lookups
+from strandline.model.node import Lookup, Node, NodeConfig
+from strandline.model.plan import Held
+from strandline.model.records import NodeRecord
+
+from .request import Observed
+
+
+def current_config(node: Node, observed: Observed) -> NodeConfig:
+    """The node's configuration now, with the version of each lookup's last row-changing commit."""
+    versions: dict[str, int] = {}
+    for given in node.inputs:
+        table = observed.tables.get(given.dataset)
+        if isinstance(given.relation, Lookup) and table is not None:
+            versions[given.name] = last_change(observed, given.dataset)
+    return with_lookups(node.config, versions)
+
+
+def last_change(observed: Observed, dataset: str) -> int:
+    """The version of a table's last row-changing commit among those looked at; the floor of the look otherwise."""
+    table = observed.tables[dataset]
+    changing = [c.version for c in table.commits if c.changes_rows]
+    return changing[-1] if changing else 0
+
+
+def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
+    if not record.configs:
+        return None
+    changed, freezes = compare_configs(record.configs[-1].parts, config)
+    if not freezes:
+        return None
+    return Held(node=node.name, reason=f"{_list(changed)} changed; `strandline backfill {node.name} --all` writes it anew", changed=changed)
+
+
+def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
+    older = [c for c in record.configs if c.hash != config.hash]
+    if not older:
+        return None
+    changed = tuple(sorted({name for c in older for name in compare_configs(c.parts, config)[0]}))
+    return Held(
+        node=node.name, reason=f"{_list(changed)} changed since some rows were written; `strandline backfill {node.name} --stale`", changed=changed
+    )
+
+
+def _list(parts: tuple[str, ...]) -> str:
+    return ", ".join(f"`{p}`" for p in parts) or "the configuration"

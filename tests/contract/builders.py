@@ -1,0 +1,95 @@
+"""Small values for the catalog's tests: each builder needs only what its test is about."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from strandline.catalog import Catalog, record_commit, record_unchanged
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
+from strandline.model.records import CommitMetadata, CommitRecord, FileRead, Lease, Operation, WrittenConfig
+
+
+def a_cursor(version: int, table_id: str = "source-table") -> Cursor:
+    return Cursor(table_id=table_id, version=version)
+
+
+def a_file(path: str, rows: int = 1, modified_ns: int = 1_700_000_000_123_456_789) -> FileRead:
+    return FileRead(path=path, revision=1, bytes=rows * 10, rows=rows, digest=f"d{rows}", size=rows * 10, modified_ns=modified_ns)
+
+
+def a_commit(
+    version: int,
+    *,
+    table_id: str = "table-1",
+    operation: Operation = Operation.APPEND,
+    config: str = "config-a",
+    whole: bool = False,
+    inputs: Mapping[str, Cursor] | None = None,
+    files: tuple[FileRead, ...] = (),
+    counts: Mapping[str, int] | None = None,
+    as_of: str = "2024-01-01T00:00:00Z",
+) -> CommitRecord:
+    metadata = CommitMetadata(
+        run="run-1",
+        task=f"run-1/orders/{version}",
+        node="orders",
+        token=version + 1,
+        operation=operation,
+        inputs=inputs or {},
+        scope="everything",
+        cause="new_input",
+        config=WrittenConfig(hash=config, parts={"sql": f"digest of {config}"}),
+        whole=whole,
+        as_of=as_of,
+        counts=counts or {},
+        files=files,
+    )
+    return CommitRecord(metadata=metadata, table_id=table_id, version=version, committed_at=datetime(2024, 1, 1, tzinfo=UTC))
+
+
+def a_result(node: str = "orders", status: Status = Status.DONE, error: str = "", seconds: float = 1.5) -> TaskResult:
+    return TaskResult(
+        node=node,
+        kind=NodeKind.JOB,
+        cause=Cause.NEW_INPUT,
+        strategy=Strategy.RECOMPUTE,
+        reason="3 keys changed",
+        scope=Scope(kind=ScopeKind.KEYS, text="the keys in version 3 of `sales`"),
+        status=status,
+        input_versions={"sales": 3},
+        rows_read=10,
+        rows_written=4,
+        rows_full=100,
+        seconds=seconds,
+        table_version=7,
+        counts={"accepted": 4},
+        error=error,
+        slug="work" if error else "",
+        notes=("a file was skipped",),
+    )
+
+
+def record(catalog: Catalog, lease: Lease, *commits: CommitRecord, kind: NodeKind = NodeKind.FACTS, release: bool = False) -> None:
+    last = max((commit.version for commit in commits), default=0)
+    record_commit(catalog, lease, commits, kind=kind, location="/lake/orders", row_count=10 * last, bytes_=100 * last, release=release)
+
+
+def record_nothing_new(
+    catalog: Catalog,
+    lease: Lease,
+    *,
+    version: int,
+    files: tuple[FileRead, ...] = (),
+    table_version: int | None = None,
+    release: bool = False,
+) -> None:
+    record_unchanged(
+        catalog,
+        lease,
+        kind=NodeKind.FACTS,
+        cursors={"sales": a_cursor(version)},
+        files=files,
+        as_of=f"2024-01-02T00:00:{version % 60:02d}Z",
+        table_version=table_version,
+        release=release,
+    )

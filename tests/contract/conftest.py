@@ -1,0 +1,41 @@
+"""The catalogs that the contract is held against."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strandline.catalog import Catalog, open_catalog
+from tests.contract.postgres import Postgres, find_binaries, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    binaries = find_binaries()
+    if not binaries:
+        pytest.skip("no Postgres server under /usr/lib/postgresql (Debian: apt install postgresql)")
+    with running_postgres(binaries) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite-file", "postgres"])
+def shared_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database that more than one process can open."""
+    if request.param == "postgres":
+        server: Postgres = request.getfixturevalue("postgres")
+        return server.new_database()
+    return f"sqlite:///{tmp_path}/state/catalog.db"
+
+
+@pytest.fixture(params=["sqlite-file", "sqlite-memory", "postgres"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    match request.param:
+        case "postgres":
+            address = request.getfixturevalue("postgres").new_database()
+        case "sqlite-memory":
+            address = "sqlite://"
+        case _:
+            address = f"sqlite:///{tmp_path}/catalog.db"
+    opened = open_catalog(address)
+    yield opened
+    opened.close()

@@ -1,0 +1,113 @@
+"""A throw-away Postgres from Debian's binaries: its own folder and port, no fsync, ended with the test session."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+USER = "strandline"
+PASSWORD = "not/a:secret"
+"""With characters that an address must escape; Postgres asks for it, so that tests see what a wrong one does."""
+
+
+@dataclass(frozen=True)
+class Postgres:
+    port: int
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def new_database(self) -> str:
+        """The address of an empty database."""
+        name = f"test_{next(self._numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"postgresql+psycopg://{USER}:{PASSWORD.replace('/', '%2F').replace(':', '%3A')}@127.0.0.1:{self.port}/{name}"
+
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True, connect_timeout=2
+        )
+
+
+def find_binaries() -> Path | None:
+    """The folder of the newest server installed."""
+    folders = [server.parent for server in Path("/usr/lib/postgresql").glob("*/bin/postgres") if (server.parent / "initdb").exists()]
+    return max(folders, key=lambda folder: int(folder.parent.name), default=None)
+
+
+@contextmanager
+def running_postgres(binaries: Path) -> Iterator[Postgres]:
+    folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
+    try:
+        identity = _unprivileged(folder)
+        (folder / "password").write_text(PASSWORD)
+        data = folder / "data"
+        flags = [f"--username={USER}", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync", "--encoding=UTF8"]
+        initdb = [binaries / "initdb", "-D", data, "--locale=C.UTF-8", *flags]
+        subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)
+        with _started(binaries, data, identity) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged(folder: Path) -> dict[str, object]:
+    """Postgres refuses to run as root: then the folder goes to another user and the server runs as that one."""
+    folder.chmod(0o755)
+    if os.geteuid() != 0:
+        return {}
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+@contextmanager
+def _started(binaries: Path, data: Path, identity: dict[str, object]) -> Iterator[Postgres]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {
+        "listen_addresses": "127.0.0.1",
+        "port": port,
+        "unix_socket_directories": "",
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "shared_buffers": "16MB",
+        "max_connections": 100,
+    }
+    arguments = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
+    log = data.parent / "log"
+    with log.open("wb") as output:
+        command = [binaries / "postgres", "-D", data, *arguments]
+        process = subprocess.Popen(command, cwd=data, stdout=output, stderr=output, start_new_session=True, **identity)
+    try:
+        server = Postgres(port=port)
+        _wait_for(server, process, log)
+        yield server
+    finally:
+        process.send_signal(signal.SIGINT)  # "fast": connections still open are closed
+        process.wait(timeout=30)
+
+
+def _wait_for(server: Postgres, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    give_up = time.monotonic() + 30
+    while True:
+        try:
+            server.connect().close()
+            return
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > give_up:
+                raise RuntimeError(f"Postgres did not start:\n{log.read_text()}") from None
+            time.sleep(0.05)

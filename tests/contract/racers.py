@@ -1,0 +1,25 @@
+"""What other processes do in the catalog's race tests: one function each, so that a new process finds it by name."""
+
+from strandline.catalog import acquire_lease, open_catalog, read_view, start_run
+from strandline.model.errors import ConflictError
+
+
+def acquire(address: str, holder: str) -> int | None:
+    """The token won, or None when another was first."""
+    catalog = open_catalog(address)
+    try:
+        return acquire_lease(catalog, "orders", holder, 60, 0, False).token
+    except ConflictError:
+        return None
+    finally:
+        catalog.close()
+
+
+def open_and_use(address: str, run: str) -> int:
+    """How many nodes a catalog opened just now has, after writing to it."""
+    catalog = open_catalog(address)
+    try:
+        start_run(catalog, run, "2024-01-01", "person")
+        return len(read_view(catalog).nodes)
+    finally:
+        catalog.close()

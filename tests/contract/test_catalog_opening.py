@@ -1,0 +1,207 @@
+"""Opening a catalog: creating, migrating, racing to do so, and saying what is wrong when it can't be done."""
+
+import multiprocessing
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import Pool
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from strandline.catalog import acquire_lease, open_catalog, read_runs, read_view, start_run
+from strandline.catalog.migrate import migration_config
+from strandline.catalog.revision import HEAD
+from strandline.catalog.tables import metadata
+from strandline.model.errors import OutsideError, ProjectError
+from tests.contract import racers
+from tests.contract.postgres import PASSWORD, Postgres
+
+PROCESSES = 4
+
+
+@pytest.fixture(scope="module")
+def processes() -> Pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["strandline.catalog.migrate", "tests.contract.racers", "sqlalchemy.dialects.postgresql"])
+    with context.Pool(PROCESSES) as pool:
+        yield pool
+
+
+def in_processes(processes: Pool, act: Callable[[str, str], object], address: str) -> list[object]:
+    return processes.starmap(act, [(address, f"process-{number}") for number in range(PROCESSES)], chunksize=1)
+
+
+def test_processes_that_open_a_fresh_catalog_together_all_find_it_migrated_once(processes: Pool, shared_address: str) -> None:
+    found = in_processes(processes, racers.open_and_use, shared_address)
+
+    catalog = open_catalog(shared_address)
+    assert found == [0] * PROCESSES
+    assert len(read_runs(catalog, 10)) == PROCESSES
+    with catalog.reading() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).all() == [(HEAD,)]
+    catalog.close()
+
+
+def test_one_of_many_processes_gets_the_lease(processes: Pool, shared_address: str) -> None:
+    won = in_processes(processes, racers.acquire, shared_address)
+
+    assert sorted(won, key=str) == [1, None, None, None]
+
+
+def test_threads_that_open_a_fresh_catalog_together_all_find_it_migrated(shared_address: str) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        catalogs = list(threads.map(open_catalog, [shared_address] * 6))
+
+    for catalog in catalogs:
+        assert not read_view(catalog).nodes
+        catalog.close()
+
+
+def test_what_was_written_is_there_after_opening_again(shared_address: str) -> None:
+    catalog = open_catalog(shared_address)
+    start_run(catalog, "run-1", "2024-01-01", "person")
+    catalog.close()
+
+    catalog = open_catalog(shared_address)
+
+    assert [run.run for run in read_runs(catalog, 1)] == ["run-1"]
+    catalog.close()
+
+
+def test_migrations_lead_to_the_tables_the_code_uses(shared_address: str) -> None:
+    catalog = open_catalog(shared_address)
+
+    with catalog.reading() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), metadata)
+        newest = ScriptDirectory.from_config(migration_config(connection)).get_current_head()
+
+    assert differences == []
+    assert newest == HEAD
+    catalog.close()
+
+
+def test_a_catalog_of_a_newer_strandline_is_refused(shared_address: str) -> None:
+    catalog = open_catalog(shared_address)
+    with catalog.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    catalog.close()
+
+    with pytest.raises(OutsideError, match="9999") as refused:
+        open_catalog(shared_address)
+
+    assert refused.value.slug == "catalog-newer"
+
+
+def test_an_up_to_date_catalog_opens_quickly_and_without_alembic(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/catalog.db"
+    open_catalog(address).close()
+    code = f"""
+import sys, time, strandline.catalog as c
+started = time.perf_counter()
+c.open_catalog({address!r}).close()
+print(time.perf_counter() - started, 'alembic' in sys.modules, 'sqlalchemy.dialects.postgresql' in sys.modules)
+"""
+
+    answers = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+
+    assert min(float(seconds) for seconds, _, _ in answers) < 0.08
+    assert answers[0][1:] == ["False", "False"]
+
+
+def test_sqlite_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    catalog = open_catalog(f"sqlite:///{tmp_path}/new/folder/catalog.db")
+
+    with catalog.writing() as connection:
+        settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys")}
+
+    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+    catalog.close()
+
+
+def test_a_postgres_that_restarts_costs_no_failed_call(postgres: Postgres) -> None:
+    address = postgres.new_database()
+    catalog = open_catalog(address)
+    with postgres.connect() as connection:
+        name = address.rsplit("/", 1)[1]
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+
+    start_run(catalog, "run-1", "2024-01-01", "person")
+
+    assert len(read_runs(catalog, 1)) == 1
+    catalog.close()
+
+
+def refused(address: str) -> OutsideError:
+    with pytest.raises(OutsideError) as error:
+        open_catalog(address)
+    assert error.value.slug == "catalog-unreachable"
+    assert error.value.remedy
+    return error.value
+
+
+def test_a_file_that_is_no_database_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"certainly not a database" * 100)
+
+    error = refused(f"sqlite:///{tmp_path}/catalog.db")
+
+    assert "catalog.db" in str(error)
+    assert "rebuild-catalog" in error.remedy
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    assert "file/below" in str(refused(f"sqlite:///{tmp_path}/file/below/catalog.db"))
+
+
+def test_a_locked_database_is_said_to_be_locked_when_opening_and_when_writing(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/catalog.db?timeout=0.1"
+    catalog = open_catalog(address)
+    with sqlite3.connect(tmp_path / "fresh.db") as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+
+        assert "Another process" in refused(f"sqlite:///{tmp_path}/fresh.db?timeout=0.1").remedy
+    with sqlite3.connect(tmp_path / "catalog.db") as holder:
+        holder.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(OutsideError, match="locked") as locked:
+            acquire_lease(catalog, "orders", "worker", 60, 0, False)
+        assert locked.value.slug == "catalog-unreachable"
+    catalog.close()
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
+    error = refused("postgresql+psycopg://someone:hidden-word@127.0.0.1:9/catalog")
+
+    assert "127.0.0.1" in str(error)
+    assert "hidden-word" not in str(error)
+
+
+def test_a_wrong_password_is_not_printed(postgres: Postgres) -> None:
+    address = postgres.new_database()
+    wrong = address.replace("not%2Fa%3Asecret", "hidden-word")
+    assert wrong != address
+    assert PASSWORD not in address
+
+    error = refused(wrong)
+
+    assert "password authentication failed" in str(error)
+    assert "hidden-word" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://someone:hidden-word@host/catalog", "someone:hidden-word@host", "postgresql+psycopg://a:hidden-word@h:port/d", ""]
+)
+def test_an_address_that_is_none_is_a_mistake_of_the_project_and_is_not_printed(address: str) -> None:
+    with pytest.raises(ProjectError) as error:
+        open_catalog(address)
+
+    assert error.value.slug == "catalog-address"
+    assert "hidden-word" not in str(error.value)

@@ -1,0 +1,220 @@
+"""SQLite = Postgres, for any sequence of calls; and what the commit protocol rests on holds in each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from strandline.catalog import (
+    Catalog,
+    acquire_lease,
+    finish_run,
+    next_token,
+    open_catalog,
+    read_runs,
+    read_tasks,
+    read_view,
+    record_task,
+    release_lease,
+    renew_leases,
+    start_run,
+)
+from strandline.catalog.tables import metadata
+from strandline.model.errors import ConflictError, FencedError
+from strandline.model.node import NodeKind
+from strandline.model.plan import Status
+from strandline.model.records import CatalogView, CommitRecord, Lease, Operation
+from tests.contract.builders import a_commit, a_cursor, a_file, a_result, record, record_nothing_new
+from tests.contract.postgres import Postgres
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call, in words that a failing example prints. `lease` picks one of those acquired so far, counted from the newest."""
+
+    verb: str
+    dataset: str = "orders"
+    holder: str = "worker-1"
+    seconds: float = 60
+    table_token: int = 0
+    break_others: bool = False
+    lease: int = 0
+    release: bool = False
+    commits: tuple[CommitRecord, ...] = ()
+    kind: NodeKind = NodeKind.FACTS
+    run: str = "run-1"
+    status: Status = Status.DONE
+    version: int = 0
+
+
+datasets = st.sampled_from(["orders", "payments"])
+holders = st.sampled_from(["worker-1", "worker-2"])
+runs = st.sampled_from(["run-1", "run-2"])
+earlier = st.sampled_from([0, 0, 0, 1, 2])
+commits = st.builds(
+    a_commit,
+    st.integers(0, 6),
+    table_id=st.sampled_from(["table-1", "table-1", "table-1", "table-2"]),
+    operation=st.sampled_from(Operation),
+    config=st.sampled_from(["config-a", "config-b", "config-c"]),
+    whole=st.booleans(),
+    inputs=st.dictionaries(st.sampled_from(["sales", "größen", "a.b"]), st.builds(a_cursor, st.integers(0, 2**60)), max_size=2),
+    files=st.lists(st.builds(a_file, st.sampled_from(["x", "X", "y/é z"]), st.integers(0, 9)), max_size=2).map(tuple),
+    counts=st.dictionaries(st.sampled_from(["offered", "accepted"]), st.integers(0, 2**40)),
+)
+calls = st.one_of(
+    st.builds(
+        Call,
+        verb=st.just("acquire"),
+        dataset=datasets,
+        holder=holders,
+        seconds=st.sampled_from([60, 60, -1]),
+        table_token=st.integers(0, 4),
+        break_others=st.booleans(),
+    ),
+    st.builds(
+        Call,
+        verb=st.just("record"),
+        lease=earlier,
+        commits=st.lists(commits, max_size=3).map(tuple),
+        kind=st.sampled_from(NodeKind),
+        release=st.booleans(),
+    ),
+    st.builds(Call, verb=st.just("unchanged"), lease=earlier, version=st.integers(0, 9), release=st.booleans()),
+    st.builds(Call, verb=st.sampled_from(["next", "release"]), lease=earlier),
+    st.builds(Call, verb=st.just("renew"), holder=holders, seconds=st.sampled_from([60, -1])),
+    st.builds(Call, verb=st.sampled_from(["start", "finish"]), run=runs),
+    st.builds(Call, verb=st.just("task"), dataset=datasets, status=st.sampled_from(Status), run=runs),
+)
+
+
+@dataclass
+class Player:
+    """Makes calls on one catalog and knows, without it, which lease is good."""
+
+    catalog: Catalog
+    leases: list[Lease] = field(default_factory=list)
+    good: dict[str, Lease | None] = field(default_factory=dict)
+    highest: dict[str, int] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+
+    def play(self, call: Call) -> object:
+        """What the call answered or refused, times left out."""
+        try:
+            match call.verb:
+                case "acquire":
+                    return self.acquire(call)
+                case "renew":
+                    return renew_leases(self.catalog, call.holder, call.seconds)
+                case "start" if call.run not in self.started:
+                    self.started.add(call.run)
+                    return start_run(self.catalog, call.run, "2024-01-01", "person")
+                case "finish":
+                    return finish_run(self.catalog, call.run, "done")
+                case "task" if call.run in self.started:
+                    return record_task(self.catalog, call.run, a_result(call.dataset, call.status))
+                case "record" | "unchanged" | "next" | "release" if self.leases:
+                    return self.use(call, self.leases[-1 - call.lease % len(self.leases)])
+        except ConflictError as error:
+            return str(error).split("until")[0]
+        return "not now"
+
+    def acquire(self, call: Call) -> tuple[int, bool]:
+        lease = acquire_lease(self.catalog, call.dataset, call.holder, call.seconds, call.table_token, call.break_others)
+        assert lease.token > max(self.highest.get(call.dataset, 0), call.table_token)
+        self.keep(lease)
+        return lease.token, lease.must_fence
+
+    def use(self, call: Call, lease: Lease) -> object:
+        before = read_view(self.catalog)
+        try:
+            if call.verb == "next":
+                self.keep(next_token(self.catalog, lease))
+            elif call.verb == "release":
+                release_lease(self.catalog, lease)
+            elif call.verb == "record":
+                record(self.catalog, lease, *call.commits, kind=call.kind, release=call.release)
+            else:
+                record_nothing_new(self.catalog, lease, version=call.version, table_version=call.version, release=call.release)
+        except FencedError:
+            assert self.good[lease.dataset] != lease
+            assert read_view(self.catalog) == before
+            raise
+        assert call.verb == "next" or self.good[lease.dataset] == lease
+        if call.verb == "release" or call.release:
+            self.good[lease.dataset] = None
+        return "recorded"
+
+    def keep(self, lease: Lease) -> None:
+        self.leases.append(lease)
+        self.good[lease.dataset] = lease
+        self.highest[lease.dataset] = lease.token
+
+    def picture(self) -> object:
+        """All that can be read, times left out."""
+        without_times = [replace(run, started_at=None, ended_at=run.ended_at and 0) for run in read_runs(self.catalog, 10)]
+        return timeless(read_view(self.catalog)), without_times, [read_tasks(self.catalog, run) for run in sorted(self.started)]
+
+
+def timeless(view: CatalogView) -> CatalogView:
+    return CatalogView(
+        nodes={
+            name: replace(node, updated_at=node.updated_at and 0, status_since=node.status_since and 0) for name, node in view.nodes.items()
+        }
+    )
+
+
+def emptied(catalog: Catalog) -> Catalog:
+    with catalog.writing() as connection:
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(delete(table))
+    return catalog
+
+
+@pytest.fixture(scope="module")
+def in_memory() -> Iterator[Catalog]:
+    catalog = open_catalog("sqlite://")
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture(scope="module")
+def on_postgres(postgres: Postgres) -> Iterator[Catalog]:
+    catalog = open_catalog(postgres.new_database())
+    yield catalog
+    catalog.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=st.lists(calls, min_size=4, max_size=25))
+def test_sqlite_and_postgres_give_the_same_answers(in_memory: Catalog, on_postgres: Catalog, made: list[Call]) -> None:
+    players = [Player(emptied(in_memory)), Player(emptied(on_postgres))]
+
+    answers = [[player.play(call) for call in made] for player in players]
+
+    assert answers[0] == answers[1]
+    assert players[0].picture() == players[1].picture()
+
+
+@settings(max_examples=60, deadline=None)
+@given(log=st.lists(commits, max_size=8), cuts=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=4))
+def test_recording_a_log_in_overlapping_pieces_equals_recording_it_at_once(
+    in_memory: Catalog, log: list[CommitRecord], cuts: list[tuple[int, int]]
+) -> None:
+    log = [replace(commit, table_id="table-1", version=version) for version, commit in enumerate(log)]
+    emptied(in_memory)
+    at_once, in_pieces = (acquire_lease(in_memory, name, "worker", 60, 0, False) for name in ("orders", "payments"))
+
+    record(in_memory, at_once, *log)
+    for cut, again in sorted(cuts):
+        record(in_memory, in_pieces, *log[:cut])
+        record(in_memory, in_pieces, *log[min(again, cut) : cut])
+    record(in_memory, in_pieces, *log)
+
+    nodes = timeless(read_view(in_memory)).nodes
+    assert ("orders" in nodes) == ("payments" in nodes) == bool(log)
+    if log:
+        assert replace(nodes["payments"], dataset="orders") == nodes["orders"]
