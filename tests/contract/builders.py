@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from sqlalchemy import delete
+
 from strandline.catalog import Catalog, record_commit, record_unchanged
+from strandline.catalog.tables import metadata
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
 from strandline.model.records import CommitMetadata, CommitRecord, FileRead, Lease, Operation, WrittenConfig
@@ -29,7 +32,7 @@ def a_commit(
     counts: Mapping[str, int] | None = None,
     as_of: str = "2024-01-01T00:00:00Z",
 ) -> CommitRecord:
-    metadata = CommitMetadata(
+    carried = CommitMetadata(
         run="run-1",
         task=f"run-1/orders/{version}",
         node="orders",
@@ -44,7 +47,7 @@ def a_commit(
         counts=counts or {},
         files=files,
     )
-    return CommitRecord(metadata=metadata, table_id=table_id, version=version, committed_at=datetime(2024, 1, 1, tzinfo=UTC))
+    return CommitRecord(metadata=carried, table_id=table_id, version=version, committed_at=datetime(2024, 1, 1, tzinfo=UTC))
 
 
 def a_result(node: str = "orders", status: Status = Status.DONE, error: str = "", seconds: float = 1.5) -> TaskResult:
@@ -65,6 +68,7 @@ def a_result(node: str = "orders", status: Status = Status.DONE, error: str = ""
         counts={"accepted": 4},
         error=error,
         slug="work" if error else "",
+        tombstones=2,
         notes=("a file was skipped",),
     )
 
@@ -93,3 +97,10 @@ def record_nothing_new(
         table_version=table_version,
         release=release,
     )
+
+
+def emptied(catalog: Catalog) -> Catalog:
+    with catalog.writing() as connection:
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(delete(table))
+    return catalog

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from strandline.catalog import Catalog, open_catalog
+from tests.contract.builders import emptied
 from tests.contract.postgres import Postgres, find_binaries, running_postgres
 
 
@@ -27,15 +28,20 @@ def shared_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/state/catalog.db"
 
 
+@pytest.fixture(scope="session")
+def postgres_catalog(postgres: Postgres) -> Iterator[Catalog]:
+    """One for all tests, because a database takes longer to make than a test to run; each test empties it."""
+    catalog = open_catalog(postgres.new_database())
+    yield catalog
+    catalog.close()
+
+
 @pytest.fixture(params=["sqlite-file", "sqlite-memory", "postgres"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    match request.param:
-        case "postgres":
-            address = request.getfixturevalue("postgres").new_database()
-        case "sqlite-memory":
-            address = "sqlite://"
-        case _:
-            address = f"sqlite:///{tmp_path}/catalog.db"
-    opened = open_catalog(address)
+    """An empty catalog."""
+    if request.param == "postgres":
+        yield emptied(request.getfixturevalue("postgres_catalog"))
+        return
+    opened = open_catalog("sqlite://" if request.param == "sqlite-memory" else f"sqlite:///{tmp_path}/catalog.db")
     yield opened
     opened.close()

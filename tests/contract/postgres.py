@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -13,12 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 
 USER = "strandline"
 PASSWORD = "not/a:secret"
 """With characters that an address must escape; Postgres asks for it, so that tests see what a wrong one does."""
+
+ENDS_WITH_ITS_INPUT = '"$@" & read _; kill -INT $!; wait $!'
+"""A server that outlives no test session: the pipe closes also when the session is killed. INT closes connections still open."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Postgres:
         name = f"test_{next(self._numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE DATABASE {name}")
-        return f"postgresql+psycopg://{USER}:{PASSWORD.replace('/', '%2F').replace(':', '%3A')}@127.0.0.1:{self.port}/{name}"
+        return f"postgresql+psycopg://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/{name}"
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(
@@ -89,25 +92,24 @@ def _started(binaries: Path, data: Path, identity: dict[str, object]) -> Iterato
     }
     arguments = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
     log = data.parent / "log"
+    command = ["sh", "-c", ENDS_WITH_ITS_INPUT, "sh", binaries / "postgres", "-D", data, *arguments]
     with log.open("wb") as output:
-        command = [binaries / "postgres", "-D", data, *arguments]
-        process = subprocess.Popen(command, cwd=data, stdout=output, stderr=output, start_new_session=True, **identity)
-    try:
+        process = subprocess.Popen(
+            command, cwd=data, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True, **identity
+        )
+    with process:  # closes its input and waits
         server = Postgres(port=port)
-        _wait_for(server, process, log)
+        _wait_for(server, log)
         yield server
-    finally:
-        process.send_signal(signal.SIGINT)  # "fast": connections still open are closed
-        process.wait(timeout=30)
 
 
-def _wait_for(server: Postgres, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def _wait_for(server: Postgres, log: Path) -> None:
     give_up = time.monotonic() + 30
     while True:
         try:
             server.connect().close()
             return
         except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > give_up:
+            if "database system is shut down" in log.read_text() or time.monotonic() > give_up:
                 raise RuntimeError(f"Postgres did not start:\n{log.read_text()}") from None
             time.sleep(0.05)

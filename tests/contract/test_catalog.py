@@ -12,6 +12,7 @@ from strandline.catalog import (
     Catalog,
     acquire_lease,
     audit,
+    find_node,
     finish_run,
     next_token,
     read_runs,
@@ -220,6 +221,20 @@ def test_a_commit_is_remembered_with_its_cursors_files_counts_and_configuration(
     assert known.counts == {"accepted": 3}
     assert known.updated_at
     assert known.updated_at.tzinfo is UTC
+
+
+def test_one_node_is_found_as_the_view_shows_it(catalog: Catalog) -> None:
+    start_run(catalog, "run-1", "2024-01-01", "person")
+    for dataset in ("orders", "payments"):
+        record(catalog, take(catalog, dataset=dataset), a_commit(1, inputs={dataset: a_cursor(1)}, files=(a_file(dataset),)))
+        record_task(catalog, "run-1", a_result(dataset))
+
+    found = find_node(catalog, "payments")
+
+    assert found == read_view(catalog).nodes["payments"]
+    assert found
+    assert (set(found.cursors), set(found.files)) == ({"payments"}, {"payments"})
+    assert find_node(catalog, "refunds") is None
 
 
 def test_recording_a_commit_twice_changes_nothing(catalog: Catalog) -> None:
@@ -498,16 +513,16 @@ def test_a_status_holds_since_the_first_attempt_that_ended_like_it(catalog: Cata
 
     def since(status: Status) -> datetime:
         record_task(catalog, "run-1", a_result(status=status))
-        began = orders(catalog).status_since
-        assert began
-        return began
+        known = orders(catalog)
+        assert known.last_status == status
+        assert known.status_since
+        return known.status_since
 
     done, unchanged, failed, failed_again, done_again = (
         since(status) for status in (Status.DONE, Status.UNCHANGED, Status.FAILED, Status.FAILED, Status.DONE)
     )
 
     assert done == unchanged <= failed == failed_again <= done_again
-    assert orders(catalog).last_status == "done"
 
 
 def test_the_audit_log_keeps_what_was_done_and_when(catalog: Catalog) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
 
 from strandline.catalog import (
     Catalog,
@@ -22,13 +21,11 @@ from strandline.catalog import (
     renew_leases,
     start_run,
 )
-from strandline.catalog.tables import metadata
 from strandline.model.errors import ConflictError, FencedError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Status
 from strandline.model.records import CatalogView, CommitRecord, Lease, Operation
-from tests.contract.builders import a_commit, a_cursor, a_file, a_result, record, record_nothing_new
-from tests.contract.postgres import Postgres
+from tests.contract.builders import a_commit, a_cursor, a_file, a_result, emptied, record, record_nothing_new
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,13 +164,6 @@ def timeless(view: CatalogView) -> CatalogView:
     )
 
 
-def emptied(catalog: Catalog) -> Catalog:
-    with catalog.writing() as connection:
-        for table in reversed(metadata.sorted_tables):
-            connection.execute(delete(table))
-    return catalog
-
-
 @pytest.fixture(scope="module")
 def in_memory() -> Iterator[Catalog]:
     catalog = open_catalog("sqlite://")
@@ -181,17 +171,10 @@ def in_memory() -> Iterator[Catalog]:
     catalog.close()
 
 
-@pytest.fixture(scope="module")
-def on_postgres(postgres: Postgres) -> Iterator[Catalog]:
-    catalog = open_catalog(postgres.new_database())
-    yield catalog
-    catalog.close()
-
-
 @settings(max_examples=60, deadline=None)
 @given(made=st.lists(calls, min_size=4, max_size=25))
-def test_sqlite_and_postgres_give_the_same_answers(in_memory: Catalog, on_postgres: Catalog, made: list[Call]) -> None:
-    players = [Player(emptied(in_memory)), Player(emptied(on_postgres))]
+def test_sqlite_and_postgres_give_the_same_answers(in_memory: Catalog, postgres_catalog: Catalog, made: list[Call]) -> None:
+    players = [Player(emptied(in_memory)), Player(emptied(postgres_catalog))]
 
     answers = [[player.play(call) for call in made] for player in players]
 

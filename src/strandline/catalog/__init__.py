@@ -9,12 +9,13 @@ from .handle import Catalog
 from .leases import acquire_lease, next_token, release_lease, renew_leases
 from .open import open_catalog
 from .runs import audit, finish_run, read_runs, read_tasks, record_task, start_run
-from .view import read_view
+from .view import find_node, read_view
 
 __all__ = [
     "Catalog",
     "acquire_lease",
     "audit",
+    "find_node",
     "finish_run",
     "next_token",
     "open_catalog",

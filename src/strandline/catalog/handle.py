@@ -19,8 +19,8 @@ class Catalog:
 
     @property
     def shown(self) -> str:
-        """The address without its password."""
-        return self.engine.url.render_as_string(hide_password=True)
+        """The address without its password, which may also stand in its query."""
+        return self.engine.url.set(query={}).render_as_string(hide_password=True)
 
     @property
     def on_sqlite(self) -> bool:
@@ -62,8 +62,6 @@ def explained(catalog: Catalog) -> Iterator[None]:
 def unreachable(catalog: Catalog, error: Exception) -> OutsideError:
     """The error of a catalog that cannot be used, with the remedy for what is the likely cause."""
     text = str(error.orig if isinstance(error, DBAPIError) and error.orig else error).strip()
-    if password := catalog.engine.url.password:
-        text = text.replace(str(password), "***")
     if not catalog.on_sqlite:
         remedy = "Check that Postgres runs, and the host, database, user and password in `settings.catalog`."
     elif "locked" in text or "busy" in text:

@@ -1,6 +1,7 @@
 """Runs, what became of their tasks, and the log of what people asked for."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
@@ -34,7 +35,9 @@ def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
         # a node is known from its first attempt on, so that a failure before the first commit shows (L13)
         known = {"dataset": result.node, "kind": str(result.kind), **no_table()}
         connection.execute(insert_into(connection, datasets).values(**known).on_conflict_do_nothing())
-        attempts = select(func.count()).where(tasks.c.run == run, tasks.c.node == result.node).scalar_subquery()
+        attempts = (
+            select(func.coalesce(func.max(tasks.c.attempt), 0)).where(tasks.c.run == run, tasks.c.node == result.node).scalar_subquery()
+        )
         connection.execute(
             insert(tasks).values(
                 run=run,
@@ -89,16 +92,10 @@ def _status_since(connection: Connection, result: TaskResult) -> Any:
 
 
 def _measures(result: TaskResult) -> dict[str, object]:
-    return {
-        "input_versions": dict(result.input_versions),
-        "rows_read": result.rows_read,
-        "rows_written": result.rows_written,
-        "rows_full": result.rows_full,
-        "seconds": result.seconds,
-        "table_version": result.table_version,
-        "counts": dict(result.counts),
-        "notes": list(result.notes),
-    }
+    """What has no column of its own."""
+    with_column = {"node", "kind", "cause", "strategy", "reason", "scope", "status", "error", "slug"}
+    measures = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column}
+    return {**measures, "input_versions": dict(result.input_versions), "counts": dict(result.counts)}
 
 
 def _task_result(row: Row[Any]) -> TaskResult:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, Select, func, select
 
 from strandline.model.metadata import file_from_dict
 from strandline.model.node import NodeKind
@@ -19,20 +19,31 @@ _NEWEST = select(func.max(tasks.c.id)).where(tasks.c.node == datasets.c.dataset)
 _NODES = select(datasets, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since).select_from(
     datasets.outerjoin(tasks, tasks.c.id == _NEWEST)
 )
+_CURSORS = select(dataset_cursors)
 
 
 def read_view(catalog: Catalog) -> CatalogView:
     """Every node ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
+    return CatalogView(nodes=_read_nodes(catalog, _NODES, _CURSORS))
+
+
+def find_node(catalog: Catalog, dataset: str) -> NodeRecord | None:
+    """One node of the view, without reading the files and cursors of the others."""
+    nodes = _read_nodes(catalog, _NODES.where(datasets.c.dataset == dataset), _CURSORS.where(dataset_cursors.c.dataset == dataset))
+    return nodes.get(dataset)
+
+
+def _read_nodes(catalog: Catalog, wanted: Select[Any], wanted_cursors: Select[Any]) -> dict[str, NodeRecord]:
     cursors: dict[str, dict[str, Cursor]] = defaultdict(dict)
     files: dict[str, dict[str, FileRead]] = defaultdict(dict)
     with catalog.reading() as connection:
-        for row in connection.execute(select(dataset_cursors)):
+        for row in connection.execute(wanted_cursors):
             if row.cursor_column == FILE_CURSOR:
                 files[row.dataset][row.input] = file_from_dict(row.cursor_value)
             else:
                 cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
-        rows = sorted(connection.execute(_NODES), key=lambda row: row.dataset)
-    return CatalogView(nodes={row.dataset: _node(row, cursors[row.dataset], files[row.dataset]) for row in rows})
+        rows = sorted(connection.execute(wanted), key=lambda row: row.dataset)
+    return {row.dataset: _node(row, cursors[row.dataset], files[row.dataset]) for row in rows}
 
 
 def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead]) -> NodeRecord:

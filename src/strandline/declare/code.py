@@ -59,8 +59,8 @@ def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Pa
     tree = parse_query(text, place_of, report)
     uses_as_of = False
     if tree is not None:
-        check_deterministic(tree, place_of, report)
-        uses_as_of = check_parameters(tree, config, place_of, report)
+        check_deterministic(tree, text, place_of, report)
+        uses_as_of = check_parameters(tree, config, text, place_of, report)
     return Code(language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of)
 
 

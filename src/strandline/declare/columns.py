@@ -25,7 +25,7 @@ class DatasetContext:
 
     name: str
     format: FileFormat
-    native: Mapping[str, str | None] | None
+    native: frozenset[str] | None
     """The columns of the source's files, where they can be told."""
     exploded: bool
     nested: bool
@@ -61,8 +61,8 @@ def _make_column(word: str, spec: ColumnSpec, short: bool, place: Place, context
         report.add("column-without-path", what, f"Add `path: {word}`, say.", place)
     path: tuple[str, ...] = ()
     if spec.sql is not None:
-        if tree := parse_expression(spec.sql, lambda line: place, report):
-            check_deterministic(tree, lambda line: place, report)
+        if tree := parse_expression(spec.sql, f"the column `{word}`", lambda line: place, report):
+            check_deterministic(tree, spec.sql, lambda line: place, report, f"the column `{word}`")
             check_row_wise(tree, f"the column `{word}`", place, report)
     elif messages:
         path = parse_path(spec.path, f"the column `{word}`", place, report) if spec.path is not None else ()
@@ -85,14 +85,11 @@ def _check_element(path: tuple[str, ...], what: str, place: Place, context: Data
 
 
 def _native_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
-    """A column of the source. Only parquet has fields inside columns; a name with dots in it comes first."""
-    steps: tuple[str, ...] = (text,)
-    if context.format is FileFormat.PARQUET and "." in text and not (context.native and text.lower() in context.native):
-        steps = tuple(text.split("."))
-    if context.native is not None and steps[0].lower() not in context.native:
-        what = f"the files of the source of `{context.name}` have no column `{steps[0]}`."
-        context.report.add("unknown-column", what, suggest(steps[0], context.native, "columns"), place)
-    return steps
+    """A column of the source, by its whole name. A field inside one is taken by `sql:`."""
+    if context.native is not None and text.lower() not in context.native:
+        what = f"the files of the source of `{context.name}` have no column `{text}`."
+        context.report.add("unknown-column", what, suggest(text, context.native, "columns"), place)
+    return (text,)
 
 
 def source_time_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
@@ -114,7 +111,7 @@ def find_item_columns(columns: tuple[FactColumn, ...]) -> frozenset[str]:
 
 
 def _mentions(sql: str, names: set[str]) -> bool:
-    tree = parse_expression(sql, lambda line: Place(file="", line=1), Report())
+    tree = parse_expression(sql, "", lambda line: Place(file="", line=1), Report())
     if tree is None:
         return False
     return any(part.name.lower() in names for column in tree.find_all(exp.Column) for part in column.parts[:1])

@@ -1,10 +1,9 @@
 """Fact datasets: record sets, event streams, and what is said about them."""
 
 import re
-from collections.abc import Mapping
 
 from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName
-from strandline.model.project import Children, FactColumn, FactDataset, FileSource, Guard, RecordSet, SourceTime
+from strandline.model.project import Children, FactColumn, FactDataset, FileFormat, FileSource, Guard, RecordSet, SourceTime
 
 from .columns import DatasetContext, check_references, find_item_columns, make_columns, source_time_path
 from .contract import Kind, settle_kind
@@ -22,7 +21,7 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 def make_fact_dataset(
-    name: str, spec: FactDatasetSpec, source: FileSource, native: Mapping[str, str | None] | None, document: Document, report: Report
+    name: str, spec: FactDatasetSpec, source: FileSource, native: frozenset[str] | None, document: Document, report: Report
 ) -> tuple[FactDataset, Known]:
     path = ("datasets", name)
     exploded = parse_list_path(spec.explode, document.place(*path, "explode"), report) if spec.explode is not None else ()
@@ -63,17 +62,17 @@ def make_fact_dataset(
     return dataset, known
 
 
-def _known_columns(columns: tuple[FactColumn, ...], source: FileSource, native: Mapping[str, str | None] | None) -> Known:
-    declared: dict[str, str | None] = {}
-    for column in columns:
-        found = native.get(column.path[0].lower()) if native and len(column.path) == 1 else None
-        as_found = found or ("string" if source.format == "csv" and not column.sql else None)
-        declared[column.name] = column.type.stored if column.type else as_found
+def _known_columns(columns: tuple[FactColumn, ...], source: FileSource, native: frozenset[str] | None) -> Known:
     if source.format.holds_messages:
-        return Known(types=declared, complete=True)
-    renamed = {column.path[0].lower() for column in columns if len(column.path) == 1 and column.path[0].lower() != column.name}
-    others = {name: type_ for name, type_ in (native or {}).items() if name not in renamed and name not in METADATA_COLUMNS}
-    return Known(types={**others, **declared}, complete=native is not None, other_type="string" if source.format == "csv" else None)
+        types = {column.name: column.type.stored if column.type else None for column in columns}
+        return Known(types=types, complete=True, names=frozenset(types))
+    other = "string" if source.format is FileFormat.CSV else None
+    types = {column.name: column.type.stored if column.type else None if column.sql else other for column in columns}
+    if native is None:
+        return Known(types=types, complete=False, other_type=other)
+    renamed = {column.path[0].lower() for column in columns if column.path and column.path[0].lower() != column.name}
+    names = frozenset(types) | (native - renamed - frozenset(METADATA_COLUMNS))
+    return Known(types=types, complete=False, other_type=other, names=names)
 
 
 class _Checks:
@@ -101,9 +100,9 @@ class _Checks:
                 what = f"`{where[-1]}` of `{self.context.name}` names the metadata column `{name}`."
                 remedy = "Only `order_by` may use one: `_source_position`, as its last."
                 self.context.report.add("metadata-column", what, remedy, place)
-            elif self.known.complete and name not in self.known.types and name not in also:
+            elif self.known.names is not None and name not in self.known.names and name not in also:
                 what = f"`{where[-1]}` of `{self.context.name}` names `{word}`, which is no column of it."
-                self.context.report.add("unknown-column", what, suggest(word, self.known.types, "columns"), place)
+                self.context.report.add("unknown-column", what, suggest(word, self.known.names, "columns"), place)
         return tuple(names)
 
     def record_set(self, kind: Kind) -> RecordSet | None:
@@ -149,14 +148,14 @@ class _Checks:
 
     def condition(self, sql: str, what: str, *where: str, over_columns: bool) -> None:
         place, report = self.context.document.place(*self.path, *where), self.context.report
-        tree = parse_expression(sql, lambda line: self.context.document.place_in_text((*self.path, *where), line), report)
+        described = f"`{what}` of `{self.context.name}`"
+        tree = parse_expression(sql, described, lambda line: self.context.document.place_in_text((*self.path, *where), line), report)
         if tree is None:
             return
-        described = f"`{what}` of `{self.context.name}`"
-        check_deterministic(tree, lambda line: place, report)
+        check_deterministic(tree, sql, lambda line: place, report, described)
         check_row_wise(tree, described, place, report)
-        if over_columns and self.known.complete:
-            check_references(tree, frozenset(self.known.types), described, place, report)
+        if over_columns and self.known.names is not None:
+            check_references(tree, self.known.names, described, place, report)
 
     def where(self, sql: str | None) -> str | None:
         if sql is not None:
@@ -183,6 +182,7 @@ class _Checks:
         return SourceTime(path=source_time_path(spec.path, place, self.context), type=type_ or STRING)
 
     def _is_timestamp(self, name: str) -> bool:
+        """By declaration: what is hashed must not hang on the files present."""
         return self.known.types.get(name) == "timestamp"
 
 

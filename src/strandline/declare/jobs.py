@@ -92,6 +92,12 @@ def check_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, d
                 sound = False
                 what = f"job `{spec.name}` reads `{name}`, which is no dataset."
                 report.add("unknown-dataset", what, suggest(name, tables, "datasets"), document.place(*draft.path, word))
+    by_table: dict[str, str] = {}
+    for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables):
+        other = by_table.setdefault(tables[name], name)
+        if other != name:
+            what = f"job `{spec.name}` reads `{other}` and `{name}`, which are one table: an event stream is its facts."
+            report.add("named-twice", what, "Keep one of them.", document.place(*draft.path, "input_datasets"))
     if draft.code is None or draft.code.language is Language.PYTHON or draft.code.tree is None:
         return sound and draft.code is not None and draft.code.language is Language.PYTHON
     declared, used = {*draft.inputs, *draft.lookups}, set()
@@ -177,8 +183,8 @@ def _make_relation(draft: Draft, name: str, spec: RelationSpec, known: Mapping[s
 
 def _check_column(column: str, dataset: str, known: Mapping[str, Known], place: Place, report: Report) -> None:
     columns = known.get(dataset)
-    if columns is not None and columns.complete and column not in columns.types and column not in METADATA_COLUMNS:
-        report.add("unknown-column", f"`{dataset}` has no column `{column}`.", suggest(column, columns.types, "columns"), place)
+    if columns is not None and columns.names is not None and column not in columns.names and column not in METADATA_COLUMNS:
+        report.add("unknown-column", f"`{dataset}` has no column `{column}`.", suggest(column, columns.names, "columns"), place)
 
 
 def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Document, report: Report) -> None:
@@ -208,10 +214,10 @@ def _check_columns(draft: Draft, code: Code, analysis: Analysis, document: Docum
     for column, there in analysis.unknown_columns:
         what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is no column of what it reads."
         report.add("unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column)))
-    output = analysis.output
-    for name in (column for column in draft.key if output.complete and column not in output.types):
+    names = analysis.output.names
+    for name in (column for column in draft.key if names is not None and column not in names):
         what = f"job `{draft.spec.name}` is keyed by `{name}`, which its SQL does not give."
-        report.add("key-not-in-output", what, suggest(name, output.types, "columns"), document.place(*draft.path, "incremental", "key"))
+        report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental", "key"))
 
 
 def _ask_for_relations(
@@ -233,7 +239,7 @@ def _ask_for_relations(
 
 def _other_ways(name: str, draft: Draft, known: Mapping[str, Known]) -> str:
     columns = known.get(name)
-    has = {c for c in draft.key if columns is None or not columns.complete or c in columns.types}
+    has = {c for c in draft.key if columns is None or columns.names is None or c in columns.names}
     if has == set(draft.key):
         by = f"{{by: [{', '.join(draft.key)}]}}"
     else:

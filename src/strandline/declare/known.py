@@ -6,14 +6,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The columns of a table, as far as they can be told from declarations and from the files present."""
+    """The columns of a table.
+
+    Proofs rest on what is declared alone: a file that comes or goes must not make a project right or wrong. `names`, which may come from
+    the files present, serves to find misspelt names.
+    """
 
     types: Mapping[str, str | None]
-    """By name, in order: the type it is stored as, or None where that is not known."""
+    """The declared columns, in order: the type each is stored as, or None where that is not known."""
     complete: bool
-    """Whether there are no others."""
+    """Whether the declaration leaves room for no others."""
     other_type: str | None = None
     """The type of the others: those of CSV are strings."""
+    names: frozenset[str] | None = None
+    """All columns there are, where that can be told."""
 
 
 NOTHING = Known(types={}, complete=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Node, Project
-from strandline.model.project import Calendar, FileSource
+from strandline.model.project import Calendar, FileFormat, FileSource
 
 from .datasets import make_fact_dataset
 from .jobs import Draft, check_inputs, draft_job, make_inputs, make_job, relate_inputs
@@ -98,7 +98,9 @@ class _Loading:
                 continue
             sources[name] = source
             columns = find_columns(source, self.folder)
-            self.add_table(name, name, Known(types=dict(columns or {}), complete=source.format.holds_messages or columns is not None))
+            messages = source.format.holds_messages
+            other = "string" if source.format is FileFormat.CSV else None
+            self.add_table(name, name, Known(types={}, complete=messages, other_type=other, names=frozenset() if messages else columns))
             self.names[name] = (name,)
             self.nodes.append(source_node(source, spec))
         return sources
@@ -116,9 +118,9 @@ class _Loading:
                 if spec.from_ not in self.registry.broken:
                     what = f"the dataset `{name}` is taken from `{spec.from_}`, which is no source."
                     place = self.document.place("datasets", name, "from")
-                    self.report.add("unknown-source", what, suggest(spec.from_, [*shape.sources], "sources"), place)
+                    self.report.add("unknown-source", what, suggest(spec.from_, shape.source_names, "sources"), place)
                 continue
-            native = None if source.format.holds_messages or not self.known[source.name].complete else self.known[source.name].types
+            native = None if source.format.holds_messages else self.known[source.name].names
             dataset, known = make_fact_dataset(name, spec, source, native, self.document, self.report)
             if not claimed:
                 continue
@@ -158,10 +160,10 @@ class _Loading:
             return
         relations, known = relate_inputs(draft, self.known, self.document, self.report)
         self.known[draft.output] = known
-        if known.complete and (missing := [column for column in row_key if column not in known.types]):
+        if known.names is not None and (missing := [column for column in row_key if column not in known.names]):
             place = self.document.place("datasets", draft.output, "key")
             what = f"the key of `{draft.output}` names `{missing[0]}`, which job `{draft.spec.name}` does not give."
-            self.report.add("unknown-column", what, suggest(missing[0], known.types, "columns"), place)
+            self.report.add("unknown-column", what, suggest(missing[0], known.names, "columns"), place)
         job = make_job(draft, row_key)
         self.nodes.append(job_node(job, make_inputs(draft, relations, self.tables), draft.lookups, calendar))
         self.names[draft.output] = (draft.output,)

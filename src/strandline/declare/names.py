@@ -61,8 +61,8 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
         what = f"the column `{name}` has the name of a metadata column."
         report.add("metadata-column", what, "Give it another name; metadata columns are there without being declared.", place)
         return False
-    if not name or set(name) & _NOT_IN_A_COLUMN:
-        remedy = "Use letters, digits and `_`; `path:` may name any field."
+    if not name or set(name) & _NOT_IN_A_COLUMN or name.startswith("__"):
+        remedy = "Use letters, digits and `_`, not `__` at its start; `path:` may name any field."
         report.add("bad-name", f"`{name}` cannot be the name of a column.", remedy, place)
         return False
     return True

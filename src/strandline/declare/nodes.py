@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, NewRows, Node, NodeKind, Quarantine, Snapshot
-from strandline.model.project import Calendar, Children, FactDataset, FileSource, Job
+from strandline.model.project import Calendar, FactDataset, FileSource, Job
 
 from .config import facts_config, job_config, quarantine_config, snapshot_config, source_config
 from .report import Report
@@ -30,11 +30,10 @@ def dataset_nodes(dataset: FactDataset, calendar: Calendar) -> tuple[Node, ...]:
     )
     if dataset.record_set is None:
         return facts, quarantine
-    key = dataset.record_set.parent_key if dataset.record_set.children is Children.REPLACE else dataset.record_set.key
     snapshot = Node(
         name=dataset.name,
         kind=NodeKind.SNAPSHOT,
-        inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=key)),),
+        inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
         definition=Snapshot(facts=dataset),
         config=snapshot_config(dataset),
     )

@@ -57,7 +57,7 @@ def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object
 def _add(report: Report, document: Document, path: DataPath, words: str) -> None:
     verb = "are" if words in SECTIONS.values() else "is"
     what = f"{words} {verb} not supported by this version yet."
-    report.add("not-yet", what, "Remove it, or wait for a later version.", document.place(*path))
+    report.add("not-yet", what, "Leave it out until a later version.", document.place(*path))
 
 
 def _walk(data: object, path: DataPath) -> Iterator[tuple[DataPath, object]]:

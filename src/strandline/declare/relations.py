@@ -53,7 +53,10 @@ def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table]) 
     reasons = {name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved}
     types = {name: type_ if "." not in type_ else None for name, type_ in rows.types.items()}
     return Analysis(
-        proved=proved, reasons=reasons, output=Known(types=types, complete=rows.complete), unknown_columns=tuple(prover.unknown_columns)
+        proved=proved,
+        reasons=reasons,
+        output=Known(types=types, complete=rows.complete, names=rows.names),
+        unknown_columns=tuple(prover.unknown_columns),
     )
 
 
@@ -118,7 +121,15 @@ class _Prover:
         if renamed is not None:
             return renamed
         self.broken(rows, "its columns are renamed by position")
-        return Rows(types={name: f"{self.fresh()}.{name}" for name in columns}, complete=True, order=tuple(columns), origin=self.fresh())
+        return self.named_rows(columns)
+
+    def named_rows(self, columns: list[str]) -> Rows:
+        """Rows without any input's key, of which only the names of columns are known, if any."""
+        origin = self.fresh()
+        if not columns:
+            return nothing_known(origin)
+        types = {name: f"{origin}.{name}" for name in columns}
+        return Rows(types=types, complete=True, order=tuple(columns), names=frozenset(columns), origin=origin)
 
     def fresh(self) -> str:
         self.unnamed += 1
@@ -153,6 +164,7 @@ class _Prover:
             types={column: type_ or f"{name}.{column}" for column, type_ in known.types.items()},
             complete=known.complete,
             order=tuple(known.types) if known.complete else None,
+            names=known.names,
             origin=name,
             other_type=known.other_type,
         )
@@ -174,8 +186,7 @@ class _Prover:
                 return alias, self.with_alias_columns(self.query(node, environment, outer), node)
             case exp.Values():
                 columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
-                types = {column: f"{self.fresh()}.{column}" for column in columns}
-                return alias, Rows(types=types, complete=bool(columns), order=tuple(columns) or None, origin=self.fresh())
+                return alias, self.named_rows(columns)
             case _:
                 return alias, self.opaque(node, environment, outer)
 
@@ -212,8 +223,7 @@ class _Prover:
         columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
         if not node.args.get("view") or alias in scope.sources:
             self.break_scope(scope, "it is read beside a LATERAL that cannot be followed")
-        types = {column: f"{self.fresh()}.{column}" for column in columns}
-        scope.sources[alias] = Rows(types=types, complete=bool(columns), order=tuple(columns) or None, origin=self.fresh())
+        scope.sources[alias] = self.named_rows(columns)
 
     def join(self, scope: Scope, join: exp.Join, environment: Environment, outer: tuple[Scope, ...]) -> None:
         # A LATERAL subquery sees the sources before it.
@@ -230,26 +240,31 @@ class _Prover:
                 self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
         side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
         mine = {key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()}
-        unlinked = next((key for key in self.key if not _linked(scope.carriers.get(key, set()), mine.get(key, set()), pairs)), None)
+        same = [(one, other) for one, other in pairs if scope.same(one, other)]
+        unlinked = next((key for key in self.key if not _linked(scope.carriers.get(key, set()), mine.get(key, set()), same)), None)
+        reason = f"it is joined without `=` on `{unlinked or ''.join(self.key[:1])}` to an input that holds it"
+        if unlinked and _linked(scope.carriers.get(unlinked, set()), mine.get(unlinked, set()), pairs):
+            reason = f"it is joined on `{unlinked}`, which is not declared to be of one type on both sides"
         if method or side in ("RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
-            reason = f"it takes part in a {(method or side).lower()} join"
-            self.break_scope(scope, reason)
-            self.blame(rows.live, reason)
+            odd = f"it takes part in a {(method or side or kind).lower()} join"
+            self.break_scope(scope, odd)
+            self.blame(rows.live, odd)
         elif side == "LEFT" or kind in ("SEMI", "ANTI"):
             if rows.live and (unlinked is not None or not scope.live):
-                self.blame(rows.live, f"it is joined without `=` on `{unlinked or self.key[0]}` to an input that holds it")
+                self.blame(rows.live, reason)
             else:
                 scope.live |= rows.live
         else:
-            self.inner_join(scope, rows, mine, unlinked, pairs)
+            if rows.live and scope.live and unlinked is not None:
+                self.blame(rows.live, reason)
+                rows, mine = rows.without_key(), {}
+            self.inner_join(scope, rows, mine, same)
         if kind in ("SEMI", "ANTI"):
             scope.hidden.add(alias)
 
-    def inner_join(self, scope: Scope, rows: Rows, mine: dict[str, set[Ref]], unlinked: str | None, pairs: list[tuple[Ref, Ref]]) -> None:
-        if rows.live and scope.live and unlinked is not None:
-            self.blame(rows.live, f"it is joined without `=` on `{unlinked}` to an input that holds it")
-            mine = {}
-        elif rows.live and not scope.live:
+    def inner_join(self, scope: Scope, rows: Rows, mine: dict[str, set[Ref]], pairs: list[tuple[Ref, Ref]]) -> None:
+        """Columns that an inner join makes equal hold the key alike."""
+        if rows.live and not scope.live:
             scope.carriers, scope.live = mine, rows.live
         elif rows.live:
             scope.live |= rows.live
@@ -270,8 +285,7 @@ class _Prover:
             if left is None:
                 continue
             scope.merged[name] = left
-            if scope.type_of(left) == rows.type_of(name) != "double":
-                pairs += [(left, (alias, name)), ((alias, name), left)]
+            pairs += [(left, (alias, name)), ((alias, name), left)]
         return pairs
 
     def group(self, scope: Scope, node: exp.Select) -> None:
@@ -300,7 +314,9 @@ class _Prover:
         if left.order is not None and right.order is not None and len(left.order) == len(right.order):
             for name, other in zip(left.order, right.order, strict=True):
                 types[name] = left.type_of(name) if left.type_of(name) == right.type_of(other) else f"{self.fresh()}.{name}"
-        result = Rows(types=types, complete=left.complete, order=left.order, origin=self.fresh(), live=left.live | right.live)
+        result = Rows(
+            types=types, complete=left.complete, order=left.order, names=left.names, origin=self.fresh(), live=left.live | right.live
+        )
         if not isinstance(node, exp.Union) or node.args.get("by_name") or node.args.get("on"):
             return self.broken(result, "it is read in INTERSECT, EXCEPT or BY NAME")
         if not right.live:

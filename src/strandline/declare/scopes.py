@@ -23,6 +23,8 @@ class Rows:
     complete: bool
     order: tuple[str, ...] | None = None
     """The columns by position, where known. A name may stand twice or be empty."""
+    names: frozenset[str] | None = None
+    """All columns, also those that only the files present tell."""
     origin: str
     other_type: str | None = None
     carriers: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Rows:
             self,
             types={new[name]: self.type_of(name) for name in self.order},
             order=tuple(columns),
+            names=frozenset(columns),
             carriers={key: frozenset(new[name] for name in names) for key, names in self.carriers.items()},
         )
 
@@ -106,11 +109,11 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def equal_columns(scope: Scope, condition: exp.Expr | None) -> Iterator[tuple[Ref, Ref]]:
-    """The pairs of columns that a condition makes equal, each both ways round."""
+    """The pairs of columns that a condition says are equal, each both ways round."""
     for part in conjuncts(condition):
         if isinstance(part, (exp.EQ, exp.NullSafeEQ)):
             one, other = scope.resolve(part.this), scope.resolve(part.expression)
-            if one and other and scope.same(one, other):
+            if one and other:
                 yield one, other
                 yield other, one
 

@@ -87,10 +87,25 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
         types={name: type_ for name, type_, _ in columns if name},
         complete=complete,
         order=tuple(name for name, _, _ in columns) if complete else None,
+        names=_all_names(node, scope, columns),
         origin=origin,
         carriers=carriers if scope.live else {},
         live=scope.live,
     )
+
+
+def _all_names(node: exp.Select, scope: Scope, columns: list[tuple[str, str, Ref | None]]) -> frozenset[str] | None:
+    """Every column the SELECT gives, when each is named or comes with the star of a source whose columns can be told."""
+    names = {name for name, _, _ in columns}
+    for projection in node.expressions:
+        if projection.is_star:
+            table = projection.table.lower() if isinstance(projection, exp.Column) else ""
+            for alias in [table] if table else scope.sources:
+                starred = scope.sources[alias].names if alias in scope.sources else None
+                if starred is None:
+                    return None
+                names |= starred
+    return None if "" in names else frozenset(names)
 
 
 def _alias_names(projection: exp.Aliases) -> list[str]:
@@ -148,11 +163,11 @@ def _missing(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -
         for scope in scopes:
             if first in scope.sources:
                 rows, name = scope.sources[first], column.parts[1].name.lower()
-                return tuple(rows.types) if rows.complete and name not in rows.types and name not in METADATA_COLUMNS else None
+                return tuple(rows.names) if rows.names is not None and name not in {*rows.names, *METADATA_COLUMNS} else None
     known: list[str] = []
     for scope in scopes:
         for rows in scope.sources.values():
-            if not rows.complete or first in rows.types:
+            if rows.names is None or first in rows.names:
                 return None
-            known += rows.types
+            known += rows.names
     return None if first in aliases or first in METADATA_COLUMNS else tuple(dict.fromkeys(known))

@@ -15,6 +15,7 @@ from .yaml_lines import DataPath, Document
 
 T = TypeVar("T")
 
+_HEAD: TypeAdapter[ProjectFile] = TypeAdapter(ProjectFile)
 _SOURCE: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
 _DATASET: TypeAdapter[FactDatasetSpec | OutputSpec] = TypeAdapter(DatasetSpec)
 _JOB: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
@@ -29,6 +30,8 @@ class Shape:
     sources: Mapping[str, SourceSpec]
     datasets: Mapping[str, FactDatasetSpec | OutputSpec]
     jobs: Mapping[int, JobSpec]
+    source_names: frozenset[str]
+    """Of all sources, also of those that are wrong."""
     broken: frozenset[str]
     """Names of entries that were reported and set aside: others may lean on them without a second mistake."""
 
@@ -39,11 +42,11 @@ def check_shape(document: Document, report: Report) -> Shape:
     if not isinstance(data, dict):
         what = f"the file holds {_kind(data)}, not a mapping of keys."
         report.add("wrong-type", what, "Start with `project: <name>`.", document.place())
-        return Shape(head=None, sources={}, datasets={}, jobs={}, broken=frozenset())
+        return Shape(head=None, sources={}, datasets={}, jobs={}, source_names=frozenset(), broken=frozenset())
     aside, words = set_aside(document, report)
     broken = set(words)
     head_data = {k: v for k, v in data.items() if v is not None and k not in {"sources", "datasets", "jobs", *SECTIONS}}
-    head = _validate(TypeAdapter(ProjectFile), head_data, (), document, report)
+    head = _validate(_HEAD, head_data, (), document, report) or _validate_parts(head_data)
 
     def entries(section: str, kind: type) -> Iterator[tuple[Any, object]]:
         value = data.get(section)
@@ -73,7 +76,8 @@ def check_shape(document: Document, report: Report) -> Shape:
             jobs[place] = job
         elif isinstance(entry, dict):
             broken |= {str(entry.get("name")), str(entry.get("output_dataset"))}
-    return Shape(head=head, sources=sources, datasets=datasets, jobs=jobs, broken=frozenset(broken))
+    names = frozenset(data["sources"]) if isinstance(data.get("sources"), dict) else frozenset()
+    return Shape(head=head, sources=sources, datasets=datasets, jobs=jobs, source_names=names, broken=frozenset(broken))
 
 
 def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: Document, report: Report) -> T | None:
@@ -91,6 +95,18 @@ def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: 
             if detail["type"] != "missing" or (_strip(detail["loc"])[:-1], detail["loc"][-1]) not in misspelt:
                 _add(detail, path, value, document, report)
         return None
+
+
+def _validate_parts(data: dict[str, object]) -> ProjectFile:
+    """The head without the parts that are wrong, so that the others are checked too. The mistakes were reported."""
+    right: dict[str, object] = {"project": "unnamed"}
+    for key, value in data.items():
+        try:
+            _HEAD.validate_python({"project": "unnamed", key: value})
+        except ValidationError:
+            continue
+        right[key] = value
+    return _HEAD.validate_python(right)
 
 
 def _add(detail: ErrorDetails, path: DataPath, value: object, document: Document, report: Report) -> None:

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from strandline.model.project import FileFormat, FileSource
 
 from .report import Report
@@ -55,8 +52,8 @@ def find_format(files: str) -> FileFormat | None:
     return FileFormat(ending) if ending in set(FileFormat) else None
 
 
-def find_columns(source: FileSource, folder: Path) -> Mapping[str, str | None] | None:
-    """The columns that the files present have, by lower-cased name, with the type they are stored as.
+def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
+    """The columns that the files present have, lower-cased.
 
     None when that cannot be told: messages, no files yet, a file that cannot be read, too many to open. Run time checks then.
     """
@@ -65,23 +62,23 @@ def find_columns(source: FileSource, folder: Path) -> Mapping[str, str | None] |
     files = sorted(glob.glob(source.files, root_dir=folder, recursive=True))  # noqa: PTH207 - takes absolute globs too
     if not files or len(files) > _MOST_FILES:
         return None
-    columns: dict[str, str | None] = {}
+    columns: set[str] = set()
     for file in files:
         try:
-            columns |= _csv_header(folder / file, source.options) if source.format is FileFormat.CSV else _parquet_schema(folder / file)
-        except (OSError, ValueError, csv.Error, StopIteration, pa.ArrowException, EOFError):
+            columns |= _csv_header(folder / file, source.options) if source.format is FileFormat.CSV else _parquet_columns(folder / file)
+        except (OSError, ValueError, LookupError, NotImplementedError, csv.Error, StopIteration, EOFError):
             return None
-    return columns
+    return frozenset(columns)
 
 
-def _csv_header(file: Path, options: Mapping[str, str]) -> dict[str, str | None]:
+def _csv_header(file: Path, options: Mapping[str, str]) -> set[str]:
     lower = {key.lower(): value for key, value in options.items()}
     delimiter = (lower.get("sep") or lower.get("delimiter") or ",").replace("\\t", "\t")
     with _open_text(file, lower.get("encoding") or lower.get("charset") or "utf-8") as text:
         first = next(csv.reader(text, delimiter=delimiter, quotechar=lower.get("quote") or '"'))
     if lower.get("header", "true").lower() == "false":
-        return {f"_c{number}": "string" for number in range(len(first))}
-    return {name.strip("\ufeff").lower(): "string" for name in first}
+        return {f"_c{number}" for number in range(len(first))}
+    return {name.strip("\ufeff").lower() for name in first}
 
 
 def _open_text(file: Path, encoding: str) -> IO[str]:
@@ -90,25 +87,7 @@ def _open_text(file: Path, encoding: str) -> IO[str]:
     return file.open(encoding=encoding, newline="")
 
 
-def _parquet_schema(file: Path) -> dict[str, str | None]:
-    return {field.name.lower(): _stored_type(field.type) for field in pq.read_schema(file)}
+def _parquet_columns(file: Path) -> set[str]:
+    from pyarrow import parquet  # slow to import, and most projects have no parquet files
 
-
-def _stored_type(found: pa.DataType) -> str | None:
-    """As LANGUAGE says: integers as bigint, floats as double, zoneless timestamps as UTC."""
-    if pa.types.is_integer(found):
-        return "bigint"
-    if pa.types.is_floating(found):
-        return "double"
-    if pa.types.is_decimal(found):
-        return f"decimal({found.precision},{found.scale})"
-    for is_type, stored in (
-        (pa.types.is_timestamp, "timestamp"),
-        (pa.types.is_date, "date"),
-        (pa.types.is_boolean, "boolean"),
-        (pa.types.is_string, "string"),
-        (pa.types.is_large_string, "string"),
-    ):
-        if is_type(found):
-            return stored
-    return None
+    return {name.lower() for name in parquet.read_schema(file).names}

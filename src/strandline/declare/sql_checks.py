@@ -1,6 +1,7 @@
 """SQL whose result depends on the clock, on chance or on row order is refused, with what to use instead (L11)."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -10,6 +11,7 @@ from .report import Report, suggest
 from .sql_parse import PlaceOfLine, line_of
 
 _CLOCK = "Use `:as_of`, the run's logical time."
+_CLOCK_OF_FACTS = "Take a time from the payload, or use `:as_of` in a job."
 _CHANCE = "Derive it from the row, for example with `xxhash64(<key columns>)`."
 _PLACE = "Name the columns you need; where a row lies is not part of it. `_source_position` says where it came from."
 _WHO = "Put the value into `config:` and use `:name`."
@@ -41,12 +43,18 @@ _BARE = {"current_time", "localtimestamp", "current_user", "session_user", "curr
 """Functions that Spark also takes without parentheses and the parser takes for columns."""
 
 
-def check_deterministic(tree: exp.Expr, place_of: PlaceOfLine, report: Report) -> None:
-    """Report everything in the SQL that two runs over the same rows could answer differently."""
+def check_deterministic(tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report, of: str = "") -> None:
+    """Report everything in the SQL that two runs over the same rows could answer differently.
+
+    `of` says which part of a fact dataset the SQL is; a job needs no such words, and alone has `:as_of`.
+    """
     for node in tree.walk():
         if found := _refusal(node):
             what, remedy = found
-            report.add("nondeterministic", what, remedy, place_of(line_of(node)))
+            word = re.findall(r"\w+", what)[0]
+            if of:
+                what, remedy = f"{of}: {what}", _CLOCK_OF_FACTS if remedy == _CLOCK else remedy
+            report.add("nondeterministic", what, remedy, place_of(line_of(node, text, word)))
 
 
 def _refusal(node: exp.Expr) -> tuple[str, str] | None:
@@ -147,7 +155,7 @@ def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> N
             return
 
 
-def check_parameters(tree: exp.Expr, config: Collection[str], place_of: PlaceOfLine, report: Report) -> bool:
+def check_parameters(tree: exp.Expr, config: Mapping[str, object], text: str, place_of: PlaceOfLine, report: Report) -> bool:
     """Every `:name` is in `config` or is `:as_of`. Gives whether `:as_of` is used."""
     names: dict[str, exp.Expr] = {}
     for found in tree.find_all(exp.Placeholder, exp.Parameter):
@@ -155,10 +163,9 @@ def check_parameters(tree: exp.Expr, config: Collection[str], place_of: PlaceOfL
     for name, node in names.items():
         if name != "as_of" and name not in config:
             what = f"the parameter `:{name}` is not in the job's `config`." if name else "parameters have names here: `?` is none."
-            report.add("unknown-parameter", what, suggest(name, (*config, "as_of"), "parameters"), place_of(line_of(node)))
+            place = place_of(line_of(node, text, f":{name}"))
+            report.add("unknown-parameter", what, suggest(name, (*config, "as_of"), "parameters"), place)
+        elif isinstance(config.get(name), (list, dict)):
+            what = f"the parameter `:{name}` is a list or a mapping in the job's `config`; SQL takes plain values."
+            report.add("parameter-not-a-value", what, "Give each value a name of its own.", place_of(line_of(node, text, f":{name}")))
     return "as_of" in names
-
-
-def lines_of_yaml(place: Place) -> PlaceOfLine:
-    """For SQL written on one line of the project file."""
-    return lambda line: place

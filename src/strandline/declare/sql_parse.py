@@ -1,6 +1,7 @@
 """SQL text to trees and back to names: parsing, the tables and parameters in it, and its text as it is hashed."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp
@@ -43,16 +44,17 @@ def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query |
     return None
 
 
-def parse_expression(text: str, place_of: PlaceOfLine, report: Report) -> exp.Expr | None:
-    """An expression or a condition over one row, or None with a mistake."""
-    tokens = _tokenize(text, place_of, report)
+def parse_expression(text: str, of: str, place_of: PlaceOfLine, report: Report) -> exp.Expr | None:
+    """An expression or a condition over one row, or None with a mistake; `of` says what it is an expression of."""
+    sql = f"the SQL of {of}"
+    tokens = _tokenize(text, place_of, report, sql)
     if tokens is None:
         return None
-    trees = _parse(lambda: _SPARK.parser().parse_into(exp.Condition, tokens, text), place_of, report)
+    trees = _parse(lambda: _SPARK.parser().parse_into(exp.Condition, tokens, text), place_of, report, sql)
     if trees is None:
         return None
     if len(trees) != 1 or not isinstance(tree := trees[0], exp.Expr):
-        report.add("sql-syntax", "the SQL expression is empty.", "Write an expression, or remove the key.", place_of(1))
+        report.add("sql-syntax", f"{sql} is empty.", "Write an expression, or remove the key.", place_of(1))
         return None
     return tree
 
@@ -117,12 +119,14 @@ def with_of(node: exp.Expr) -> exp.With | None:
     return found if isinstance(found, exp.With) else None
 
 
-def line_of(node: exp.Expr) -> int:
-    """The line of a node in its text, as far as the parser kept it."""
-    for candidate in (*node.walk(), *_ancestors(node)):
-        if line := candidate.meta.get("line"):
+def line_of(node: exp.Expr, text: str = "", word: str = "") -> int:
+    """The line of a node in its text: as the parser kept it, else where the word first stands, else where the node around it is."""
+    for part in node.walk():
+        if line := part.meta.get("line"):
             return int(line)
-    return 1
+    if word and (found := re.search(rf"(?<!\w){re.escape(word)}\b", text, re.IGNORECASE)):
+        return text[: found.start()].count("\n") + 1
+    return next((int(above.meta["line"]) for above in _ancestors(node) if above.meta.get("line")), 1)
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -131,16 +135,18 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
         node = parent
 
 
-def _tokenize(text: str, place_of: PlaceOfLine, report: Report) -> list[Token] | None:
+def _tokenize(text: str, place_of: PlaceOfLine, report: Report, sql: str = "the SQL") -> list[Token] | None:
     try:
         return list(_SPARK.tokenize(text))
     except SqlglotError:
-        what = "the SQL cannot be split into words: a quote or a comment is not closed."
+        what = f"{sql} cannot be split into words: a quote or a comment is not closed."
         report.add("sql-syntax", what, "Close it.", place_of(1))
         return None
 
 
-def _parse(parse: Callable[[], list[exp.Expr | None]], place_of: PlaceOfLine, report: Report) -> list[exp.Expr | None] | None:
+def _parse(
+    parse: Callable[[], list[exp.Expr | None]], place_of: PlaceOfLine, report: Report, sql: str = "the SQL"
+) -> list[exp.Expr | None] | None:
     try:
         return parse()
     except ParseError as error:
@@ -148,8 +154,8 @@ def _parse(parse: Callable[[], list[exp.Expr | None]], place_of: PlaceOfLine, re
         near = first.get("highlight") or ""
         before = " ".join(str(first.get("start_context") or "").split())[-30:]
         missing = "Required keyword" in str(first.get("description"))
-        what = f"the SQL is wrong {'after' if missing else 'at'} `{near}`{f', which follows `{before}`' if before else ''}."
+        what = f"{sql} is wrong {'after' if missing else 'at'} `{near}`{f', which follows `{before}`' if before else ''}."
         report.add("sql-syntax", what, "Write it as Spark SQL takes it.", place_of(int(first.get("line") or 1)))
     except (SqlglotError, RecursionError, ValueError):
-        report.add("sql-syntax", "the SQL cannot be parsed.", "Write it as Spark SQL takes it.", place_of(1))
+        report.add("sql-syntax", f"{sql} cannot be parsed.", "Write it as Spark SQL takes it.", place_of(1))
     return None

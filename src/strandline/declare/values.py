@@ -1,7 +1,7 @@
 """Types and defaults as a declaration spells them."""
 
 import json
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from strandline.model.columns import ColumnType, TypeName, find_type
@@ -24,7 +24,13 @@ _OTHER_WORDS = {
     "datetime": "timestamp",
     "timestamptz": "timestamp",
 }
-_RANGES = {TypeName.INT: 2**31, TypeName.BIGINT: 2**63, TypeName.TIMESTAMP_MS: 2**63, TypeName.TIMESTAMP_US: 2**63}
+_YEAR_9999 = 253_402_300_800
+_RANGES = {
+    TypeName.INT: 2**31,
+    TypeName.BIGINT: 2**63,
+    TypeName.TIMESTAMP_MS: _YEAR_9999 * 1000,
+    TypeName.TIMESTAMP_US: _YEAR_9999 * 1_000_000,
+}
 
 
 def parse_type(text: str, place: Place, report: Report) -> ColumnType | None:
@@ -48,12 +54,21 @@ def fit_default(value: object, type_: ColumnType, place: Place, report: Report) 
     if type_.name is TypeName.JSON:
         return value if isinstance(value, str) and _is_json(value) else json.dumps(value)
     if _fits(value, type_):
-        return value
+        return _as_instant(value, type_)
     shown = json.dumps(value) if not isinstance(value, str) else f'"{value}"'
     unquoted = type_.name is TypeName.STRING and isinstance(value, (int, float))
     remedy = f"Put it in quotes: {json.dumps(str(value))}." if unquoted else f"Write {_example(type_)}."
     report.add("default-does-not-fit", f"the default {shown} is no `{type_}`.", remedy, place)
     return None
+
+
+def _as_instant(value: object, type_: ColumnType) -> object:
+    """Milliseconds and microseconds as the instant they mean, since a number is cast to a timestamp as seconds."""
+    micros = {TypeName.TIMESTAMP_MS: 1000, TypeName.TIMESTAMP_US: 1}.get(type_.name)
+    if micros is None or not isinstance(value, int):
+        return value
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value * micros)
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _fits(value: object, type_: ColumnType) -> bool:
@@ -73,7 +88,8 @@ def _fits(value: object, type_: ColumnType) -> bool:
                 return not isinstance(value, bool) and isinstance(value, (int, float, str)) and _fits_decimal(Decimal(str(value)), type_)
             case _:
                 limit = _RANGES[type_.name]
-                return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+                lowest = -limit if type_.name in (TypeName.INT, TypeName.BIGINT) else 0
+                return isinstance(value, int) and not isinstance(value, bool) and lowest <= value < limit
     except (ValueError, InvalidOperation):
         return False
 

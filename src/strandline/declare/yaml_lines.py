@@ -29,7 +29,7 @@ _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_PLAIN_TAG = "tag:yaml.org,2002:"
+_TAGS = {f"tag:yaml.org,2002:{word}" for word in ("str", "int", "float", "bool", "null", "seq", "map")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class _Reading:
         self.lines.setdefault(path, node.start_mark.line + 1)
         if len(self.lines) > _MOST_VALUES:
             raise _TooMuchError
-        if not node.tag.startswith(_PLAIN_TAG):
+        if node.tag not in _TAGS:
             self.add(node, "yaml-syntax", f"the YAML tag `{node.tag}` has no meaning here.", "Remove the tag.")
         match node:
             case ScalarNode():

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TypeVar
 
 from .plan import Cursor
@@ -49,8 +48,8 @@ def find_metadata(text: str | None) -> CommitMetadata | None:
 
 def file_to_dict(file: FileRead) -> dict[str, object]:
     """The fields that say something; a field at its default is left out."""
-    always = ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")
-    return {name: value for name, value in asdict(file).items() if name in always or value}
+    said = {name: getattr(file, name) for name in ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")}
+    return said | {name: value for name in ("seen_unchanged", "unfinished", "same_as") if (value := getattr(file, name))}
 
 
 def file_from_dict(value: Mapping[str, object]) -> FileRead:

@@ -1,0 +1,88 @@
+"""What counts as proved, case by case."""
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from strandline.declare.relations import Analysis, analyse
+from tests.unit.declare.proof_cases import CASES, KEY, TABLES
+
+
+def analysed(sql: str) -> Analysis:
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    assert isinstance(tree, exp.Query)
+    return analyse(tree, KEY, TABLES)
+
+
+@pytest.mark.parametrize(("sql", "proved"), CASES.values(), ids=CASES.keys())
+def test_an_input_is_proved_exactly_where_the_sql_shows_it(sql: str, proved: str) -> None:
+    analysis = analysed(sql)
+
+    assert set(analysis.proved) == set(proved.split())
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT tenant_id, rate AS property_id FROM rates", "it has no column `property_id`"),
+        ("SELECT tenant_id, max(property_id) AS property_id FROM unit GROUP BY tenant_id", "a GROUP BY lacks `property_id`"),
+        ("SELECT *, sum(size) OVER () AS s FROM unit", "a window is not partitioned by `tenant_id`"),
+        ("SELECT upper(tenant_id) AS tenant_id, property_id FROM unit", "a SELECT does not pass `tenant_id` on unchanged"),
+        ("SELECT * FROM unit ORDER BY size LIMIT 1", "`LIMIT` takes the first rows over all keys"),
+    ],
+)
+def test_an_input_that_is_not_proved_has_a_reason(sql: str, reason: str) -> None:
+    analysis = analysed(sql)
+
+    assert reason in analysis.reasons.values()
+
+
+def test_types_not_declared_alike_are_the_reason_said() -> None:
+    analysis = analysed("SELECT p.tenant_id, p.property_id FROM property p JOIN odd o USING (tenant_id, property_id)")
+
+    assert analysis.reasons["odd"] == "it is joined on `property_id`, which is not declared to be of one type on both sides"
+
+
+def test_the_columns_of_the_output_are_told_with_their_types() -> None:
+    analysis = analysed("SELECT p.*, u.size AS unit_size, p.area + 1 AS more FROM property p JOIN unit u USING (tenant_id, property_id)")
+
+    assert analysis.output.names == {"tenant_id", "property_id", "status", "area", "unit_size", "more"}
+    assert dict(analysis.output.types)["unit_size"] == "bigint"
+    assert dict(analysis.output.types)["more"] is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT p.statu FROM property p",
+        "SELECT statu FROM property",
+        "SELECT tenant_id FROM property WHERE statu = 'x'",
+        "SELECT p.tenant_id FROM property p JOIN unit u ON p.tenant_id = u.statu",
+        "WITH a AS (SELECT tenant_id FROM property) SELECT a.statu FROM a",
+        "SELECT tenant_id FROM property p WHERE EXISTS (SELECT 1 FROM unit u WHERE u.statu = p.tenant_id)",
+    ],
+)
+def test_a_column_that_is_none_is_found(sql: str) -> None:
+    analysis = analysed(sql)
+
+    assert [column.name for column, _ in analysis.unknown_columns] == ["statu"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT area + 1 AS more, more + 1 AS most FROM property GROUP BY more ORDER BY most",
+        "SELECT _source_at, p._ingested_at FROM property p",
+        "SELECT transform(split(status, ','), x -> x || tenant_id) AS parts FROM property",
+        "SELECT part FROM property LATERAL VIEW explode(split(status, ',')) e AS part",
+        "SELECT anything, w.something FROM wide w",
+        "SELECT * FROM property p WHERE EXISTS (SELECT 1 FROM unit WHERE size = area AND p.status = 'x')",
+        "SELECT p.tenant_id, l.m FROM property p JOIN LATERAL (SELECT max(size) AS m FROM unit u WHERE u.tenant_id = p.tenant_id) l",
+        "SELECT date_add(DAY, 1, status), extract(year FROM status), status.field, interval 3 days FROM property",
+        "SELECT x FROM VALUES (1), (2) AS v(x)",
+    ],
+)
+def test_a_column_that_may_be_one_is_left_alone(sql: str) -> None:
+    analysis = analysed(sql)
+
+    assert analysis.unknown_columns == ()
