@@ -34,7 +34,7 @@ def make_fact_dataset(
         what = f"`explode` over the columns of {source.format} files is not supported by this version yet."
         report.add("not-yet", what, "Explode the list in a job.", document.place(*path, "explode"))
     columns = make_columns(spec.columns, context)
-    if not columns and source.format.holds_messages:
+    if not spec.columns and source.format.holds_messages:
         what = f"the dataset `{name}` declares no columns."
         report.add("missing-key", what, "Add `columns:` with a path for each.", document.place(*path))
     known = _known_columns(columns, source, native)

@@ -9,7 +9,8 @@ from strandline.model.node import Node, Project
 from strandline.model.project import Calendar, FileFormat, FileSource
 
 from .datasets import make_fact_dataset
-from .jobs import Draft, check_inputs, draft_job, make_inputs, make_job, relate_inputs
+from .job_inputs import make_inputs, relate_inputs
+from .jobs import Draft, check_inputs, draft_job, make_job
 from .known import NOTHING, Known
 from .names import NameRegistry
 from .nodes import dataset_nodes, job_node, sort_jobs, source_node

@@ -1,7 +1,6 @@
 """Python jobs are read, never imported: the function is there, and nothing in the module reads the clock or depends on chance (L11)."""
 
 import ast
-from pathlib import Path
 
 from strandline.model.errors import Place
 
@@ -86,10 +85,6 @@ def check_python(module: ast.Module, file: str, report: Report) -> None:
 
 def mentions_as_of(module: ast.Module) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "as_of" for node in ast.walk(module))
-
-
-def relative_file(folder: Path, path: str) -> str:
-    return str(Path(path)) if not Path(path).is_absolute() else str(Path(path).relative_to(folder))
 
 
 def _on_what(remedy: str) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from .joins import add_joined
 from .known import Known
-from .scopes import Ref, Rows, Scope, equal_columns, nothing_known, own_nodes
+from .scopes import Rows, Scope, nothing_known, own_nodes
 from .selects import check_names, clauses_of, grouped_refs, project
 from .sql_checks import window_part
 from .sql_parse import with_of
@@ -19,6 +20,9 @@ Environment = Mapping[str, Rows]
 
 _ODD_PARTS = ("connect", "match", "pivots", "kind", "sample", "prewhere", "exclude", "operation_modifiers")
 """Parts of a SELECT that Spark's SQL hardly has, and that are not followed here."""
+_MORE_PARTS = ("joins", "pivots", "sample", "laterals")
+"""Parts of a table or a bracket in FROM that are not followed here."""
+_NOT_FOLLOWED = "it is read where its rows cannot be followed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table]) 
     """Follow the key from the inputs to the output."""
     prover = _Prover(key, tables)
     rows = prover.query(tree, {}, ())
+    prover.blame(frozenset(table.name.lower() for table in tree.find_all(exp.Table) if id(table) not in prover.followed), _NOT_FOLLOWED)
     lacking = next((column for column in key if column not in rows.carriers.get(column, ())), None)
     if lacking is not None:
         rows = prover.broken(rows, f"the output's `{lacking}` is not its own `{lacking}` passed on unchanged")
@@ -68,6 +73,7 @@ class _Prover:
         self.tables = tables
         self.reasons: dict[str, str] = {}
         self.unknown_columns: list[tuple[exp.Column, tuple[str, ...]]] = []
+        self.followed: set[int] = set()
         self.unnamed = 0
 
     def broken(self, rows: Rows, reason: str) -> Rows:
@@ -80,22 +86,22 @@ class _Prover:
 
     def break_scope(self, scope: Scope, reason: str) -> None:
         self.blame(scope.live, reason)
-        scope.live, scope.carriers = frozenset(), {}
+        scope.lose_key()
 
     def query(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
         if (with_ := with_of(node)) is not None:
             environment = self.add_ctes(with_, environment, outer)
         match node:
             case exp.Subquery():
+                if any(node.args.get(part) for part in _MORE_PARTS):
+                    return self.opaque(node, environment)
                 rows = self.query(node.this, environment, outer)
-                if any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals")):
-                    return self.broken(rows, "it is read inside a bracket of joins")
             case exp.Select():
                 rows = self.select(node, environment, outer)
             case exp.SetOperation():
                 rows = self.set_operation(node, environment, outer)
             case _:
-                return self.opaque(node, environment, outer)
+                return self.opaque(node, environment)
         if any(node.args.get(part) for part in ("limit", "offset", "fetch")):
             rows = self.broken(rows, "`LIMIT` takes the first rows over all keys")
         return rows
@@ -135,23 +141,15 @@ class _Prover:
         self.unnamed += 1
         return f"#{self.unnamed}"
 
-    def opaque(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+    def opaque(self, node: exp.Expr, environment: Environment) -> Rows:
         """Something whose meaning is not known here: whatever it reads is not proved."""
-        for part in own_nodes([node], (exp.Query, exp.Table)):
-            if isinstance(part, exp.Query) and part is not node:
-                self.broken(self.query(part, environment, outer), "it is read where its rows cannot be followed")
-            elif isinstance(part, exp.Table):
-                self.broken(self.table(part, environment), "it is read where its rows cannot be followed")
-                self.opaque_parts(part, environment, outer)
+        for table in node.find_all(exp.Table):
+            self.broken(self.table(table, environment), _NOT_FOLLOWED)
         return nothing_known(self.fresh())
-
-    def opaque_parts(self, table: exp.Table, environment: Environment, outer: tuple[Scope, ...]) -> None:
-        for part in table.iter_expressions():
-            if not isinstance(part, (exp.Identifier, exp.TableAlias)):
-                self.opaque(part, environment, outer)
 
     def table(self, node: exp.Table, environment: Environment) -> Rows:
         name = node.name.lower()
+        self.followed.add(id(node))
         if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
             return nothing_known(self.fresh())
         if name in environment:
@@ -180,7 +178,7 @@ class _Prover:
         """One element of FROM or JOIN, with the name it goes by."""
         alias = (node.alias_or_name or self.fresh()).lower()
         match node:
-            case exp.Table() if not any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals")):
+            case exp.Table() if not any(node.args.get(part) for part in _MORE_PARTS):
                 return alias, self.with_alias_columns(self.table(node, environment), node)
             case exp.Subquery() if isinstance(node.this, exp.Query):
                 return alias, self.with_alias_columns(self.query(node, environment, outer), node)
@@ -188,7 +186,9 @@ class _Prover:
                 columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
                 return alias, self.named_rows(columns)
             case _:
-                return alias, self.opaque(node, environment, outer)
+                if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
+                    self.broken(self.query(node.this, environment, outer), "it is read in a LATERAL subquery")
+                return alias, self.opaque(node, environment)
 
     def select(self, node: exp.Select, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
         scope = Scope()
@@ -228,65 +228,12 @@ class _Prover:
     def join(self, scope: Scope, join: exp.Join, environment: Environment, outer: tuple[Scope, ...]) -> None:
         # A LATERAL subquery sees the sources before it.
         alias, rows = self.source(join.this, environment, (scope, *outer) if isinstance(join.this, exp.Lateral) else outer)
-        if alias in scope.sources:
-            self.break_scope(scope, f"two tables are both called `{alias}`")
-            rows = self.broken(rows, f"two tables are both called `{alias}`")
+        for name, reason in add_joined(scope, join, alias, rows, self.key).items():
+            self.reasons.setdefault(name, reason)
         on = join.args.get("on")
-        pairs = list(self.using_pairs(scope, join, alias, rows))
-        scope.sources[alias] = rows
-        pairs += equal_columns(scope, on)
         for part in own_nodes([on] if on is not None else []):
             if isinstance(part, exp.Query):
                 self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
-        side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
-        mine = {key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()}
-        same = [(one, other) for one, other in pairs if scope.same(one, other)]
-        unlinked = next((key for key in self.key if not _linked(scope.carriers.get(key, set()), mine.get(key, set()), same)), None)
-        reason = f"it is joined without `=` on `{unlinked or ''.join(self.key[:1])}` to an input that holds it"
-        if unlinked and _linked(scope.carriers.get(unlinked, set()), mine.get(unlinked, set()), pairs):
-            reason = f"it is joined on `{unlinked}`, which is not declared to be of one type on both sides"
-        if method or side in ("RIGHT", "FULL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
-            odd = f"it takes part in a {(method or side or kind).lower()} join"
-            self.break_scope(scope, odd)
-            self.blame(rows.live, odd)
-        elif side == "LEFT" or kind in ("SEMI", "ANTI"):
-            if rows.live and (unlinked is not None or not scope.live):
-                self.blame(rows.live, reason)
-            else:
-                scope.live |= rows.live
-        else:
-            if rows.live and scope.live and unlinked is not None:
-                self.blame(rows.live, reason)
-                rows, mine = rows.without_key(), {}
-            self.inner_join(scope, rows, mine, same)
-        if kind in ("SEMI", "ANTI"):
-            scope.hidden.add(alias)
-
-    def inner_join(self, scope: Scope, rows: Rows, mine: dict[str, set[Ref]], pairs: list[tuple[Ref, Ref]]) -> None:
-        """Columns that an inner join makes equal hold the key alike."""
-        if rows.live and not scope.live:
-            scope.carriers, scope.live = mine, rows.live
-        elif rows.live:
-            scope.live |= rows.live
-        for key in self.key:
-            held = scope.carriers.setdefault(key, set())
-            if held:
-                held |= mine.get(key, set())
-                held |= {other for one, other in pairs if one in held}
-
-    def using_pairs(self, scope: Scope, join: exp.Join, alias: str, rows: Rows) -> list[tuple[Ref, Ref]]:
-        pairs: list[tuple[Ref, Ref]] = []
-        for column in join.args.get("using") or ():
-            name = column.name.lower()
-            left = scope.resolve(exp.column(name))
-            if left is None:
-                held = sorted(ref for refs in scope.carriers.values() for ref in refs if ref[1] == name)
-                left = held[0] if held else None
-            if left is None:
-                continue
-            scope.merged[name] = left
-            pairs += [(left, (alias, name)), ((alias, name), left)]
-        return pairs
 
     def group(self, scope: Scope, node: exp.Select) -> None:
         refs = grouped_refs(node, scope)
@@ -310,10 +257,12 @@ class _Prover:
     def set_operation(self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
         left = self.query(node.this, environment, outer)
         right = self.query(node.expression, environment, outer)
-        types = {name: left.type_of(name) for name in left.types}
-        if left.order is not None and right.order is not None and len(left.order) == len(right.order):
-            for name, other in zip(left.order, right.order, strict=True):
-                types[name] = left.type_of(name) if left.type_of(name) == right.type_of(other) else f"{self.fresh()}.{name}"
+        # Spark casts the branches to one type, so only a type that both have is known.
+        others = dict(zip(left.order or (), right.order or (), strict=False))
+        types = {
+            name: type_ if name in others and right.type_of(others[name]) == type_ else f"{self.fresh()}.{name}"
+            for name, type_ in left.types.items()
+        }
         result = Rows(
             types=types, complete=left.complete, order=left.order, names=left.names, origin=self.fresh(), live=left.live | right.live
         )
@@ -328,10 +277,6 @@ class _Prover:
         if result.live and (lacking := next((key for key in self.key if not carriers.get(key)), None)):
             return self.broken(result, f"the branches of a UNION do not all pass `{lacking}` on in one place")
         return replace(result, carriers=carriers)
-
-
-def _linked(left: set[Ref], right: set[Ref], pairs: list[tuple[Ref, Ref]]) -> bool:
-    return any(one in left and other in right for one, other in pairs)
 
 
 def _held_in_both(left: Rows, right: Rows, key: str) -> frozenset[str]:

@@ -88,6 +88,10 @@ class Scope:
             return next(iter(visible)), name
         return None
 
+    def lose_key(self) -> None:
+        """From here on nothing of this scope may be restricted."""
+        self.live, self.carriers = frozenset(), {}
+
     def type_of(self, ref: Ref) -> str:
         return self.sources[ref[0]].type_of(ref[1])
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from .known_keys import known_keys
 from .not_yet import SECTIONS, set_aside
 from .report import Report, find_nearest, suggest
 from .schema import DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
@@ -86,7 +86,7 @@ def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: 
     except ValidationError as error:
         details = error.errors(include_url=False)
         misspelt = {
-            (_strip(d["loc"])[:-1], find_nearest(str(d["loc"][-1]), _known_keys(path, d["loc"][:-1])))
+            (_strip(d["loc"])[:-1], find_nearest(str(d["loc"][-1]), known_keys((*path, *_strip(d["loc"][:-1])))))
             for d in details
             if d["type"] == "extra_forbidden"
         }
@@ -116,7 +116,7 @@ def _add(detail: ErrorDetails, path: DataPath, value: object, document: Document
     offending = detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            known = _known_keys(path, detail["loc"][:-1])
+            known = known_keys((*path, *_strip(detail["loc"][:-1])))
             report.add("unknown-key", f"unknown key `{name}`{_where(full[:-1])}.", suggest(str(name), known, "keys"), place)
         case "missing":
             report.add("missing-key", f"{_whole(full[:-1])} lacks `{name}`.", f"Add `{name}:`.", place)
@@ -201,35 +201,3 @@ def dotted(path: DataPath) -> str:
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
-
-
-@cache
-def _json_schema() -> dict[str, Any]:
-    return ProjectFile.model_json_schema()
-
-
-def _known_keys(path: DataPath, loc: tuple[str | int, ...]) -> frozenset[str]:
-    """The keys that may stand in a mapping, from the JSON Schema."""
-    schema = _json_schema()
-    nodes: list[dict[str, Any]] = [schema]
-    for step in (*path, *_strip(loc)):
-        nodes = _alternatives(nodes, schema)
-        found = []
-        for node in nodes:
-            child = node.get("items") if isinstance(step, int) else node.get("properties", {}).get(step) or node.get("additionalProperties")
-            if isinstance(child, dict):
-                found.append(child)
-        nodes = found
-    return frozenset(key for node in _alternatives(nodes, schema) for key in node.get("properties", {}))
-
-
-def _alternatives(nodes: list[dict[str, Any]], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    flat: list[dict[str, Any]] = []
-    for node in nodes:
-        if "$ref" in node:
-            flat += _alternatives([schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]], schema)
-        elif "anyOf" in node or "oneOf" in node:
-            flat += _alternatives(node.get("anyOf") or node.get("oneOf") or [], schema)
-        else:
-            flat.append(node)
-    return flat

@@ -69,7 +69,7 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, _COLLECTING) and not _settled(node) and not _in_ordered_window(node):
         called = "collect_set" if isinstance(node, exp.ArrayUniqueAgg) else "collect_list"
         return f"`{called}` keeps rows in the order they happen to come.", f"Use `sort_array({called}(...))`."
-    if isinstance(node, exp.GroupConcat) and not isinstance(node.parent, exp.WithinGroup):
+    if isinstance(node, exp.GroupConcat) and not isinstance(node.this, exp.Order) and not isinstance(node.parent, exp.WithinGroup):
         return "`listagg` joins rows in the order they happen to come.", "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`."
     if isinstance(node, (exp.Limit, exp.Offset, exp.Fetch)) and node.parent is not None and not node.parent.args.get("order"):
         return "`LIMIT` without `ORDER BY` takes whichever rows come first.", "Add `ORDER BY` over columns that rank every row."

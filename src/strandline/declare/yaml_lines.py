@@ -22,7 +22,7 @@ from .report import Report
 
 DataPath = tuple[str | int, ...]
 
-_MOST_VALUES = 200_000
+_MOST_VALUES = 50_000
 """Aliases can make a small file mean an endless one."""
 
 _NULL = {"", "~", "null", "Null", "NULL"}

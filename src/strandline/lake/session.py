@@ -36,6 +36,7 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.databricks.delta.stats.collect": "true",
         # The driver's web page is not ours to show, and costs a second at start.
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
         # Exact text of JSON numbers and nested values: a decimal keeps its digits.
         "spark.sql.json.enableExactStringParsing": "true",

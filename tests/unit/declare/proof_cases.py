@@ -182,7 +182,8 @@ JOINED = {
     "anti join on a part of the key": ("SELECT * FROM property p LEFT ANTI JOIN unit u ON p.tenant_id = u.tenant_id", "property"),
     "joined to aggregates of the key": (
         "WITH s AS (SELECT tenant_id, property_id, sum(size) AS size FROM unit GROUP BY tenant_id, property_id) "
-        "SELECT p.tenant_id, p.property_id, s.size FROM property p LEFT JOIN s ON s.tenant_id = p.tenant_id AND s.property_id = p.property_id",
+        "SELECT p.tenant_id, p.property_id, s.size FROM property p "
+        "LEFT JOIN s ON s.tenant_id = p.tenant_id AND s.property_id = p.property_id",
         "property unit",
     ),
     "joined to aggregates of less": (
@@ -203,7 +204,8 @@ JOINED = {
         "property",
     ),
     "of other types": (
-        "SELECT p.tenant_id, p.property_id, o.value FROM property p JOIN odd o ON o.tenant_id = p.tenant_id AND o.property_id = p.property_id",
+        "SELECT p.tenant_id, p.property_id, o.value FROM property p "
+        "JOIN odd o ON o.tenant_id = p.tenant_id AND o.property_id = p.property_id",
         "property",
     ),
     "with itself on the key": (
@@ -232,6 +234,22 @@ JOINED = {
     "unqualified names that only one can have": (
         f"SELECT p.tenant_id, p.property_id, size, status FROM property p JOIN unit u ON {ON}",
         "property unit",
+    ),
+    "joins in brackets beside a use that would be proved": (
+        "SELECT p.* FROM property p CROSS JOIN (property q JOIN unit u ON q.tenant_id = u.tenant_id)",
+        "",
+    ),
+    "a bracket of a subquery and a table beside a use that would be proved": (
+        "SELECT p.* FROM property p CROSS JOIN ((SELECT * FROM unit) u JOIN property q ON q.tenant_id = u.tenant_id)",
+        "",
+    ),
+    "pivoted beside a use that would be proved": (
+        "SELECT p.* FROM property p CROSS JOIN property PIVOT (sum(area) FOR status IN ('a', 'b')) q",
+        "",
+    ),
+    "a lateral subquery beside a use that would be proved": (
+        "SELECT p.*, l.m FROM property p CROSS JOIN LATERAL (SELECT max(area) AS m FROM property q WHERE q.tenant_id = p.tenant_id) l",
+        "",
     ),
     "joins in brackets": (f"SELECT p.tenant_id, p.property_id FROM (property p JOIN unit u ON {ON})", ""),
 }

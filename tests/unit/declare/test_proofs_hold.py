@@ -33,6 +33,19 @@ def test_a_case_that_is_proved_holds_on_random_rows(sql: str, proved: str) -> No
         assert holds(sql, rows, proof_cases.KEY, proved.split(), scope), (sql, rows, scope)
 
 
+@pytest.mark.parametrize(
+    "name", ["grouped: a window over everything", "passed: cut", "joined: with itself on less", "subquery: scalar over itself"]
+)
+def test_the_check_finds_a_wrong_proof(name: str) -> None:
+    sql = proof_cases.CASES[name][0]
+    chance = random.Random(1)
+    scope = {("x", "x"), ("y", "x")}
+
+    verdicts = {holds(sql, make_rows(chance, COLUMNS), proof_cases.KEY, ["property", "unit"], scope) for _ in range(30)}
+
+    assert False in verdicts
+
+
 def test_random_queries_that_are_proved_hold_on_random_rows() -> None:
     known = Known(types={"k1": "string", "k2": "string", "v": "bigint"}, complete=True, names=frozenset({"k1", "k2", "v"}))
     tables = {name: Table(known=known, by=("k1", "k2") if name != "c" else ()) for name in "abc"}

@@ -1,0 +1,174 @@
+"""Nodes, names and configurations."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.declare.json_schema import SCHEMA_FILE, make_json_schema
+from strandline.model.hashing import compare_configs
+from strandline.model.node import By, NewRows, NodeKind
+from tests.unit.declare.builders import load
+
+YAML = """
+project: x
+timezone: UTC
+sources:
+  events: {files: "d/*.jsonl"}
+  exports: {files: "e/*.csv"}
+datasets:
+  person:
+    from: events
+    columns:
+      tenant: t
+      person_id: p
+      born_on: {path: b, type: date}
+      year: {sql: "financial_year(at)", type: string}
+      at: {path: at, type: timestamp_ms}
+    record_set: {key: [tenant, person_id], order_by: [at]}
+  child:
+    from: events
+    explode: children
+    columns: {tenant: t, person_id: p, child_id: item.id, at: {path: at, type: bigint}}
+    record_set: {key: [tenant, person_id, child_id], order_by: [at], children: replace}
+  register:
+    from: exports
+    columns: {amount: {type: bigint}}
+  visits:
+    from: events
+    columns: {id: id}
+    event_stream: {identity: [id]}
+jobs:
+  - name: late
+    input_datasets: [counts]
+    output_dataset: doubled
+    sql: select tenant, n * 2 as n from counts
+  - name: count_people
+    input_datasets: [person]
+    output_dataset: counts
+    incremental: {mode: keyed, key: [tenant]}
+    config: {least: 1}
+    sql: |
+      -- people per tenant
+      select tenant, count(*) as n from person group by tenant having count(*) > :least
+"""
+
+
+def test_every_dataset_becomes_its_nodes(tmp_path: Path) -> None:
+    project = load(tmp_path, YAML)
+
+    kinds = {node.name: node.kind for node in project.nodes}
+    assert kinds == {
+        "events": NodeKind.SOURCE,
+        "exports": NodeKind.SOURCE,
+        "person_facts": NodeKind.FACTS,
+        "person_quarantine": NodeKind.QUARANTINE,
+        "person": NodeKind.SNAPSHOT,
+        "child_facts": NodeKind.FACTS,
+        "child_quarantine": NodeKind.QUARANTINE,
+        "child": NodeKind.SNAPSHOT,
+        "register_facts": NodeKind.FACTS,
+        "register_quarantine": NodeKind.QUARANTINE,
+        "visits_facts": NodeKind.FACTS,
+        "visits_quarantine": NodeKind.QUARANTINE,
+        "counts": NodeKind.JOB,
+        "doubled": NodeKind.JOB,
+    }
+
+
+def test_inputs_come_before_their_readers(tmp_path: Path) -> None:
+    project = load(tmp_path, YAML)
+
+    seen: set[str] = set()
+    for node in project.nodes:
+        assert {i.dataset for i in node.inputs} <= seen
+        seen.add(node.name)
+
+
+def test_facts_take_new_rows_and_snapshots_the_keys_in_them(tmp_path: Path) -> None:
+    project = load(tmp_path, YAML)
+
+    assert [(i.dataset, i.relation) for i in project.get("person_facts").inputs] == [("events", NewRows())]
+    assert [(i.dataset, i.relation) for i in project.get("person_quarantine").inputs] == [("events", NewRows())]
+    assert project.get("person").inputs[0].relation == By(columns=("tenant", "person_id"))
+    assert project.get("child").inputs[0].relation == By(columns=("tenant", "person_id"))
+
+
+def test_a_name_on_the_command_line_means_its_nodes(tmp_path: Path) -> None:
+    project = load(tmp_path, YAML)
+
+    assert project.names["person"] == ("person_facts", "person_quarantine", "person")
+    assert project.names["visits"] == ("visits_facts", "visits_quarantine")
+    assert project.names["person_facts"] == ("person_facts",)
+    assert project.names["count_people"] == ("counts",)
+    assert project.names["counts"] == ("counts",)
+    assert project.names["events"] == ("events",)
+
+
+def test_a_name_in_sql_means_one_table(tmp_path: Path) -> None:
+    project = load(tmp_path, YAML)
+
+    assert project.tables["person"] == "person"
+    assert project.tables["visits"] == "visits_facts"
+    assert project.tables["counts"] == "counts"
+
+
+def changed(folder: Path, node: str, *edits: tuple[str, str]) -> tuple[set[str], bool]:
+    """What an edit of the project file changes in a node's configuration, and whether that freezes it."""
+    edited = YAML
+    for old, new in edits:
+        assert old in edited
+        edited = edited.replace(old, new)
+    before, after = load(folder, YAML).get(node).config, load(folder, edited).get(node).config
+    parts, freezes = compare_configs(before.parts, after)
+    assert (before.hash != after.hash) == bool(parts)
+    return set(parts), freezes
+
+
+@pytest.mark.parametrize(
+    ("node", "old", "new", "parts", "freezes"),
+    [
+        ("person_facts", "person_id: p\n", "person_id: q\n", {"column person_id"}, False),
+        ("person_facts", "      tenant: t\n", "      tenant: t\n      name: n\n", {"column name", "type name"}, False),
+        ("person_facts", "      born_on: {path: b, type: date}\n", "", {"column born_on", "type born_on"}, True),
+        ("person_facts", "type: date", "type: timestamp", {"column born_on", "type born_on"}, True),
+        ("person_facts", "type: timestamp_ms", "type: timestamp_us", {"column at"}, False),
+        ("person_facts", "order_by: [at]}", "order_by: [at], deleted: \"year = 'x'\"}", {"deleted"}, True),
+        ("person_facts", "key: [tenant, person_id]", "key: [person_id, tenant]", {"key"}, True),
+        ("person_facts", "from: events\n    columns:\n", "from: events\n    where: t is not null\n    columns:\n", {"where"}, False),
+        ("person_facts", "timezone: UTC", "timezone: Asia/Kolkata", {"calendar"}, False),
+        ("child_facts", "timezone: UTC", "timezone: Asia/Kolkata", set(), False),
+        ("person_facts", "order_by: [at]}", "order_by: [at]}\n    guard: {at_least: 3}", set(), False),
+        ("person_facts", "sources:", "settings: {workers: 7}\nsources:", set(), False),
+        ("person", "      tenant: t\n", "      tenant: t\n      name: n\n", {"type name"}, False),
+        ("person", "person_id: p\n", "person_id: q\n", set(), False),
+        ("person", "type: date", "type: timestamp", {"type born_on"}, True),
+        ("person_quarantine", "type: date", "type: timestamp", {"column born_on", "type born_on"}, False),
+        ("child", ", children: replace", "", {"children"}, True),
+        ("child_facts", "explode: children", "explode: kids", {"explode"}, True),
+        ("visits_facts", "    event_stream: {identity: [id]}\n", "", {"identity"}, True),
+        ("register_facts", "amount: {type: bigint}", "amount: {type: bigint}, name: {type: date}", {"column name", "cast name"}, True),
+        (
+            "register_facts",
+            "amount: {type: bigint}",
+            "amount: {type: bigint}, name: {sql: x, type: date}",
+            {"column name", "type name"},
+            False,
+        ),
+        ("exports", '{files: "e/*.csv"}', '{files: "f/*.csv"}', set(), False),
+        ("exports", '{files: "e/*.csv"}', '{files: "e/*.csv", options: {sep: ;}}', {"options"}, False),
+        ("counts", "-- people per tenant", "-- tenants", set(), False),
+        ("counts", "having count(*)", "having max(1)", {"sql"}, False),
+        ("counts", "least: 1", "least: 2", {"config"}, False),
+        ("counts", "mode: keyed, key: [tenant]", "mode: full", {"mode", "key", "inputs"}, True),
+        ("counts", "timezone: UTC", "timezone: Asia/Kolkata", set(), False),
+        ("counts", "name: count_people", "name: count_persons", set(), False),
+    ],
+)
+def test_a_change_is_named_and_freezes_only_what_it_must(
+    node: str, old: str, new: str, parts: set[str], freezes: bool, tmp_path: Path
+) -> None:
+    assert changed(tmp_path, node, (old, new)) == (parts, freezes)
+
+
+def test_the_shipped_json_schema_is_up_to_date() -> None:
+    assert SCHEMA_FILE.read_text() == make_json_schema(), "run `python -m strandline.declare.json_schema`"

@@ -1,0 +1,119 @@
+"""Sources: formats, options, and the columns that files have."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strandline.declare.sources import find_columns, find_format
+from strandline.model.errors import Place
+from strandline.model.project import FileFormat, FileSource
+from tests.unit.declare.builders import load, report
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ("d/*.jsonl", FileFormat.JSONL),
+        ("d/*.ndjson", FileFormat.JSONL),
+        ("d/*.jsonl.gz", FileFormat.JSONL),
+        ("d/x.JSON", FileFormat.JSON),
+        ("d/*.csv.gz", FileFormat.CSV),
+        ("d/**/*.parquet", FileFormat.PARQUET),
+        ("d/*", None),
+        ("d/*.txt", None),
+    ],
+)
+def test_the_ending_tells_the_format(files: str, found: FileFormat | None) -> None:
+    assert find_format(files) is found
+
+
+def test_a_source_takes_format_options_and_what_to_do_with_a_rewrite(tmp_path: Path) -> None:
+    options = "options: {header: false, sep: ;}, complete: true, on_rewrite: offer_again"
+    yaml = f"project: x\nsources: {{a: {{files: 'd/*.txt', format: csv, {options}}}}}"
+
+    source = load(tmp_path, yaml).nodes[0].definition
+
+    assert isinstance(source, FileSource)
+    assert (source.format, source.complete, source.offer_rewritten_again) == (FileFormat.CSV, True, True)
+    assert source.options == {"header": "false", "sep": ";"}
+
+
+def source(files: str, **options: str) -> FileSource:
+    found = find_format(files)
+    assert found is not None
+    return FileSource(name="a", place=Place(file="strandline.yaml", line=1), files=files, format=found, options=options)
+
+
+def test_the_header_of_every_csv_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\ufeffId;Name\n1;x\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text('Id;"New;One"\n')
+
+    assert find_columns(source("*.csv", sep=";"), tmp_path) == {"id", "name", "new;one"}
+
+
+def test_a_csv_file_without_header_has_sparks_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,x\n")
+
+    assert find_columns(source("*.csv", header="false"), tmp_path) == {"_c0", "_c1"}
+
+
+def test_compressed_csv_and_parquet_are_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id,name\n"))
+    pq.write_table(pa.table({"Id": [1], "At": [None]}), tmp_path / "a.parquet")
+
+    assert find_columns(source("*.csv.gz"), tmp_path) == {"id", "name"}
+    assert find_columns(source("*.parquet"), tmp_path) == {"id", "at"}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"PAR1 not parquet"])
+def test_a_file_that_cannot_be_read_leaves_its_columns_to_run_time(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(content)
+    (tmp_path / "a.csv.gz").write_bytes(content)
+
+    assert find_columns(source("*.parquet"), tmp_path) is None
+    assert find_columns(source("*.csv.gz"), tmp_path) is None
+    assert find_columns(source("none/*.csv"), tmp_path) is None
+
+
+NATIVE = """
+project: x
+sources: {register: {files: "*.csv"}}
+datasets:
+  person:
+    from: register
+    columns: {name: full_name, born_on: {type: date}}
+    record_set: {key: [person_id], order_by: [seq]}
+"""
+
+
+def test_columns_that_files_do_not_have_are_found_when_there_are_files(tmp_path: Path) -> None:
+    told = report(tmp_path, NATIVE, {"a.csv": "personid,fullname,born_on,seq\n"})
+
+    assert "have no column `full_name`.\n  Did you mean `fullname`?" in told
+    assert "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?" in told
+
+
+def test_columns_are_left_to_run_time_when_there_are_no_files(tmp_path: Path) -> None:
+    assert report(tmp_path, NATIVE) == ""
+
+
+def test_columns_that_files_have_are_right(tmp_path: Path) -> None:
+    assert report(tmp_path, NATIVE, {"a.csv": "person_id,Full_Name,born_on,seq\n"}) == ""
+
+
+def test_a_renamed_column_has_only_its_new_name(tmp_path: Path) -> None:
+    yaml = NATIVE.replace("key: [person_id]", "key: [full_name]")
+
+    told = report(tmp_path, yaml, {"a.csv": "person_id,full_name,born_on,seq\n"})
+
+    assert "`key` of `person` names `full_name`, which is no column of it." in told
+
+
+def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:
+    before = load(tmp_path, NATIVE)
+    after = load(tmp_path, NATIVE, {"a.csv": "person_id,full_name,born_on,seq\n"})
+
+    assert [node.config for node in before.nodes] == [node.config for node in after.nodes]
