@@ -79,6 +79,7 @@ def run_name(at: datetime) -> str:
 def make_desk(
     workspace: Workspace, observed: Observed, plan: Plan, name: str, session: Callable[[], "SparkSession"], request: RunRequest
 ) -> Desk:
+    from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
 
     rows = {n: r.row_count for n, r in observed.view.nodes.items()}
@@ -92,7 +93,7 @@ def make_desk(
         now=now,
         session=session,
         pins=Pins.observed(observed.tables, rows),
-        shared=Shared(),
+        shared=Shared(small=SmallTables(lake=workspace.lake, folder=f"{workspace.lake.staging(name)}/small")),
         accept_guard=_accepted(workspace, request),
     )
 

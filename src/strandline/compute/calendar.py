@@ -30,7 +30,7 @@ def inline_calendar(sql: str, calendar: Calendar) -> str:
     if not any(name in sql.lower() for name in bodies):
         return sql
 
-    def rewrite(node: exp.Expression) -> exp.Expression:
+    def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Anonymous) and node.name.lower() in bodies and len(node.expressions) == 1:
             argument = node.expressions[0].sql(dialect="spark")
             body = parse_one(bodies[node.name.lower()][1], read="spark")

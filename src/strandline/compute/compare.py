@@ -6,13 +6,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.lake.staging import Staged, stage
+from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.plan import Cause
 from strandline.model.records import Operation
 
 from .exports import LAST_PLACE
 from .keys import signatures, user_columns
-from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 
 LEAVES = "__leaves"
 

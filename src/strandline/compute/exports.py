@@ -3,13 +3,12 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.lake.reads import read_table
+from strandline.lake.work import Work
 from strandline.model.columns import DELETED, INGESTED_AT, KEY, POSITION, SOURCE_AT, SOURCE_TS, quote
 from strandline.model.errors import WorkError
 from strandline.model.project import FactDataset, FileSource
 
 from .decode import ACCEPTED, DERIVED, OUTCOME, decode
-from strandline.lake.work import Work
 
 LAST_PLACE = (1 << 62) - 1
 """The place of deleting facts that an export without rows implies: after every row of the export it empties."""
@@ -23,7 +22,7 @@ def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, recei
     """
     assert dataset.record_set is not None
     order_by = [c for c in dataset.record_set.order_by if c != POSITION]
-    everything = read_table(work.session, work.lake, dataset.source, work.version(dataset.source))
+    everything = work.read_all(dataset.source)
     decoded = decode(everything.where(F.col(f"{POSITION}.place") > 0), dataset, work.project.calendar).where(F.col(OUTCOME) == ACCEPTED)
     named = decoded.withColumns({"__name": F.col(f"{POSITION}.name"), "__part": F.col(f"{POSITION}.part")})
     exports = _list_exports(work, dataset, named, everything, order_by)

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from strandline.lake.reads import read_added, read_table
 from strandline.lake.staging import Staged, stage
+from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import CONFIG, INGESTED_AT, KEY, PAYLOAD, POSITION, quote
 from strandline.model.errors import WorkError
 from strandline.model.node import Quarantine
@@ -15,7 +15,7 @@ from strandline.model.records import Operation
 from .decode import ACCEPTED, DERIVED, DUPLICATE, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG, decode
 from .exports import derive_deletions
 from .keys import row_hash, user_columns
-from strandline.lake.work import Prepared, Work, Write
+
 
 def prepare_facts(work: Work) -> Prepared:
     """Decode what the source received since the cursor (all of it for a new or refilled dataset) and append what passes."""
@@ -74,9 +74,7 @@ def prepare_quarantine(work: Work) -> Prepared:
 def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
     """Decode an increment (or everything) once, count every outcome, keep what passes and what fails."""
     after, upto = (-1 if full else work.after(dataset.source)), work.version(dataset.source)
-    received = (
-        read_table(work.session, work.lake, dataset.source, upto) if full else read_added(work.session, work.lake, dataset.source, after, upto)
-    )
+    received = work.read_all(dataset.source) if full else work.read_added(dataset.source)
     rows = decode_received(work, dataset, received, own=None if full else work.read_own())
     counts = {
         name: F.count_if(F.col(OUTCOME) == outcome)

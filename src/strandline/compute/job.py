@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from strandline.lake.reads import SIGN, read_live
+from strandline.lake.reads import SIGN
 from strandline.lake.staging import stage
+from strandline.lake.work import NEW, OLD, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, quote
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import By, Input, Node, Via
@@ -22,7 +23,7 @@ from .calendar import provide_calendar
 from .compare import compared_columns, replace_differences, stage_differences, tag
 from .job_code import call_python, run_sql
 from .keys import typed_key, user_columns
-from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+from .scope import Keys, find_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +76,18 @@ def _build(work: Work, job: Job, rows: DataFrame, full_rows: int) -> Prepared:
 
 def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame, full_rows: int) -> Prepared:
     types = {c: own.schema[c].dataType for c in job.key}
-    affected = stage(find_affected(work, job, types), f"{work.staging}/affected", {"keys": F.count(F.lit(1)), "rows": F.sum("rows")})
-    if not affected.counts["keys"]:
+    keys = find_keys(work, find_affected(work, job, types))
+    if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
-    keys = affected.read(session).select(KEY)
     inputs, counters = restrict_inputs(work, job, keys, types)
     rows = _keyed(work, compute(work, job, session, inputs), keys)
     rows = _fit(rows, own, work.node)
-    old = own.where(~F.col(DELETED)).join(F.broadcast(affected.read(work.session).select(KEY)), KEY, "left_semi")
+    old = keys.restrict(own.where(~F.col(DELETED)), F.col(KEY))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
     _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
-    read = affected.counts["rows"] + sum(int(c.get.get("rows") or 0) for c in counters)
-    scope = f"{affected.counts['keys']} keys"
+    read = keys.rows + sum(int(c.get.get("rows") or 0) for c in counters)
+    scope = f"{keys.count} keys"
     return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
 
 
@@ -103,7 +103,7 @@ def find_affected(work: Work, job: Job, types: Mapping[str, DataType]) -> DataFr
         found = keys if found is None else found.unionByName(keys)
     if found is None:
         raise AssertionError(f"{work.node.name} has no changed input to recompute keys for")
-    return found.groupBy(KEY).agg(F.count(F.lit(1)).alias("rows"))
+    return found
 
 
 def _keys_of(work: Work, job: Job, name: str, rows: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
@@ -114,7 +114,7 @@ def _keys_of(work: Work, job: Job, name: str, rows: DataFrame, types: Mapping[st
             return rows.select(typed_key(columns, types, job.key).alias(KEY))
         case Via(input=through, on=on):
             other = work.node.get_input(through)
-            there = work.read_input(other.dataset)
+            there = work.read_live(other.dataset)
             if work.after(other.dataset) < work.version(other.dataset) and any(i.changes for i in work.task.inputs if i.name == through):
                 left = work.read_changes(other.dataset).where(F.col(SIGN) < 0)
                 there = there.select(*user_columns(there.columns)).unionByName(left.select(*user_columns(_unsigned(left))), allowMissingColumns=True)
@@ -129,38 +129,34 @@ def _unsigned(rows: DataFrame) -> list[str]:
     return [c for c in rows.columns if c != SIGN]
 
 
-def restrict_inputs(work: Work, job: Job, keys: DataFrame, types: Mapping[str, DataType]) -> tuple[dict[str, DataFrame], list[Observation]]:
+def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataType]) -> tuple[dict[str, DataFrame], list[Observation]]:
     """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read."""
-    session = keys.sparkSession
     done: dict[str, DataFrame] = {}
-    counters: list[Observation] = []
 
     def restricted(given: Input) -> DataFrame:
-        if given.name in done:
-            return done[given.name]
-        rows = read_live(session, work.lake, given.dataset, work.version(given.dataset))
-        match given.relation:
-            case By(columns=columns):
-                hashed = rows.withColumn("__key", typed_key(columns, types, job.key))
-                rows = hashed.join(F.broadcast(keys.withColumnRenamed(KEY, "__key")), "__key", "left_semi").drop("__key")
-            case Via(input=through, on=on):
-                there = restricted(work.node.get_input(through))
-                wanted = there.select(*(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))).distinct()
-                same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)]
-                rows = rows.join(wanted, same, "left_semi")
-            case _:
-                pass
-        done[given.name] = rows
-        return rows
+        if given.name not in done:
+            rows = work.read_live(given.dataset)
+            match given.relation:
+                case By(columns=columns):
+                    rows = keys.restrict(rows, typed_key(columns, types, job.key))
+                case Via(input=through, on=on):
+                    there = restricted(work.node.get_input(through))
+                    wanted = there.select(*(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))).distinct()
+                    same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)]
+                    rows = rows.join(wanted, same, "left_semi")
+                case _:
+                    pass
+            done[given.name] = rows
+        return done[given.name]
 
-    for given in work.node.inputs:
-        restricted(given)
-    return done, counters
+    counters = [Observation() for _ in work.node.inputs]
+    counted = {i.name: restricted(i).observe(c, F.count(F.lit(1)).alias("rows")) for i, c in zip(work.node.inputs, counters, strict=True)}
+    return counted, counters
 
 
 def compute_whole(work: Work, job: Job, session: SparkSession) -> DataFrame:
     """The job over everything: what a full recompute gives at the pinned versions."""
-    inputs = {i.name: read_live(session, work.lake, i.dataset, work.version(i.dataset)) for i in work.node.inputs}
+    inputs = {i.name: work.read_live(i.dataset) for i in work.node.inputs}
     return compute(work, job, session, inputs)
 
 
@@ -188,7 +184,7 @@ def job_session(work: Work) -> SparkSession:
     return session
 
 
-def _keyed(work: Work, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
+def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:
     """The result with its metadata columns, and only the scope's rows: others may have been computed from part of their inputs."""
     job = _job_of(work.node)
     result = rows.select(*(F.col(quote(c)).alias(c.lower()) for c in rows.columns))
@@ -200,7 +196,7 @@ def _keyed(work: Work, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
         )
     key = typed_key(job.key) if job.key else F.lit(0).cast("bigint")
     result = result.withColumns({KEY: key, DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
-    return result if keys is None else result.join(F.broadcast(keys), KEY, "left_semi")
+    return result if keys is None else keys.restrict(result, F.col(KEY))
 
 
 def _fit(rows: DataFrame, own: DataFrame, node: Node) -> DataFrame:

@@ -32,10 +32,10 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
         ) from error
 
 
-def hide_from_stars(tree: exp.Expression, asked: set[str]) -> str:
+def hide_from_stars(tree: exp.Expr, asked: set[str]) -> str:
     """The same query whose `*` leaves out the metadata columns that it asks for by name elsewhere."""
 
-    def rewrite(node: exp.Expression) -> exp.Expression:
+    def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             node.set("except_", [exp.to_identifier(c) for c in sorted(asked)])
         return node

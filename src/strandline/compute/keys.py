@@ -6,9 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType
 
-from strandline.model.columns import METADATA_COLUMNS, POSITION
-
-from strandline.model.columns import quote
+from strandline.model.columns import METADATA_COLUMNS, POSITION, quote
 
 
 def key_hash(columns: Sequence[Column]) -> Column:

@@ -74,7 +74,7 @@ class PayloadSql:
         def name_of(path: tuple[str, ...]) -> str:
             return names.setdefault(path, "__payload_" + ".".join(path))
 
-        def rewrite(node: exp.Expression) -> exp.Expression:
+        def rewrite(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Dot | exp.Column) and not isinstance(node.parent, exp.Dot):
                 path = tuple(part.name for part in node.parts)
                 if path[0].lower() not in self.columns:

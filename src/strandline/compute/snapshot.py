@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.lake.log import count_added
-from strandline.lake.reads import read_added, read_table
 from strandline.lake.staging import stage
+from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
 from strandline.model.node import Snapshot
@@ -17,7 +17,7 @@ from strandline.model.records import Operation
 
 from .compare import compared_columns, replace_differences, stage_differences
 from .keys import rank, row_hash, user_columns
-from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
+from .scope import find_keys
 
 _WINS = "__wins"
 
@@ -29,9 +29,9 @@ def prepare_snapshot(work: Work) -> Prepared:
     name = work.node.inputs[0].dataset
     rows_full = work.input_rows.get(name, 0)
     if own is None:
-        return _build(work, facts, read_table(work.session, work.lake, name, work.version(name)), rows_full)
+        return _build(work, facts, work.read_all(name), rows_full)
     if work.task.strategy is Strategy.FULL:
-        incoming, current, read = read_table(work.session, work.lake, name, work.version(name)), own, rows_full
+        incoming, current, read = work.read_all(name), own, rows_full
     else:
         incoming, current = _read_scope(work, facts, own, name)
         read = count_added(work.lake.table(name), work.after(name), work.version(name))
@@ -41,11 +41,11 @@ def prepare_snapshot(work: Work) -> Prepared:
 def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str) -> tuple[DataFrame, DataFrame]:
     """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
     assert facts.record_set is not None
-    added = read_added(work.session, work.lake, name, work.after(name), work.version(name))
-    keys = F.broadcast(added.select(KEY).distinct())
+    added = work.read_added(name)
+    keys = find_keys(work, added.select(KEY))
     if facts.record_set.latest_non_null:
-        added = read_table(work.session, work.lake, name, work.version(name)).join(keys, KEY, "left_semi")
-    return added, own.join(keys, KEY, "left_semi")
+        added = keys.restrict(work.read_all(name), F.col(KEY))
+    return added, keys.restrict(own, F.col(KEY))
 
 
 def _build(work: Work, facts: FactDataset, rows: DataFrame, rows_full: int) -> Prepared:

@@ -8,6 +8,8 @@ from strandline.model.columns import DELETED, METADATA_COLUMNS
 
 from .location import Lake
 from .log import read_entries
+from .small import spark_schema
+from .state import get_table
 
 SIGN = "_sign"
 """+1 for a row that came, -1 for one that left."""
@@ -18,16 +20,10 @@ def read_table(session: SparkSession, lake: Lake, dataset: str, version: int) ->
     return session.read.format("delta").option("versionAsOf", version).load(lake.table(dataset))
 
 
-def read_live(session: SparkSession, lake: Lake, dataset: str, version: int) -> DataFrame:
-    """What a reader sees: without `_deleted` rows, metadata columns still there."""
-    rows = read_table(session, lake, dataset, version)
-    return rows.where(~F.col(DELETED)) if DELETED in rows.columns else rows
-
-
 def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto: int) -> DataFrame:
     """The rows of the files that commits after one version and up to another added to an append-only table: no feed is needed."""
     root = lake.table(dataset)
-    schema = read_table(session, lake, dataset, upto).schema
+    schema = spark_schema(get_table(root, upto))
     files = [f"{root}/{f.path}" for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
     if not files:
         return session.createDataFrame([], schema)

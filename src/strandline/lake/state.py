@@ -24,6 +24,20 @@ def open_table(uri: str, version: int | None = None) -> DeltaTable | None:
         ) from error
 
 
+def get_table(uri: str, version: int | None = None) -> DeltaTable:
+    """The table at a version; it must be there."""
+    table = open_table(uri, version)
+    if table is None:
+        raise OutsideError(f"There is no table at `{uri}`.", remedy="Run `strandline doctor`.", slug="table-missing")
+    return table
+
+
+def count_bytes(table: DeltaTable) -> int:
+    """The size of a table's live files."""
+    adds = table.get_add_actions(flatten=True)
+    return sum(adds.column("size_bytes").to_pylist()) if adds.num_rows else 0
+
+
 def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None:
     """A table now, with its commits after `after` (all of them for None); None when there is no table yet."""
     uri = lake.table(dataset)
@@ -32,8 +46,7 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         return None
     version = table.version()
     adds = table.get_add_actions(flatten=True)
-    sizes = adds.column("size_bytes").to_pylist() if adds.num_rows else []
-    records = adds.column("num_records").to_pylist() if adds.num_rows and "num_records" in adds.schema.names else []
+    records = list(adds.column("num_records").to_pylist()) if adds.num_rows and "num_records" in adds.schema.names else []
     floor = -1 if after is None else after
     commits = tuple(entry.summary() for entry in read_entries(uri, floor)) if floor < version else ()
     versions = list_versions(uri)
@@ -42,7 +55,7 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         table_id=str(table.metadata().id),
         version=version,
         rows=sum(r or 0 for r in records),
-        bytes=sum(sizes),
+        bytes=count_bytes(table),
         commits=commits,
         earliest=versions[0] if versions else version,
         columns=tuple((field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in table.schema().fields),

@@ -8,14 +8,15 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from .location import Lake
-from .reads import SIGN, read_added, read_feed, read_live, read_table
-from .staging import Staged
 from strandline.model.columns import DELETED
 from strandline.model.node import Node, NodeKind, Project
 from strandline.model.plan import Cursor, Task
 from strandline.model.records import FileRead, Operation, WrittenConfig
 
+from .location import Lake
+from .reads import SIGN, read_added, read_feed, read_table
+from .small import SmallTables
+from .staging import Staged
 
 SIDE = "__side"
 NEW, OLD, GONE = "new", "old", "gone"
@@ -57,6 +58,7 @@ class Prepared:
 class Shared:
     """What tasks of one run hand on to each other, so that nothing is computed twice."""
 
+    small: SmallTables
     _changes: dict[str, tuple[int, int, Staged]] = field(default_factory=dict)
     _decoded: dict[tuple[str, int, int], Staged] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -115,13 +117,28 @@ class Work:
     def version(self, dataset: str) -> int:
         return self.inputs[dataset].version
 
-    def read_input(self, dataset: str) -> DataFrame:
-        """What a reader sees of an input, at its pinned version."""
-        return read_live(self.session, self.lake, dataset, self.version(dataset))
+    def read(self, dataset: str, version: int) -> DataFrame:
+        """A table exactly as it was at a version, metadata columns and deleted rows included."""
+        small = self.shared.small.find(self.session, dataset, version)
+        return read_table(self.session, self.lake, dataset, version) if small is None else small
+
+    def read_all(self, dataset: str) -> DataFrame:
+        """An input at its pinned version, deleted rows included."""
+        return self.read(dataset, self.version(dataset))
+
+    def read_live(self, dataset: str) -> DataFrame:
+        """What a reader sees of an input at its pinned version, metadata columns still there. Of facts, every one."""
+        rows = self.read_all(dataset)
+        keeps_deleted = self.project.get(dataset).kind in APPEND_ONLY
+        return rows if keeps_deleted or DELETED not in rows.columns else rows.where(~F.col(DELETED))
+
+    def read_added(self, dataset: str) -> DataFrame:
+        """The rows added to an append-only input since the cursor."""
+        return read_added(self.session, self.lake, dataset, self.after(dataset), self.version(dataset))
 
     def read_own(self) -> DataFrame | None:
         """The output's own table, deleted rows included; None before the first commit."""
-        return None if self.own_version is None else read_table(self.session, self.lake, self.node.name, self.own_version)
+        return None if self.own_version is None else self.read(self.node.name, self.own_version)
 
     def after(self, dataset: str) -> int:
         """Where the cursor stood before this attempt, -1 when nothing was read."""
@@ -132,7 +149,7 @@ class Work:
         """Live rows of an input that left and came since the cursor: declared columns and a sign."""
         after, upto = self.after(dataset), self.version(dataset)
         if self.project.get(dataset).kind in APPEND_ONLY:
-            return read_added(self.session, self.lake, dataset, after, upto).withColumn(SIGN, F.lit(1))
+            return self.read_added(dataset).withColumn(SIGN, F.lit(1))
         if staged := self.shared.find_changes(dataset, after, upto):
             return read_signed(staged, self.session)
         return read_feed(self.session, self.lake, dataset, after, upto)

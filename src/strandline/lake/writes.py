@@ -18,6 +18,8 @@ _TABLE = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableInCommitTimestamps": "true",
     "delta.logRetentionDuration": "interval 36500 days",
+    # A checkpoint costs as much as a commit, and reading fifty small log entries does not.
+    "delta.checkpointInterval": "50",
     # Statistics of few columns: keys are hashes, so ranges would skip nothing and cost at each write.
     "delta.dataSkippingNumIndexedCols": "2",
 }

@@ -1,0 +1,118 @@
+"""`history`: every fact about one key: when it happened, when it was learnt, which one won, at which table version. Starts no Spark."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from strandline.lake.log import list_versions
+from strandline.lake.query import find_appended_rows, find_rows, parse_values
+from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS, POSITION, SOURCE_AT, SOURCE_TS
+from strandline.model.errors import CallError
+from strandline.model.node import Project
+from strandline.model.project import FactDataset
+from strandline.plan.selection import get_nodes
+
+from .reading import Readable
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One fact about the key. Times are instants; `source_position` is (name, part, place)."""
+
+    source_at: datetime | None
+    source_ts: int | None
+    ingested_at: datetime | None
+    source_position: tuple[object, ...]
+    table_version: int | None
+    """The version of the facts' table that added it."""
+    deleted: bool
+    won: bool
+    """Whether it is what the snapshot holds of the key; in an event stream every fact stands."""
+    row: Row
+    """Declared columns only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    dataset: str
+    key: Mapping[str, object]
+    facts: tuple[Fact, ...]
+    """Lowest rank first."""
+
+
+def read_history(workspace: Readable, name: str, values: Sequence[str]) -> History:
+    """The facts whose key, or identity, has these values."""
+    facts = _get_fact_dataset(workspace.project, name)
+    columns = facts.record_set.key if facts.record_set else facts.identity
+    if len(values) != len(columns) or not columns:
+        told = " ".join(c.upper() for c in columns)
+        what = f"The key of `{facts.name}` is {len(columns)} values." if columns else f"`{facts.name}` is an event stream without identity: it has no key."
+        raise CallError(what, remedy=f"strandline history {name} {told}" if columns else "Use `strandline query`.", slug="wrong-key")
+    uri = workspace.lake.table(f"{facts.name}_facts")
+    if not list_versions(uri):
+        raise CallError(f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+    key = parse_values(uri, dict(zip(columns, values, strict=True)))
+    found = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
+    told_facts = [_fact(version, row) for version, row in found]
+    if facts.record_set is None:
+        told_facts = [replace(fact, won=True) for fact in told_facts]
+    else:
+        _mark_winner(told_facts, facts, find_rows(workspace.lake.table(facts.name), key))
+    return History(dataset=facts.name, key=key, facts=tuple(told_facts))
+
+
+def _get_fact_dataset(project: Project, name: str) -> FactDataset:
+    for node in get_nodes(project, name):
+        if isinstance(definition := project.get(node).definition, FactDataset):
+            return definition
+        if isinstance(facts := getattr(definition, "facts", None), FactDataset):
+            return facts
+    raise CallError(f"`{name}` is not decoded from a source, so there are no facts about its keys.", remedy="Name a fact dataset.", slug="no-facts")
+
+
+def _fact(version: int | None, row: Row) -> Fact:
+    return Fact(
+        source_at=row.get(SOURCE_AT),
+        source_ts=row.get(SOURCE_TS),
+        ingested_at=row.get(INGESTED_AT),
+        source_position=tuple(row[POSITION]),
+        table_version=version,
+        deleted=bool(row.get(DELETED)),
+        won=False,
+        row={name: value for name, value in row.items() if name not in METADATA_COLUMNS},
+    )
+
+
+def _mark_winner(facts: list[Fact], dataset: FactDataset, published: Sequence[Row]) -> None:
+    """The fact that the snapshot's row came from, moved behind those it ties with: the hash that broke the tie (L3) is Spark's alone."""
+    assert dataset.record_set is not None
+    for row in published:
+        same = [f for f in facts if list(f.source_position) == list(row[POSITION])]
+        equal = [f for f in same if all(row.get(name) == value for name, value in f.row.items())]
+        if not same:
+            continue
+        winner = (equal or same)[-1]  # a column that takes its latest non-NULL value differs from the fact that won
+        facts.remove(winner)
+        order = _order(dataset, winner.row, winner.source_position)
+        behind = [place for place, f in enumerate(facts) if _order(dataset, f.row, f.source_position) <= order]
+        facts.insert(behind[-1] + 1 if behind else 0, replace(winner, won=True))
+
+
+def _rank(dataset: FactDataset, row: Row) -> tuple[object, ...]:
+    return (_order(dataset, row, row[POSITION]), tuple(row[POSITION]))
+
+
+def _order(dataset: FactDataset, row: Row, position: Sequence[object]) -> tuple[object, ...]:
+    columns = dataset.record_set.order_by if dataset.record_set else ()
+    return tuple(_comparable(tuple(position) if name == POSITION else row.get(name)) for name in columns)
+
+
+def _comparable(value: Any) -> tuple[Any, ...]:
+    """NULL sorts first (L3), NaN last."""
+    if value is None:
+        return (0,)
+    return (2,) if isinstance(value, float) and math.isnan(value) else (1, value)

@@ -1,0 +1,119 @@
+"""`query`: read published data with SQL, starting no Spark."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+
+from strandline.lake.log import list_versions, read_entries
+from strandline.lake.query import ENGINE, Published, query_tables, read_columns
+from strandline.model.columns import METADATA_COLUMNS
+from strandline.model.errors import CallError
+from strandline.model.node import NodeKind, Project
+from strandline.plan.selection import get_nodes
+
+from .clock import parse_instant
+from .reading import Readable
+from .sql_names import find_metadata_columns, find_tables, keep_stars, require_reading
+from .values import instant_text
+
+_NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAt:
+    """The state of knowledge a query is asked about: an instant, or table versions by node (the others at their newest)."""
+
+    at: datetime | None = None
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResult:
+    engine: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    """Plain values: instants with their zone, dates, decimals, numbers, text, lists and mappings."""
+    version: Mapping[str, int]
+    """By node: the table version that was read."""
+    published_only: tuple[str, ...] = ()
+    """With `--fresh`: what was read as published although something it depends on is not."""
+
+
+def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> QueryResult:
+    """Run one reading statement of DataFusion's SQL over the tables it names."""
+    require_reading(sql)
+    return query_pinned(workspace.project, sql, pin_tables(workspace, sql, known_at))
+
+
+def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()) -> QueryResult:
+    """The same, over tables that the caller has pinned, or folded into a temporary folder."""
+    shown = find_metadata_columns(sql)
+    exposed = {t.name: _exposed(t, shown) for t in tables} if shown else {}
+    try:
+        answer = query_tables(keep_stars(sql, exposed) if shown else sql, tables, shown)
+    except CallError as error:
+        if missing := _NOT_FOUND.search(error.what):
+            raise _unknown_table(project, missing[1]) from error
+        raise
+    return QueryResult(engine=ENGINE, columns=answer.columns, rows=answer.rows, version=answer.versions, published_only=published_only)
+
+
+def parse_known_at(project: Project, text: str) -> KnownAt:
+    """`--known-at`: an instant, or `DATASET=VERSION,...`."""
+    if "=" not in text:
+        return KnownAt(at=parse_instant(text), versions={})
+    versions = {}
+    for part in text.split(","):
+        name, _, version = (piece.strip() for piece in part.partition("="))
+        if not version.isdigit():
+            raise CallError(f"`{part.strip()}` is not DATASET=VERSION.", remedy="Write it as `demand=3,property=12`.", slug="bad-known-at")
+        versions[project.tables.get(name) or get_nodes(project, name)[0]] = int(version)
+    return KnownAt(versions=versions)
+
+
+def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple[Published, ...]:
+    """The tables a statement names, each at the version it is asked about."""
+    return tuple(_pin(workspace, name, known_at) for name in find_tables(sql, workspace.project.tables))
+
+
+def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
+    dataset = workspace.project.tables[name]
+    uri = workspace.lake.table(dataset)
+    versions = list_versions(uri)
+    if not versions:
+        raise CallError(f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+    version = versions[-1]
+    if known_at is not None and known_at.at is not None:
+        version = _version_at(uri, name, known_at.at)
+    elif known_at is not None:
+        version = known_at.versions.get(dataset, version)
+    if not versions[0] <= version <= versions[-1]:
+        raise CallError(f"`{name}` has no version {version}.", remedy=f"It has {versions[0]} to {versions[-1]}.", slug="unknown-version")
+    live_only = workspace.project.get(dataset).kind in (NodeKind.SNAPSHOT, NodeKind.JOB)
+    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=live_only)
+
+
+def _version_at(uri: str, name: str, at: datetime) -> int:
+    """The last version committed at or before an instant."""
+    commits = [(e.version, e.committed_at) for e in read_entries(uri, -1) if e.committed_at is not None]
+    known = [version for version, committed_at in commits if committed_at <= at]
+    if not known:
+        first = f"Its first version was committed at {instant_text(commits[0][1])}." if commits else "Its log is gone."
+        raise CallError(f"`{name}` was not there at {instant_text(at)}.", remedy=first, slug="not-known-then")
+    return known[-1]
+
+
+def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
+    names = read_columns(table)
+    only_metadata = all(name in METADATA_COLUMNS for name in names)
+    return [] if only_metadata else [name for name in names if name in shown]
+
+
+def _unknown_table(project: Project, name: str) -> CallError:
+    if name in project.tables:
+        return CallError(f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+    close = get_close_matches(name, project.tables, 1)
+    remedy = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(sorted(project.tables))}."
+    return CallError(f"There is no dataset `{name}`.", remedy=remedy, slug="unknown-table")

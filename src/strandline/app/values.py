@@ -1,0 +1,42 @@
+"""Values as the outside sees them: the one form of instants, dates, decimals and odd numbers in JSON."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+
+
+def json_value(value: object) -> object:
+    """Timestamps `2024-01-13T08:30:00.000000Z`, dates `2024-01-13`, decimals as strings at their scale, NaN and Infinity as strings."""
+    match value:
+        case None | bool() | int():
+            return value
+        case StrEnum():
+            return str(value)
+        case str():
+            return value
+        case float():
+            return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Decimal():
+            return format(value, "f")
+        case datetime():
+            return instant_text(value)
+        case date() | time():
+            return value.isoformat()
+        case Mapping():
+            return {str(json_value(name)): json_value(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [json_value(inner) for inner in value]
+        case bytes():
+            return value.hex()
+        case timedelta():
+            return str(value)
+        case _:
+            return str(value)
+
+
+def instant_text(value: datetime) -> str:
+    """An instant in UTC, always with microseconds; one without a zone is UTC already."""
+    at = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

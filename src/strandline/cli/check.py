@@ -1,0 +1,46 @@
+"""Load the project and report every mistake, each with its file, its line and what to do. Reads no data."""
+
+import argparse
+from pathlib import Path
+
+from strandline.app.checking import Checked, check
+from strandline.model.errors import Mistake, ProjectError
+from strandline.model.node import Node, NodeKind
+
+from .output import emit
+from .tables import plural
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None but those of every verb."""
+
+
+def run(call: argparse.Namespace) -> int:
+    try:
+        checked = check(Path(call.project))
+    except ProjectError as error:
+        if call.output != "table":
+            emit(call.output, "check", {"project": None, "nodes": [], "mistakes": [_mistake(m) for m in error.mistakes]}, "mistakes", str)
+        raise
+    document = {"project": checked.project.name, "nodes": [_node(n) for n in checked.project.nodes], "mistakes": []}
+    emit(call.output, "check", document, "nodes", lambda: render(checked))
+    return 0
+
+
+def render(checked: Checked) -> str:
+    counts = checked.counts
+    told = [
+        plural(counts.get(NodeKind.SOURCE, 0), "source"),
+        plural(counts.get(NodeKind.FACTS, 0), "fact dataset"),
+        plural(counts.get(NodeKind.JOB, 0), "job"),
+    ]
+    return f"{checked.project.name} is right: {', '.join(told)}."
+
+
+def _mistake(mistake: Mistake) -> dict[str, object]:
+    file, line = (mistake.place.file, mistake.place.line) if mistake.place else (None, None)
+    return {"file": file, "line": line, "slug": mistake.slug, "what": mistake.what, "remedy": mistake.remedy}
+
+
+def _node(node: Node) -> dict[str, object]:
+    return {"node": node.name, "kind": node.kind, "inputs": [i.dataset for i in node.inputs], "config": node.config.hash}

@@ -1,0 +1,89 @@
+"""What a run would do, why, how, and how much of a full recompute that is. Reads no data, changes nothing and starts no Spark."""
+
+import argparse
+from pathlib import Path
+
+from strandline.app.planning import make_plan
+from strandline.app.workspace import open_workspace
+from strandline.model.node import NodeKind
+from strandline.model.plan import Held, Plan, Task
+
+from .output import emit
+from .requests import add_selection, make_request
+from .tables import plural, render_table, share, size
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+
+
+def run(call: argparse.Namespace) -> int:
+    with open_workspace(Path(call.project)) as workspace:
+        plan, _ = make_plan(workspace, make_request(call))
+    emit(call.output, "plan", document(plan), "tasks", lambda: render_plan(plan))
+    return 0
+
+
+def document(plan: Plan) -> dict[str, object]:
+    return {
+        "as_of": plan.as_of,
+        "tasks": [_task(task) for task in plan.tasks],
+        "stale": [_held(held) for held in plan.stale],
+        "frozen": [_held(held) for held in plan.frozen],
+    }
+
+
+def _task(task: Task) -> dict[str, object]:
+    return {
+        "node": task.node,
+        "kind": task.kind,
+        "cause": task.cause,
+        "strategy": task.strategy,
+        "reason": task.reason,
+        "scope": task.scope.text,
+        "input_versions": {i.dataset: i.after.version for i in task.inputs if i.after is not None},
+        "estimated_rows": task.estimated_rows,
+        "estimated_bytes": task.estimated_bytes,
+        "full_rows": task.full_rows,
+        "full_bytes": task.full_bytes,
+    }
+
+
+def _held(held: Held) -> dict[str, object]:
+    return {"node": held.node, "reason": held.reason, "changed": list(held.changed)}
+
+
+def render_plan(plan: Plan) -> str:
+    """The plan for people: a line per task, what is held back, and the sum."""
+    if not plan.tasks:
+        return "\n".join(["Everything is up to date.", *render_held(plan)])
+    columns = ("node", "cause", "strategy", "reads", "of", "share", "because")
+    rows = [(t.node, t.cause, t.strategy, t.estimated_rows, t.full_rows, share(t.estimated_rows, t.full_rows), _because(t)) for t in plan.tasks]
+    table = render_table(columns, rows, wrap_last=True, right=("share",), grouped=True)
+    return "\n".join([table, *render_held(plan), "", summary(plan)])
+
+
+def render_held(plan: Plan) -> list[str]:
+    lines = []
+    if plan.stale:
+        lines += ["", "Stale: new work uses the new configuration, older rows wait for a backfill.", *(_held_line(h) for h in plan.stale)]
+    if plan.frozen:
+        lines += ["", "Frozen: nothing is written, the last published state stays, until a backfill.", *(_held_line(h) for h in plan.frozen)]
+    return lines
+
+
+def summary(plan: Plan) -> str:
+    rows, full = sum(t.estimated_rows for t in plan.tasks), sum(t.full_rows for t in plan.tasks)
+    size_now, size_full = sum(t.estimated_bytes for t in plan.tasks), sum(t.full_bytes for t in plan.tasks)
+    return (
+        f"{plural(len(plan.tasks), 'task')} would read about {plural(rows, 'row')} ({size(size_now)}); "
+        f"a full recompute of the same {full:,} ({size(size_full)})."
+    )
+
+
+def _because(task: Task) -> str:
+    return f"{task.reason}: {size(task.estimated_bytes)}" if task.kind is NodeKind.SOURCE and task.files else task.reason
+
+
+def _held_line(held: Held) -> str:
+    return f"  {held.node}: {held.reason}"

@@ -1,0 +1,62 @@
+"""Read published data with SQL. The SQL is DataFusion's and no Spark is started.
+
+Datasets are called by their names: `property` is the newest row of each key, `property_facts` every fact, `property_quarantine` what was refused.
+Metadata columns (_source_at, _ingested_at, _source_position, ...) appear when asked for by name.
+"""
+
+import argparse
+from pathlib import Path
+
+from strandline.app.query import QueryResult, parse_known_at, query
+from strandline.app.reading import open_reading
+from strandline.model.errors import CallError
+
+from .output import print_csv, print_json, say
+from .quiet import quiet_spark
+from .tables import plural, render_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sql", metavar="SQL", help="one SELECT; in quotes, so that the shell leaves it alone")
+    parser.add_argument("--known-at", metavar="T", help="what was known at an instant (2024-01-13T08:30:00Z), or DATASET=VERSION,...")
+    parser.add_argument("--fresh", action="store_true", help="as after a run: what was not read yet is folded in, and nothing is committed")
+    parser.add_argument("--engine", choices=("datafusion", "spark"), default="datafusion", help="whose SQL it is; by default datafusion")
+
+
+def run(call: argparse.Namespace) -> int:
+    result = _ask(call)
+    match call.output:
+        case "json":
+            print_json("query", document(result))
+        case "csv":
+            print_csv(result.columns, result.rows)
+        case _:
+            print(render_table(result.columns, result.rows))
+            say(plural(len(result.rows), "row"))
+    return 0
+
+
+def _ask(call: argparse.Namespace) -> QueryResult:
+    if call.fresh and call.known_at:
+        raise CallError("--fresh is about now and --known-at about then.", remedy="Leave one of them out.", slug="call")
+    if call.fresh and call.engine == "spark":
+        raise CallError("--fresh runs the SQL of DataFusion.", remedy="Leave out --engine spark.", slug="call")
+    reading = open_reading(Path(call.project))
+    known_at = parse_known_at(reading.project, call.known_at) if call.known_at else None
+    if not call.fresh and call.engine == "datafusion":
+        return query(reading, call.sql, known_at)
+    from strandline.app.fresh import query_fresh, query_spark
+    from strandline.app.workspace import open_workspace
+
+    with open_workspace(Path(call.project)) as workspace, quiet_spark():
+        return query_fresh(workspace, call.sql) if call.fresh else query_spark(workspace, call.sql, known_at)
+
+
+def document(result: QueryResult) -> dict[str, object]:
+    return {
+        "engine": result.engine,
+        "columns": list(result.columns),
+        "rows": [list(row) for row in result.rows],
+        "version": dict(result.version),
+        "published_only": list(result.published_only),
+    }

@@ -1,0 +1,66 @@
+"""What the JVM writes: nothing of it to stdout, which is for data, and none of its greetings to stderr."""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_NOISE = re.compile(
+    rb"WARNING: (Using incubator modules|package sun\.|A restricted|A terminally|sun\.misc|Please consider|Use --enable|Restricted)"
+    rb"|^Using Spark's default log4j profile|^Setting default log level to|^To adjust logging level use"
+    rb"|Unable to load native-hadoop library|Your hostname, .* resolves to a loopback|Set SPARK_LOCAL_IP if you need"
+    rb"|^SLF4J:|^Picked up JAVA_TOOL_OPTIONS|^\s*$"
+)
+
+
+class SparkOutput:
+    """While it is open, whatever is started inherits a pipe instead of stdout and stderr; its lines go to stderr unless they are noise.
+
+    Only the JVM's start lies inside: it keeps what it inherited, and the thread that reads it lives as long as this process.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, int] | None = None
+
+    def open(self) -> None:
+        if self._kept is not None:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        out, err = os.dup(1), os.dup(2)
+        reading, writing = os.pipe()
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        os.close(writing)
+        threading.Thread(target=_forward, args=(reading, os.dup(err)), daemon=True, name="spark-output").start()
+        self._kept = (out, err)
+
+    def close(self) -> None:
+        if self._kept is None:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, kept in zip((1, 2), self._kept, strict=True):
+            os.dup2(kept, number)
+            os.close(kept)
+        self._kept = None
+
+
+@contextmanager
+def quiet_spark() -> Iterator[SparkOutput]:
+    """The whole of a call that starts Spark and prints nothing meanwhile."""
+    output = SparkOutput()
+    output.open()
+    try:
+        yield output
+    finally:
+        output.close()
+
+
+def _forward(reading: int, stderr: int) -> None:
+    with os.fdopen(reading, "rb", closefd=True) as lines:
+        for line in lines:
+            if not _NOISE.search(line):
+                os.write(stderr, line)

@@ -1,0 +1,28 @@
+"""The options that `plan`, `run`, `backfill` and `quarantine --release` share, and the request they make."""
+
+import argparse
+
+from strandline.app.clock import parse_instant
+from strandline.app.planning import RunRequest
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--select", metavar="S", nargs="+", help="names; `+name` with all it is computed from, `name+` with all computed from it, `stale:` what is stale"
+    )
+    parser.add_argument("--as-of", metavar="T", help="the logical time of the run, 2024-01-13 or 2024-01-13T08:30:00Z; by default its start")
+
+
+def add_guard(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--accept-guard", metavar="NAME", nargs="*", help="let a snapshot lose more records than its guard allows; without names: every snapshot"
+    )
+
+
+def make_request(call: argparse.Namespace) -> RunRequest:
+    accepted = getattr(call, "accept_guard", None)
+    return RunRequest(
+        select=" ".join(call.select) if call.select else None,
+        as_of=parse_instant(call.as_of) if call.as_of else None,
+        accept_guard=None if accepted is None else tuple(accepted),
+    )

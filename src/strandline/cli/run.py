@@ -1,0 +1,111 @@
+"""Take in what is new and bring everything up to date. Prints the plan, then progress (on stderr), then what was done."""
+
+import argparse
+import time
+from collections import Counter
+from pathlib import Path
+
+from strandline.app.planning import RunRequest
+from strandline.app.running import RunOutcome, Watcher
+from strandline.app.running import run as run_work
+from strandline.app.workspace import Workspace, open_workspace
+from strandline.model.plan import Plan, Status, TaskResult
+
+from .output import emit
+from .plan import render_plan
+from .progress import Progress
+from .requests import add_guard, add_selection, make_request
+from .tables import plural, render_table, share
+
+_ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_guard(parser)
+
+
+def run(call: argparse.Namespace) -> int:
+    with open_workspace(Path(call.project)) as workspace:
+        return work(workspace, make_request(call), call.output, "run")
+
+
+def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> int:
+    """Run a request and print it; `backfill` and `quarantine --release` are runs as well."""
+    began = time.monotonic()
+    progress = Progress(silent=output != "table")
+
+    def planned(plan: Plan) -> None:
+        if output == "table":
+            print(render_plan(plan), flush=True)
+        progress.planned(plan)
+
+    try:
+        outcome = run_work(workspace, request, Watcher(planned=planned, started=progress.started, ended=progress.ended))
+    finally:
+        progress.close()
+    seconds = time.monotonic() - began
+    if outcome.results or output != "table":
+        emit(output, verb, document(outcome), "tasks", lambda: "\n" + render_outcome(outcome, seconds))
+    return outcome.exit_code
+
+
+def document(outcome: RunOutcome) -> dict[str, object]:
+    return {"run": outcome.run, "as_of": outcome.plan.as_of, "tasks": [_task(result) for result in outcome.results]}
+
+
+def _task(result: TaskResult) -> dict[str, object]:
+    told: dict[str, object] = {
+        "node": result.node,
+        "kind": result.kind,
+        "cause": result.cause,
+        "strategy": result.strategy,
+        "reason": result.reason,
+        "scope": result.scope.text,
+        "status": result.status,
+        "input_versions": dict(result.input_versions),
+        "rows_read": result.rows_read,
+        "rows_written": result.rows_written,
+        "rows_full": result.rows_full,
+        "seconds": result.seconds,
+        "table_version": result.table_version,
+        "counts": dict(result.counts),
+    }
+    extra = {"error": result.error, "slug": result.slug, "notes": list(result.notes)}
+    return told | {name: value for name, value in extra.items() if value}
+
+
+def render_outcome(outcome: RunOutcome, seconds: float) -> str:
+    """What was done, for people: a line per task, the totals, and what went wrong in full."""
+    columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
+    table = render_table(columns, [_row(r) for r in outcome.results], wrap_last=True, right=("share", "seconds", "version"), grouped=True)
+    return "\n".join([table, "", totals(outcome, seconds), *_notes(outcome), *_errors(outcome)])
+
+
+def _row(result: TaskResult) -> tuple[object, ...]:
+    if result.status not in (Status.DONE, Status.UNCHANGED):
+        return (result.node, result.status, "", "", "", "", "", "", result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]")
+    version = "" if result.table_version is None else str(result.table_version)
+    scope = result.scope.text if result.status is Status.DONE else ""
+    measured = (result.rows_read, result.rows_full, share(result.rows_read, result.rows_full), result.rows_written)
+    return (result.node, result.status, *measured, f"{result.seconds:.1f}", version, scope)
+
+
+def totals(outcome: RunOutcome, seconds: float) -> str:
+    statuses = Counter(r.status for r in outcome.results)
+    told = ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
+    read, full = sum(r.rows_read for r in outcome.results), sum(r.rows_full for r in outcome.results)
+    written = sum(r.rows_written for r in outcome.results)
+    return f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
+
+
+def _notes(outcome: RunOutcome) -> list[str]:
+    return [f"{r.node}: {note}" for r in outcome.results for note in r.notes]
+
+
+def _errors(outcome: RunOutcome) -> list[str]:
+    lines: list[str] = []
+    for result in outcome.results:
+        if result.status in _ILL:
+            lines += ["", f"{result.node} {result.status}:", *(f"  {line}" for line in result.error.splitlines())]
+    return lines

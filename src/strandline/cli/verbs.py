@@ -1,0 +1,30 @@
+"""The verbs, and what is told of them before any of their modules is loaded."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    name: str
+    usage: str
+    summary: str
+
+    @property
+    def module(self) -> str:
+        return f"strandline.cli.{self.name}"
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb(name="init", usage="[DIR] [--example NAME]", summary="write a small runnable project"),
+    Verb(name="check", usage="", summary="load the project and report every mistake"),
+    Verb(name="plan", usage="[--select S] [--as-of T]", summary="what a run would do, why, how, and how much against a full recompute"),
+    Verb(name="run", usage="[--select S] [--as-of T]", summary="take in what is new and bring everything up to date"),
+    Verb(name="status", usage="[NAME]", summary="what is fresh, behind, stale, frozen or failed, and since when"),
+    Verb(name="query", usage="SQL [--fresh] [--known-at T]", summary="read published data with SQL"),
+    Verb(name="history", usage="DATASET KEY...", summary="every fact about one key, and which one won"),
+    Verb(name="verify", usage="[NAME...] [--sample P%]", summary="recompute in full and compare row by row"),
+    Verb(name="explain", usage="NAME", summary="how a node is kept up to date, and why so"),
+    Verb(name="backfill", usage="NAME (--stale | --all)", summary="run again with the current configuration"),
+    Verb(name="quarantine", usage="DATASET [--release]", summary="what was refused and why"),
+    Verb(name="doctor", usage="", summary="what is wrong here and what to do"),
+)

@@ -1,0 +1,205 @@
+"""SQL over published tables by delta-rs (DataFusion), and its answers as plain values. Starts no Spark."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.dataset
+from deltalake import DeltaTable, QueryBuilder
+
+from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
+from strandline.model.errors import CallError, OutsideError
+
+from .location import open_folder
+from .log import LogEntry, read_entries
+from .state import open_table
+
+ENGINE = "datafusion"
+POSITION_FIELDS = ["name", "part", "place"]
+_FILE = "__file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A table as SQL may call it, at one version."""
+
+    name: str
+    dataset: str
+    uri: str
+    version: int
+    live_only: bool
+    """Snapshots and keyed outputs keep `_deleted` rows, which readers do not see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    versions: Mapping[str, int]
+
+
+def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] = ()) -> Answer:
+    """Run SQL over these tables, each a view that hides deleted rows, and the metadata columns but those in `shown`."""
+    session, versions = QueryBuilder(), {}
+    for given in tables:
+        table = _open(given)
+        raw = f"__raw_{given.name}"
+        session.register(raw, table)
+        _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(table, raw, given.live_only, shown)}")
+        versions[given.dataset] = table.version()
+    answer = _run(session, sql)
+    columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
+    rows = tuple(zip(*columns, strict=True)) if columns else ()
+    return Answer(columns=tuple(answer.column_names), rows=rows, versions=versions)
+
+
+def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
+    """The rows of a table whose columns have these values, metadata and deleted rows among them."""
+    table = open_table(uri)
+    if table is None:
+        return []
+    session = QueryBuilder()
+    session.register("__rows", table)
+    conditions = [f"{quoted(name)} IS NOT DISTINCT FROM {literal(value)}" for name, value in where.items()]
+    return plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
+
+
+def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int | None, dict[str, object]]]:
+    """The same for a table that is only appended to, each row with the version that added it."""
+    table = open_table(uri)
+    paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist() if table else []
+    if table is None or not paths:
+        return []
+    file_system, root = open_folder(uri)
+    schema = pa.schema(table.schema().to_arrow())
+    files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, "parquet", file_system)
+    wanted = [pyarrow.dataset.field(name) == pa.scalar(value, schema.field(name).type) for name, value in where.items()]
+    columns = {name: pyarrow.dataset.field(name) for name in schema.names} | {_FILE: pyarrow.dataset.field("__filename")}
+    rows = plain_rows(files.to_table(columns, reduce(and_, wanted)))
+    entries = list(read_entries(uri, -1))
+    added = {added.path: entry for entry in entries for added in entry.added}
+    return [(_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row) for row in rows]
+
+
+def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequence[LogEntry]) -> int | None:
+    """The commit that added a row's file; of a file that a compaction wrote, the first commit of rows after the row was received."""
+    if entry is not None and entry.changes_rows:
+        return entry.version
+    at = row.get(INGESTED_AT)
+    later = (e.version for e in entries if e.changes_rows and e.committed_at and isinstance(at, datetime) and e.committed_at >= at)
+    return next(later, None)
+
+
+def parse_values(uri: str, texts: Mapping[str, str]) -> dict[str, object]:
+    """Values given as text, as the types of a table's columns."""
+    table = open_table(uri)
+    schema = pa.schema(table.schema().to_arrow()) if table else None
+    return {name: _parse(name, text, schema.field(name).type) if schema else text for name, text in texts.items()}
+
+
+def _parse(name: str, text: str, kind: Any) -> object:
+    try:
+        if pa.types.is_timestamp(kind):
+            at = datetime.fromisoformat(text)
+            return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        return pa.scalar(text).cast(kind).as_py()
+    except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise CallError(f"`{text}` is not a value of `{name}`, which is {kind}.", remedy="Write it as query prints it.", slug="bad-value") from None
+
+
+def read_columns(given: Published) -> list[str]:
+    """All columns of a table, metadata among them."""
+    return _names(_open(given))
+
+
+def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
+    """What a reader sees of a table. A source of messages has metadata alone, and then all of it."""
+    known = list(names)
+    wanted = [name for name in known if name not in METADATA_COLUMNS or name in shown]
+    return wanted if any(name not in METADATA_COLUMNS for name in known) else known
+
+
+def _select(table: DeltaTable, raw: str, live_only: bool, shown: Collection[str]) -> str:
+    names = _names(table)
+    where = f" WHERE NOT {quoted(DELETED)}" if live_only and DELETED in names else ""
+    return f"SELECT {', '.join(quoted(name) for name in visible_columns(names, shown))} FROM {quoted(raw)}{where}"
+
+
+def quoted(identifier: str) -> str:
+    """An identifier as DataFusion reads it."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """A value as DataFusion reads it."""
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int():
+            return str(value).lower()
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case Decimal():
+            digits = value.as_tuple()
+            scale = max(0, -int(digits.exponent))
+            return f"CAST('{value:f}' AS DECIMAL({max(len(digits.digits), scale + 1)}, {scale}))"
+        case datetime():
+            return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
+
+
+def plain_rows(table: Any) -> list[dict[str, object]]:
+    columns = [plain_column(table.column(i)) for i in range(table.num_columns)]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def plain_column(column: Any) -> list[object]:
+    """An Arrow column as plain values: instants with their zone, to the microsecond; a source position as a list."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+        return [None if v is None else v.replace(tzinfo=UTC) if v.tzinfo is None else v.astimezone(UTC) for v in column.to_pylist()]
+    if pa.types.is_struct(kind) and [kind.field(i).name for i in range(kind.num_fields)] == POSITION_FIELDS:
+        return [None if v is None else list(v.values()) for v in column.to_pylist()]
+    if pa.types.is_map(kind):
+        return [None if v is None else dict(v) for v in column.to_pylist()]
+    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        return [None if v.as_py() is None else str(v) for v in column]
+    return list(column.to_pylist())
+
+
+def _run(session: QueryBuilder, sql: str) -> Any:
+    try:
+        return pa.table(session.execute(sql).read_all())
+    except Exception as error:  # delta-rs raises bare Exceptions for what fails while rows are read
+        explain_failure(error)
+
+
+def explain_failure(error: Exception) -> NoReturn:
+    """What DataFusion says, as one line; what is the storage's fault is not the caller's."""
+    text = " ".join(str(error).split())
+    if "Object at location" in text or "object_store" in text or "Generic " in text:
+        raise OutsideError(
+            f"A file of the lake cannot be read: {text}", remedy="Run `strandline doctor`; the table's files were moved or removed.", slug="lake-unreadable"
+        ) from error
+    raise CallError(f"DataFusion refuses the query: {text}", remedy="The SQL is DataFusion's; `--engine spark` takes Spark's.", slug="bad-sql") from error
+
+
+def _open(given: Published) -> DeltaTable:
+    table = open_table(given.uri, given.version)
+    if table is None:
+        raise CallError(f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+    return table
+
+
+def _names(table: DeltaTable) -> list[str]:
+    return [field.name for field in table.schema().fields]
