@@ -56,9 +56,7 @@ def _judge(node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str
         state, reason = FROZEN, frozen.reason
     elif record is not None and task is not None and record.last_status in _ILL:
         state, at, reason = record.last_status, record.status_since, record.last_error
-    elif record is None or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE):
-        state, at = NEVER_BUILT, None
-    elif task is not None and table is None and node.kind is not NodeKind.QUARANTINE:
+    elif record is None or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE) or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE):
         state, at = NEVER_BUILT, None
     elif task is not None:
         state, at, reason = BEHIND, _behind_since(node, task, record, observed, behind_since), task.reason

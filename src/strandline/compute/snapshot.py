@@ -50,7 +50,7 @@ def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str) -> tu
 
 def _build(work: Work, facts: FactDataset, rows: DataFrame, rows_full: int) -> Prepared:
     """The first build, or one after the table's shape changed: nothing to compare with."""
-    folded = fold(rows, facts, complete=_is_complete(work, facts)).withColumn(CONFIG, F.lit(work.config.hash))
+    folded = fold(rows, facts, complete=is_complete(work, facts)).withColumn(CONFIG, F.lit(work.config.hash))
     staged = stage(folded, f"{work.staging}/folded", {"rows": F.count(F.lit(1)), "live": F.count_if(~F.col(DELETED))})
     return Prepared(
         write=Write(operation=Operation.OVERWRITE, rows=staged.read(work.session)),
@@ -70,7 +70,7 @@ def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFra
     recompute = bool(record_set.latest_non_null) or full
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
     both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True)
-    sides = _choose(both, facts, complete=_is_complete(work, facts), old_counts=not recompute)
+    sides = _choose(both, facts, complete=is_complete(work, facts), old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(Window.partitionBy(KEY, *(quote(c) for c in record_set.key)))
     sides = sides.withColumn("__stays", live_new == 1)
     leaves = (F.col(SIDE) == OLD) & ~F.col(DELETED) & ~F.col("__stays")
@@ -169,7 +169,7 @@ def _guard(work: Work, facts: FactDataset, leaving: int, *, emptied: bool) -> No
     )
 
 
-def _is_complete(work: Work, facts: FactDataset) -> bool:
+def is_complete(work: Work, facts: FactDataset) -> bool:
     source = work.project.get(facts.source).definition
     return isinstance(source, FileSource) and source.complete
 

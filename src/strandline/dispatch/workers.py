@@ -45,6 +45,7 @@ def prepare(
         accept_guard=node.name in desk.accept_guard,
         shared=desk.shared,
         attempt=f"{node.name}_{lease.token}",
+        scratch=desk.lake.staging(desk.run),
     )
     return _WORKERS[node.kind](work)
 

@@ -22,7 +22,8 @@ from .state import open_table
 
 ENGINE = "datafusion"
 POSITION_FIELDS = ["name", "part", "place"]
-_FILE = "__file"
+_FILE = "__filename"
+"""What Arrow calls the file a row was read from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
         return []
     session = QueryBuilder()
     session.register("__rows", table)
-    conditions = [f"{quoted(name)} IS NOT DISTINCT FROM {literal(value)}" for name, value in where.items()]
+    conditions = [f"{quoted(name)} = {literal(value)}" for name, value in where.items()]
     return plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
 
 
@@ -80,8 +81,7 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     schema = pa.schema(table.schema().to_arrow())
     files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, "parquet", file_system)
     wanted = [pyarrow.dataset.field(name) == pa.scalar(value, schema.field(name).type) for name, value in where.items()]
-    columns = {name: pyarrow.dataset.field(name) for name in schema.names} | {_FILE: pyarrow.dataset.field("__filename")}
-    rows = plain_rows(files.to_table(columns, reduce(and_, wanted)))
+    rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
     entries = list(read_entries(uri, -1))
     added = {added.path: entry for entry in entries for added in entry.added}
     return [(_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row) for row in rows]

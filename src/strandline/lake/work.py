@@ -109,10 +109,12 @@ class Work:
     accept_guard: bool
     shared: Shared
     attempt: str
+    scratch: str
+    """A folder of the run's own, for what is computed before it is committed."""
 
     @property
     def staging(self) -> str:
-        return f"{self.lake.staging(self.run)}/{self.attempt}"
+        return f"{self.scratch}/{self.attempt}"
 
     def version(self, dataset: str) -> int:
         return self.inputs[dataset].version

@@ -6,5 +6,6 @@ Comes in: values. Goes out: a `Plan`. No Spark, SQL, YAML, clock or chance; a pl
 from .planner import plan
 from .request import Backfill, Observed, PlanRequest
 from .selection import select_nodes
+from .staleness import current_config, find_frozen, find_stale
 
-__all__ = ["Backfill", "Observed", "PlanRequest", "plan", "select_nodes"]
+__all__ = ["Backfill", "Observed", "PlanRequest", "current_config", "find_frozen", "find_stale", "plan", "select_nodes"]

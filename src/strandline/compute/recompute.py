@@ -1,0 +1,187 @@
+"""The full recompute of any node over pinned inputs, and its comparison with what is published: the oracle (L2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
+
+from strandline.lake.staging import Staged, stage
+from strandline.lake.work import Work
+from strandline.model.columns import CONFIG, DELETED, POSITION, quote
+from strandline.model.node import Quarantine, Snapshot
+from strandline.model.project import FactDataset, FileSource, Job
+
+from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
+from .exports import LAST_PLACE
+from .facts import decode_received
+from .job import compute_whole, job_session
+from .keys import comparable, key_hash, user_columns
+from .snapshot import fold, is_complete
+
+_STALE, _EXPECTED, _ACTUAL = "__stale", "__expected", "__actual"
+EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A row that only one side has."""
+
+    only_in: str
+    row: dict[str, object]
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    compared: int
+    differing: int
+    stale: int
+    examples: tuple[Difference, ...]
+
+
+def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | None) -> Comparison:
+    """Recompute a node in full and compare row by row. `stale`: some of its rows are of an older configuration."""
+    work = replace(work, session=job_session(work))
+    match work.node.definition:
+        case FileSource():
+            return _check_source(work)
+        case definition:
+            expected, actual, sampled_by = _sides(work, definition)
+    columns = [c for c in expected.columns if c in actual.columns]
+    missing = [c for c in expected.columns if c not in actual.columns]
+    columns += missing  # a column that the table does not have yet: its rows wait for a backfill
+    for name in missing:
+        actual = actual.withColumn(name, F.lit(None).cast(expected.schema[name].dataType))
+    if sample_percent is not None:
+        inside = F.pmod(key_hash([F.col(quote(c)) for c in sampled_by]), F.lit(1_000_000)) < int(sample_percent * 10_000)
+        expected, actual = expected.where(inside), actual.where(inside)
+    return _compare(work, expected, actual, columns, stale=stale)
+
+
+def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Job) -> tuple[DataFrame, DataFrame, Sequence[str]]:
+    """What a recompute gives, what is there, and the columns a sample is drawn by."""
+    own = work.read_own()
+    assert own is not None
+    match definition:
+        case FactDataset() as dataset:
+            rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == ACCEPTED)
+            columns = [c for c in user_columns(rows.columns) if not c.startswith("__")]
+            kept = [*columns, *([DELETED] if dataset.record_set else []), POSITION]
+            # Deleting facts derived from exports depend on what had arrived when; the snapshot folded from them does not, and is compared.
+            real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE) & ~_is_marker(dataset)
+            return rows.select(*map(quote, kept)), own.where(real), [POSITION]
+        case Quarantine(facts=dataset):
+            rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == QUARANTINED)
+            rows = rows.select(F.col(SLUG).alias("slug"), F.col(REASON).alias("reason"), F.col("_payload").alias("payload"), POSITION)
+            return rows, own, [POSITION]
+        case Snapshot(facts=dataset):
+            assert dataset.record_set is not None
+            rows = fold(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset)).where(~F.col(DELETED))
+            return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), dataset.record_set.key
+        case Job() as job:
+            result = compute_whole(work, job, work.session)
+            rows = result.select(*(F.col(quote(c)).alias(c.lower()) for c in result.columns))
+            return rows, own.where(~F.col(DELETED)), job.key or rows.columns
+
+
+def _is_marker(dataset: FactDataset) -> Column:
+    """The deleting fact that an empty list left for its parent (`children: replace`)."""
+    record_set = dataset.record_set
+    if record_set is None or not record_set.parent_key or record_set.parent_key == record_set.key:
+        return F.lit(False)
+    marker = F.col(DELETED)
+    for column in record_set.key:
+        if column not in record_set.parent_key:
+            marker = marker & F.col(quote(column)).isNull()
+    return marker
+
+
+def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool) -> Comparison:
+    """Both sides as multisets; doubles by 12 significant digits."""
+    named = [comparable(expected, c).alias(c) for c in columns]
+    theirs = expected.select(*named).withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0), _STALE: F.lit(False)})
+    older = F.col(CONFIG) != F.lit(work.config.hash) if stale and CONFIG in actual.columns else F.lit(False)
+    typed = actual.select(*(F.col(quote(c)).cast(expected.schema[c].dataType).alias(c) for c in columns), older.alias(_STALE))
+    ours = typed.select(*(comparable(typed, c).alias(c) for c in columns), _STALE).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
+    grouped = (
+        theirs.unionByName(ours)
+        .groupBy(*(quote(c) for c in columns))
+        .agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL), F.max(_STALE).alias(_STALE))
+    )
+    balance = F.col(_EXPECTED) - F.col(_ACTUAL)
+    counts = {
+        "compared": F.sum(F.greatest(_EXPECTED, _ACTUAL)),
+        "differing": F.sum(F.abs(balance)),
+    }
+    staged = stage(grouped, f"{work.staging}/differences", counts, balance != 0)
+    if not staged.counts["differing"]:
+        return Comparison(compared=staged.counts["compared"], differing=0, stale=0, examples=())
+    return _explain(work, staged, columns, stale=stale, doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)])
+
+
+def _explain(work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]) -> Comparison:
+    """Tell differing rows from stale ones, and pair rows whose doubles agree to 12 digits but were rounded apart."""
+    if staged.counts["differing"] > 100_000:
+        rows = staged.read(work.session).limit(EXAMPLES).collect()
+        differing = staged.counts["differing"]
+    else:
+        rows = _unpaired(staged.read(work.session).collect(), columns, doubles)
+        differing = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r in rows)
+    found = [
+        Difference(
+            only_in="recomputed" if r[_EXPECTED] > r[_ACTUAL] else "published",
+            row={c: r[c] for c in columns},
+            stale=stale and (r[_STALE] or r[_EXPECTED] > r[_ACTUAL]),
+        )
+        for r in rows
+    ]
+    waiting = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r, d in zip(rows, found, strict=True) if d.stale)
+    examples = sorted(found, key=lambda d: (d.stale, str([d.row[c] for c in columns]), d.only_in))[:EXAMPLES]
+    return Comparison(compared=staged.counts["compared"], differing=differing - waiting, stale=waiting, examples=tuple(examples))
+
+
+def _unpaired(rows: list[Row], columns: list[str], doubles: list[str]) -> list[Row]:
+    """Rows without a partner on the other side that agrees in everything, doubles to 12 significant digits."""
+    if not doubles:
+        return rows
+    others = [c for c in columns if c not in doubles]
+    left = list(rows)
+    for row in rows:
+        partner = next(
+            (
+                o
+                for o in left
+                if o is not row
+                and row in left
+                and (o[_EXPECTED] - o[_ACTUAL]) == -(row[_EXPECTED] - row[_ACTUAL])
+                and all(o[c] == row[c] for c in others)
+                and all(_agree(o[c], row[c]) for c in doubles)
+            ),
+            None,
+        )
+        if partner is not None:
+            left.remove(row)
+            left.remove(partner)
+    return left
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    """Whether two doubles, written with 12 digits, differ by one unit of the last at most."""
+    if one is None or other is None or "n" in (one + other).lower():
+        return one == other
+    a, b = float(one), float(other)
+    return abs(a - b) <= 1.5e-11 * max(abs(a), abs(b))
+
+
+def _check_source(work: Work) -> Comparison:
+    """No position was received twice."""
+    own = work.read_own()
+    assert own is not None
+    grouped = own.groupBy(POSITION).agg(F.count(F.lit(1)).alias("n"))
+    counts = {"compared": F.sum("n"), "differing": F.sum(F.col("n") - 1)}
+    staged = stage(grouped, f"{work.staging}/positions", counts, F.col("n") > 1)
+    twice = staged.read(work.session).limit(EXAMPLES).collect() if staged.counts["differing"] else []
+    examples = tuple(Difference(only_in="published", row={POSITION: tuple(r[POSITION]), "times": r["n"]}, stale=False) for r in twice)
+    return Comparison(compared=staged.counts["compared"], differing=staged.counts["differing"], stale=0, examples=examples)
