@@ -50,7 +50,11 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
     columns = facts.record_set.key if facts.record_set else facts.identity
     if len(values) != len(columns) or not columns:
         told = " ".join(c.upper() for c in columns)
-        what = f"The key of `{facts.name}` is {len(columns)} values." if columns else f"`{facts.name}` is an event stream without identity: it has no key."
+        what = (
+            f"The key of `{facts.name}` is {len(columns)} values."
+            if columns
+            else f"`{facts.name}` is an event stream without identity: it has no key."
+        )
         raise CallError(what, remedy=f"strandline history {name} {told}" if columns else "Use `strandline query`.", slug="wrong-key")
     uri = workspace.lake.table(f"{facts.name}_facts")
     if not list_versions(uri):
@@ -71,7 +75,9 @@ def _get_fact_dataset(project: Project, name: str) -> FactDataset:
             return definition
         if isinstance(facts := getattr(definition, "facts", None), FactDataset):
             return facts
-    raise CallError(f"`{name}` is not decoded from a source, so there are no facts about its keys.", remedy="Name a fact dataset.", slug="no-facts")
+    raise CallError(
+        f"`{name}` is not decoded from a source, so there are no facts about its keys.", remedy="Name a fact dataset.", slug="no-facts"
+    )
 
 
 def _fact(version: int | None, row: Row) -> Fact:

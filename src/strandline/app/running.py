@@ -60,7 +60,11 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     desk = make_desk(workspace, observed, plan, name, session, request)
     start_run(workspace.catalog, name, plan.as_of.isoformat(), "person" if request.backfill or request.release else "run")
     if request.backfill or request.release:
-        audit(workspace.catalog, "backfill" if request.backfill else "release", {"name": request.backfill or request.release, "reason": request.reason})
+        audit(
+            workspace.catalog,
+            "backfill" if request.backfill else "release",
+            {"name": request.backfill or request.release, "reason": request.reason},
+        )
     results: tuple[TaskResult, ...] = ()
     try:
         results = execute(desk, plan, watcher.started, watcher.ended)
@@ -122,5 +126,7 @@ def _refuse_impossible(plan: Plan, request: RunRequest) -> None:
     frozen = [h for h in plan.frozen if h.node in request.backfill]
     if frozen and not plan.tasks:
         raise CallError(
-            f"`{frozen[0].node}` is frozen: {frozen[0].reason}.", remedy=f"Use `strandline backfill {request.backfill} --all`.", slug="frozen"
+            f"`{frozen[0].node}` is frozen: {frozen[0].reason}.",
+            remedy=f"Use `strandline backfill {request.backfill} --all`.",
+            slug="frozen",
         )

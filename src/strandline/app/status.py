@@ -15,6 +15,7 @@ from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
 FRESH, BEHIND, STALE, FROZEN, NEVER_BUILT = "fresh", "behind", "stale", "frozen", "never built"
+_L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "derived")
 _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
 
@@ -56,7 +57,11 @@ def _judge(node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str
         state, reason = FROZEN, frozen.reason
     elif record is not None and task is not None and record.last_status in _ILL:
         state, at, reason = record.last_status, record.status_since, record.last_error
-    elif record is None or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE) or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE):
+    elif (
+        record is None
+        or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE)
+        or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE)
+    ):
         state, at = NEVER_BUILT, None
     elif task is not None:
         state, at, reason = BEHIND, _behind_since(node, task, record, observed, behind_since), task.reason
@@ -97,4 +102,5 @@ def _counts(node: Node, record: NodeRecord | None) -> Mapping[str, int]:
     if record is None:
         return {}
     unfinished = {"unfinished": sum(f.unfinished for f in record.files.values())} if node.kind is NodeKind.SOURCE else {}
-    return {**record.counts, **unfinished}
+    told = {name: record.counts[name] for name in _L10 if name in record.counts}
+    return {**told, **record.counts, **unfinished}

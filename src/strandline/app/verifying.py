@@ -55,7 +55,9 @@ def verify(
     """Verify the named datasets, or all that have been built."""
     observed = workspace.observe()
     chosen = select_nodes(workspace.project, " ".join(names)) if names else None
-    nodes = [n for n in workspace.project.nodes if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)]
+    nodes = [
+        n for n in workspace.project.nodes if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)
+    ]
     if chosen is not None and len(chosen) > len(names):
         # A fact dataset's name means three nodes; a quarantine that nothing ever failed into has no table to verify.
         nodes = [n for n in nodes if n.kind is not NodeKind.QUARANTINE or n.name in observed.tables]
@@ -94,7 +96,13 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
         return _cannot(node, versions, as_of, f"the recompute failed: {str(error).splitlines()[0][:300]}")
     if counts_break := _broken_counts(node, record):
         return VerifiedDataset(
-            dataset=node.name, result="different", equal=False, compared_rows=found.compared, differing_rows=1, input_versions=versions, as_of=as_of,
+            dataset=node.name,
+            result="different",
+            equal=False,
+            compared_rows=found.compared,
+            differing_rows=1,
+            input_versions=versions,
+            as_of=as_of,
             reason=counts_break,
         )
     result = "different" if found.differing else "stale" if found.stale else "equal" if found.compared else "empty"

@@ -54,7 +54,9 @@ def _call(words: Sequence[str]) -> int:
     parser = Parser(prog=f"strandline {verb.name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)
     common = parser.add_argument_group("everywhere")
-    common.add_argument("--project", metavar="DIR", default=".", help="the project's folder, or one inside it; by default the working directory")
+    common.add_argument(
+        "--project", metavar="DIR", default=".", help="the project's folder, or one inside it; by default the working directory"
+    )
     common.add_argument("--output", choices=("table", "json", "csv"), default="table", help="how results are printed; by default `table`")
     call = parser.parse_args([*words[:place], *words[place + 1 :]])
     return int(module.run(call))

@@ -43,10 +43,13 @@ def render_history(history: History) -> str:
     names = [name for name in history.facts[-1].row if name not in history.key]
     differing = [name for name in names if len({as_text(f.row.get(name)) for f in history.facts}) > 1]
     same = [f"{name} = {as_text(history.facts[-1].row.get(name))}" for name in names if name not in differing]
-    columns = ("", "happened", "learnt", "version", "from", *differing)
-    rows = [(_mark(f), instant(f.source_at), moment(f.ingested_at), _version(f), _place(f), *(f.row.get(n) for n in differing)) for f in history.facts]
+    columns = ("", "happened", "learnt", "table version", "from", *differing)
+    rows = [
+        (_mark(f), instant(f.source_at), moment(f.ingested_at), _version(f), _place(f), *(f.row.get(n) for n in differing))
+        for f in history.facts
+    ]
     lines = [f"{plural(len(history.facts), 'fact')} about {history.dataset} {_key(history)}, lowest rank first:", ""]
-    lines += [render_table(columns, rows, right=("version",))]
+    lines += [render_table(columns, rows, right=("table version",))]
     if same:
         lines += ["", f"The same in all: {', '.join(same)}."]
     if not any(f.won for f in history.facts):

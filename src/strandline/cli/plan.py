@@ -58,7 +58,9 @@ def render_plan(plan: Plan) -> str:
     if not plan.tasks:
         return "\n".join(["Everything is up to date.", *render_held(plan)])
     columns = ("node", "cause", "strategy", "reads", "of", "share", "because")
-    rows = [(t.node, t.cause, t.strategy, t.estimated_rows, t.full_rows, share(t.estimated_rows, t.full_rows), _because(t)) for t in plan.tasks]
+    rows = [
+        (t.node, t.cause, t.strategy, t.estimated_rows, t.full_rows, share(t.estimated_rows, t.full_rows), _because(t)) for t in plan.tasks
+    ]
     table = render_table(columns, rows, wrap_last=True, right=("share",), grouped=True)
     return "\n".join([table, *render_held(plan), "", summary(plan)])
 
@@ -68,7 +70,11 @@ def render_held(plan: Plan) -> list[str]:
     if plan.stale:
         lines += ["", "Stale: new work uses the new configuration, older rows wait for a backfill.", *(_held_line(h) for h in plan.stale)]
     if plan.frozen:
-        lines += ["", "Frozen: nothing is written, the last published state stays, until a backfill.", *(_held_line(h) for h in plan.frozen)]
+        lines += [
+            "",
+            "Frozen: nothing is written, the last published state stays, until a backfill.",
+            *(_held_line(h) for h in plan.frozen),
+        ]
     return lines
 
 

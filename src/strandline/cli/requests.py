@@ -8,14 +8,22 @@ from strandline.app.planning import RunRequest
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--select", metavar="S", nargs="+", help="names; `+name` with all it is computed from, `name+` with all computed from it, `stale:` what is stale"
+        "--select",
+        metavar="S",
+        nargs="+",
+        help="names; `+name` with all it is computed from, `name+` with all computed from it, `stale:` what is stale",
     )
-    parser.add_argument("--as-of", metavar="T", help="the logical time of the run, 2024-01-13 or 2024-01-13T08:30:00Z; by default its start")
+    parser.add_argument(
+        "--as-of", metavar="T", help="the logical time of the run, 2024-01-13 or 2024-01-13T08:30:00Z; by default its start"
+    )
 
 
 def add_guard(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--accept-guard", metavar="NAME", nargs="*", help="let a snapshot lose more records than its guard allows; without names: every snapshot"
+        "--accept-guard",
+        metavar="NAME",
+        nargs="*",
+        help="let a snapshot lose more records than its guard allows; without names: every snapshot",
     )
 
 

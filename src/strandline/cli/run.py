@@ -84,7 +84,17 @@ def render_outcome(outcome: RunOutcome, seconds: float) -> str:
 
 def _row(result: TaskResult) -> tuple[object, ...]:
     if result.status not in (Status.DONE, Status.UNCHANGED):
-        return (result.node, result.status, "", "", "", "", "", "", result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]")
+        return (
+            result.node,
+            result.status,
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]",
+        )
     version = "" if result.table_version is None else str(result.table_version)
     scope = result.scope.text if result.status is Status.DONE else ""
     measured = (result.rows_read, result.rows_full, share(result.rows_read, result.rows_full), result.rows_written)
@@ -96,7 +106,9 @@ def totals(outcome: RunOutcome, seconds: float) -> str:
     told = ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
     read, full = sum(r.rows_read for r in outcome.results), sum(r.rows_full for r in outcome.results)
     written = sum(r.rows_written for r in outcome.results)
-    return f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
+    return (
+        f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
+    )
 
 
 def _notes(outcome: RunOutcome) -> list[str]:

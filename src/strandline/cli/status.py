@@ -49,4 +49,4 @@ def _row(status: DatasetStatus) -> tuple[object, ...]:
 
 def _more(status: DatasetStatus) -> str:
     counts = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in status.counts.items() if number and name != "received")
-    return "; ".join(part for part in (" ".join(status.reason.split()), counts) if part)
+    return "; ".join(part for part in (" ".join(status.reason.split()), counts.replace(" offered, ", " offered: ", 1)) if part)

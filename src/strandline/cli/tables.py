@@ -99,7 +99,11 @@ def plural(number: int, word: str) -> str:
 
 def wide(text: str) -> int:
     """Columns of the terminal that a text takes."""
-    return len(text) if text.isascii() else sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return (
+        len(text)
+        if text.isascii()
+        else sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    )
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) -> str:

@@ -14,7 +14,10 @@ def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
     return {
         "local_date": ("DATE", f"to_date({local})"),
         "local_month": ("STRING", f"date_format({local}, 'yyyy-MM')"),
-        "financial_year": ("STRING", f"CASE WHEN ts IS NOT NULL THEN concat(lpad({year}, 4, '0'), '-', lpad(pmod({year} + 1, 100), 2, '0')) END"),
+        "financial_year": (
+            "STRING",
+            f"CASE WHEN ts IS NOT NULL THEN concat(lpad({year}, 4, '0'), '-', lpad(pmod({year} + 1, 100), 2, '0')) END",
+        ),
     }
 
 

@@ -48,7 +48,9 @@ def stage_differences(work: Work, sides: DataFrame, compared: Sequence[str], *, 
         "old_live": F.count_if((F.col(SIDE) == OLD) & live),
         "gone": F.count_if(F.col(SIDE) == GONE),
         "leaving": F.count_if(F.col(LEAVES)),
-        "emptied": F.count_if((F.col(SIDE) == NEW) & (F.col(f"{POSITION}.place") == LAST_PLACE)) if POSITION in rows.columns else F.count_if(F.lit(False)),
+        "emptied": F.count_if((F.col(SIDE) == NEW) & (F.col(f"{POSITION}.place") == LAST_PLACE))
+        if POSITION in rows.columns
+        else F.count_if(F.lit(False)),
     }
     kept = [c for c in rows.columns if not c.startswith("__") or c == SIDE]
     return stage(rows, f"{work.staging}/differences", counts).only(kept)

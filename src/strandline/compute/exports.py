@@ -37,14 +37,16 @@ def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, recei
     )
     there = named.select(*key, *(F.col(quote(c)).alias(f"__o_{c}") for c in order_by), "__name", "__part")
     had = named.select(*key, KEY, "__name", "__part").distinct()
-    expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("fn")) & (F.col("__part") == F.col("fp"))).drop("__name", "__part")
-    has = there.select(*(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)), F.col("__name").alias("__hn"), F.col("__part").alias("__hp"))
+    expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("fn")) & (F.col("__part") == F.col("fp"))).drop(
+        "__name", "__part"
+    )
+    has = there.select(
+        *(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)), F.col("__name").alias("__hn"), F.col("__part").alias("__hp")
+    )
     same = [F.col(c).eqNullSafe(F.col(f"__k{i}")) for i, c in enumerate(key)]
     gone = expected.join(has, [*same, F.col("tn") == F.col("__hn"), F.col("tp") == F.col("__hp")], "left_anti")
     ranks = there.groupBy("__name", "__part").agg(*(F.first(f"__o_{c}").alias(f"__o_{c}") for c in order_by))
-    gone = gone.join(
-        F.broadcast(ranks), (F.col("rn") == F.col("__name")) & (F.col("rp") == F.col("__part")), "left"
-    )
+    gone = gone.join(F.broadcast(ranks), (F.col("rn") == F.col("__name")) & (F.col("rp") == F.col("__part")), "left")
     return rows.unionByName(_deleting_facts(gone, rows, dataset, order_by), allowMissingColumns=True)
 
 
@@ -69,7 +71,9 @@ def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, orde
     return gone.select(*(values.get(c, F.lit(None)).cast(rows.schema[c].dataType).alias(c) for c in rows.columns))
 
 
-def _list_exports(work: Work, dataset: FactDataset, named: DataFrame, everything: DataFrame, order_by: list[str]) -> list[dict[str, object]]:
+def _list_exports(
+    work: Work, dataset: FactDataset, named: DataFrame, everything: DataFrame, order_by: list[str]
+) -> list[dict[str, object]]:
     """Every export received, lowest rank first. A file with two values of `order_by` is refused."""
     ordered = F.struct(*(F.col(quote(c)).alias(c) for c in order_by)) if order_by else F.struct(F.lit(0).alias("none"))
     found = (
@@ -87,8 +91,14 @@ def _list_exports(work: Work, dataset: FactDataset, named: DataFrame, everything
                 slug="export-not-one-rank",
             )
         exports.append(
-            {"name": row["__name"], "part": row["__part"], "rank": (tuple(row["lo"]), row["__name"], row["__part"]), "at": row["at"],
-             "rank_from": row["__name"], "rank_part": row["__part"]}
+            {
+                "name": row["__name"],
+                "part": row["__part"],
+                "rank": (tuple(row["lo"]), row["__name"], row["__part"]),
+                "at": row["at"],
+                "rank_from": row["__name"],
+                "rank_part": row["__part"],
+            }
         )
     exports.sort(key=lambda e: e["rank"])  # type: ignore[arg-type, return-value]
     empty = everything.where(F.col(f"{POSITION}.place") == 0).select(f"{POSITION}.name", f"{POSITION}.part", INGESTED_AT).collect()
@@ -105,14 +115,18 @@ def _rank_empty(exports: list[dict[str, object]], name: str, part: int, at: obje
     newest = exports[before[-1]]
     exports.insert(
         before[-1] + 1,
-        {"name": name, "part": part, "rank": newest["rank"], "at": at, "rank_from": newest["name"], "rank_part": newest["part"], "empty": True},
+        {
+            "name": name,
+            "part": part,
+            "rank": newest["rank"],
+            "at": at,
+            "rank_from": newest["name"],
+            "rank_part": newest["part"],
+            "empty": True,
+        },
     )
 
 
 def _neighbours(exports: list[dict[str, object]], new: set[tuple[str, int]]) -> list[tuple[dict[str, object], dict[str, object]]]:
     """(export, next-ranked export) wherever one of the two is new."""
-    return [
-        (a, b)
-        for a, b in zip(exports, exports[1:], strict=False)
-        if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new
-    ]
+    return [(a, b) for a, b in zip(exports, exports[1:], strict=False) if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new]

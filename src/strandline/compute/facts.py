@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.lake.staging import Staged, stage
+from strandline.lake.state import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import CONFIG, INGESTED_AT, KEY, PAYLOAD, POSITION, quote
 from strandline.model.errors import WorkError
@@ -23,8 +24,13 @@ def prepare_facts(work: Work) -> Prepared:
     full = work.task.strategy is Strategy.FULL
     staged = stage_decoded(work, dataset, full=full)
     counts = _l10(staged)
-    accepted = staged.read(work.session).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
-    rows = accepted.drop(OUTCOME, SLUG, REASON, PAYLOAD).withColumn(CONFIG, F.lit(work.config.hash))
+    rows = staged.read(work.session).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED)).drop(OUTCOME, SLUG, REASON, PAYLOAD)
+    if work.task.release:
+        released = _release(work, dataset)
+        rows = rows.unionByName(released.read(work.session))
+        counts["accepted"] += released.counts["rows"]
+        counts["quarantined"] -= released.counts["rows"]
+    rows = rows.withColumn(CONFIG, F.lit(work.config.hash))
     written = counts["accepted"] + counts["derived"]
     if full:
         operation = Operation.OVERWRITE
@@ -69,6 +75,19 @@ def prepare_quarantine(work: Work) -> Prepared:
         whole=full,
         scope=f"{failed} rows that failed",
     )
+
+
+def _release(work: Work, dataset: FactDataset) -> Staged:
+    """Decode the quarantined positions again; what now passes, and is not among the facts already (an element of the same message may be)."""
+    quarantine = f"{dataset.name}_quarantine"
+    refused = work.read(quarantine, get_table(work.lake.table(quarantine)).version()).select(POSITION).distinct()
+    before = work.read(dataset.source, work.after(dataset.source)).join(F.broadcast(refused), POSITION, "left_semi")
+    own = work.read_own()
+    passed = decode_received(work, dataset, before, own=own).where(F.col(OUTCOME) == ACCEPTED).drop(OUTCOME, SLUG, REASON, PAYLOAD)
+    if own is not None:
+        there = own.join(F.broadcast(refused), POSITION, "left_semi").drop(CONFIG)
+        passed = passed.exceptAll(there.select(*(F.col(quote(c)) if c in there.columns else F.lit(None).alias(c) for c in passed.columns)))
+    return stage(passed, f"{work.staging}/released", {"rows": F.count(F.lit(1))})
 
 
 def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:

@@ -117,7 +117,9 @@ def _keys_of(work: Work, job: Job, name: str, rows: DataFrame, types: Mapping[st
             there = work.read_live(other.dataset)
             if work.after(other.dataset) < work.version(other.dataset) and any(i.changes for i in work.task.inputs if i.name == through):
                 left = work.read_changes(other.dataset).where(F.col(SIGN) < 0)
-                there = there.select(*user_columns(there.columns)).unionByName(left.select(*user_columns(_unsigned(left))), allowMissingColumns=True)
+                there = there.select(*user_columns(there.columns)).unionByName(
+                    left.select(*user_columns(_unsigned(left))), allowMissingColumns=True
+                )
             wanted = rows.select(*(F.col(quote(here)).alias(f"__on{i}") for i, (here, _) in enumerate(on))).distinct()
             same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(other_name))) for i, (_, other_name) in enumerate(on)]
             return _keys_of(work, job, through, there.join(F.broadcast(wanted), same, "left_semi"), types)

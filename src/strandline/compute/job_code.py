@@ -28,7 +28,9 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
         return session.sql(text.rstrip().rstrip(";"), args=arguments) if arguments else session.sql(text.rstrip().rstrip(";"))
     except PySparkException as error:
         raise WorkError(
-            f"{job.file}: Spark refuses the SQL of `{job.name}`: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="sql-refused"
+            f"{job.file}: Spark refuses the SQL of `{job.name}`: {str(error).splitlines()[0]}",
+            remedy="Correct the SQL.",
+            slug="sql-refused",
         ) from error
 
 
@@ -57,6 +59,8 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
         ) from error
     if not isinstance(result, DataFrame):
         raise WorkError(
-            f"{job.file}: `{job.function}` returned {type(result).__name__}, not a DataFrame.", remedy="Return a Spark DataFrame.", slug="python-result"
+            f"{job.file}: `{job.function}` returned {type(result).__name__}, not a DataFrame.",
+            remedy="Return a Spark DataFrame.",
+            slug="python-result",
         )
     return result

@@ -118,7 +118,9 @@ def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[s
     staged = stage(grouped, f"{work.staging}/differences", counts, balance != 0)
     if not staged.counts["differing"]:
         return Comparison(compared=staged.counts["compared"], differing=0, stale=0, examples=())
-    return _explain(work, staged, columns, stale=stale, doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)])
+    return _explain(
+        work, staged, columns, stale=stale, doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)]
+    )
 
 
 def _explain(work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]) -> Comparison:

@@ -71,13 +71,17 @@ def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFra
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
     both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True)
     sides = _choose(both, facts, complete=is_complete(work, facts), old_counts=not recompute)
-    live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(Window.partitionBy(KEY, *(quote(c) for c in record_set.key)))
+    live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
+        Window.partitionBy(KEY, *(quote(c) for c in record_set.key))
+    )
     sides = sides.withColumn("__stays", live_new == 1)
     leaves = (F.col(SIDE) == OLD) & ~F.col(DELETED) & ~F.col("__stays")
     compared = compared_columns(sides, record_set.order_by, backfill=work.task.cause is Cause.PERSON)
     staged = stage_differences(work, sides, compared, bury=full, leaves=leaves)
     _guard(work, facts, staged.counts["leaving"], emptied=staged.counts["emptied"] > 0)
-    return replace_differences(work, staged, rows_read=rows_read, rows_full=rows_full, scope=f"{staged.counts['new_rows']} keys", whole=full)
+    return replace_differences(
+        work, staged, rows_read=rows_read, rows_full=rows_full, scope=f"{staged.counts['new_rows']} keys", whole=full
+    )
 
 
 def fold(rows: DataFrame, facts: FactDataset, *, complete: bool) -> DataFrame:
@@ -151,7 +155,9 @@ def _fill_latest(rows: DataFrame, record_set: RecordSet, ranked: Column, takes_p
     counts = F.col("__deleted_at").isNull() | (F.col("__rank") > F.col("__deleted_at"))
     for name in record_set.latest_non_null:
         column = F.col(quote(name))
-        newest = F.max(F.when(takes_part & counts & column.isNotNull(), F.struct(F.col("__rank").alias("r"), column.alias("v")))).over(of_key)
+        newest = F.max(F.when(takes_part & counts & column.isNotNull(), F.struct(F.col("__rank").alias("r"), column.alias("v")))).over(
+            of_key
+        )
         rows = rows.withColumn(name, F.when(F.col(_WINS) & ~F.col(DELETED), newest["v"]).otherwise(column))
     return rows.drop("__rank", "__deleted_at")
 

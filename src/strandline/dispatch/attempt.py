@@ -152,11 +152,15 @@ def _compute_and_commit(
         rows=prepared.live_rows,
     )
     before = desk.pins.find(node.name)
-    entry = _commit(desk, node, lease, before.version if before else -1, lambda: commit_write(desk, prepared.write, lease, to_json(metadata)))
+    entry = _commit(
+        desk, node, lease, before.version if before else -1, lambda: commit_write(desk, prepared.write, lease, to_json(metadata))
+    )
     committed = record_entry(desk, node, lease, entry, prepared.live_rows)
     if prepared.changes is not None and before is not None:
         desk.shared.hand_on(node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes)
-    return replace(result, status=Status.DONE, rows_written=prepared.rows_written, table_version=committed.version, tombstones=prepared.tombstones)
+    return replace(
+        result, status=Status.DONE, rows_written=prepared.rows_written, table_version=committed.version, tombstones=prepared.tombstones
+    )
 
 
 def _commit(desk: Desk, node: Node, lease: Lease, own_version: int, write: "object") -> LogEntry:
@@ -266,7 +270,9 @@ def _written_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> Writte
     for given in node.inputs:
         if isinstance(given.relation, Lookup):
             entries = read_entries(desk.lake.table(given.dataset), -1)
-            lookups[given.name] = max((e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version), default=0)
+            lookups[given.name] = max(
+                (e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version), default=0
+            )
     config = with_lookups(node.config, lookups)
     return WrittenConfig(hash=config.hash, parts=config.parts)
 
@@ -284,5 +290,3 @@ def _give_back(desk: Desk, node: Node, lease: Lease) -> None:
             release_lease(desk.catalog, lease)
     except (FencedError, OutsideError):
         pass  # lost already, or out of reach: whoever comes next fences
-
-

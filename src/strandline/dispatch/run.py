@@ -80,7 +80,11 @@ def _explain(error: Exception) -> str:
     """An error of Spark's or the disk's: its first lines, without the trace."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     text = " ".join(lines[:3])[:600] or type(error).__name__
-    remedy = "Free some room on the disk and run again; nothing was half-written." if _slug(error) == "disk-full" else "Run again; `strandline doctor` says more."
+    remedy = (
+        "Free some room on the disk and run again; nothing was half-written."
+        if _slug(error) == "disk-full"
+        else "Run again; `strandline doctor` says more."
+    )
     return f"{text}\n  {remedy}  [{_slug(error)}]"
 
 

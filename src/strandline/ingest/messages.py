@@ -39,7 +39,12 @@ def _write_piece(writer: pq.ParquetWriter, source: FileSource, piece: Piece) -> 
 
     def flush() -> None:
         count = len(texts)
-        columns = [pa.array(texts), pa.array([piece.read.path] * count), pa.array([piece.read.revision] * count, pa.int64()), pa.array(places, pa.int64())]
+        columns = [
+            pa.array(texts),
+            pa.array([piece.read.path] * count),
+            pa.array([piece.read.revision] * count, pa.int64()),
+            pa.array(places, pa.int64()),
+        ]
         writer.write_table(pa.table(columns, schema=_SCHEMA))
         texts.clear()
         places.clear()

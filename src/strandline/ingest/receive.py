@@ -59,6 +59,8 @@ def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[Da
 
 def _add_markers(work: Work, rows: DataFrame | None, empty: list[Piece]) -> DataFrame:
     """A complete export without rows says that everything is gone: it is kept as one row at place 0."""
-    markers = work.session.createDataFrame([(None, (p.read.path, p.read.revision, 0)) for p in empty], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}")
+    markers = work.session.createDataFrame(
+        [(None, (p.read.path, p.read.revision, 0)) for p in empty], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}"
+    )
     frames = [markers] if rows is None else [rows, markers]
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)

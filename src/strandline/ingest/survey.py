@@ -80,9 +80,7 @@ def _take_whole(source: FileSource, path: Path, file: FileSeen, before: FileRead
     if before is not None and before.digest == digest and before.bytes == file.size:
         return None
     revision = _next_revision(source, file, before)
-    read = FileRead(
-        path=file.path, revision=revision, bytes=file.size, rows=0, digest=digest, size=file.size, modified_ns=file.modified_ns
-    )
+    read = FileRead(path=file.path, revision=revision, bytes=file.size, rows=0, digest=digest, size=file.size, modified_ns=file.modified_ns)
     return Piece(file=path, read=read, start=0, end=file.size, first_place=1)
 
 

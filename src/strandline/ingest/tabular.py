@@ -54,7 +54,9 @@ def _parts(source: FileSource, pieces: tuple[Piece, ...], counts: dict[str, int]
         if source.format is FileFormat.CSV:
             columns = _csv_header(source, piece)
             # Rows are counted without the header, which only a file's first piece holds.
-            counts[piece.read.path] = max(0, piece.read.rows - piece.first_place + 1 - (1 if piece.start == 0 and _has_header(source) else 0))
+            counts[piece.read.path] = max(
+                0, piece.read.rows - piece.first_place + 1 - (1 if piece.start == 0 and _has_header(source) else 0)
+            )
             if piece.file.suffix == ".gz":
                 counts[piece.read.path] = max(0, open_bytes(piece.file).count(b"\n") - 1)
             signature = columns

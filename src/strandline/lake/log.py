@@ -62,7 +62,10 @@ class LogEntry:
         if self.metadata is None:
             return None
         return CommitRecord(
-            metadata=self.metadata, table_id=table_id, version=self.version, committed_at=self.committed_at or datetime.fromtimestamp(0, UTC)
+            metadata=self.metadata,
+            table_id=table_id,
+            version=self.version,
+            committed_at=self.committed_at or datetime.fromtimestamp(0, UTC),
         )
 
 

@@ -110,7 +110,9 @@ def _parse(name: str, text: str, kind: Any) -> object:
             return at.replace(tzinfo=UTC) if at.tzinfo is None else at
         return pa.scalar(text).cast(kind).as_py()
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise CallError(f"`{text}` is not a value of `{name}`, which is {kind}.", remedy="Write it as query prints it.", slug="bad-value") from None
+        raise CallError(
+            f"`{text}` is not a value of `{name}`, which is {kind}.", remedy="Write it as query prints it.", slug="bad-value"
+        ) from None
 
 
 def read_columns(given: Published) -> list[str]:
@@ -189,9 +191,13 @@ def explain_failure(error: Exception) -> NoReturn:
     text = " ".join(str(error).split())
     if "Object at location" in text or "object_store" in text or "Generic " in text:
         raise OutsideError(
-            f"A file of the lake cannot be read: {text}", remedy="Run `strandline doctor`; the table's files were moved or removed.", slug="lake-unreadable"
+            f"A file of the lake cannot be read: {text}",
+            remedy="Run `strandline doctor`; the table's files were moved or removed.",
+            slug="lake-unreadable",
         ) from error
-    raise CallError(f"DataFusion refuses the query: {text}", remedy="The SQL is DataFusion's; `--engine spark` takes Spark's.", slug="bad-sql") from error
+    raise CallError(
+        f"DataFusion refuses the query: {text}", remedy="The SQL is DataFusion's; `--engine spark` takes Spark's.", slug="bad-sql"
+    ) from error
 
 
 def _open(given: Published) -> DeltaTable:

@@ -1,6 +1,5 @@
 """Read primitives: a dataset at a version, and what left and came between two versions."""
 
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -61,5 +60,3 @@ def declared_columns(rows: DataFrame) -> list[str]:
 
 def _hashable(rows: DataFrame, column: str) -> bool:
     return "map<" not in rows.schema[column].dataType.simpleString()
-
-

@@ -97,7 +97,9 @@ def _start(settings: Settings) -> "SparkSession":
         session = builder.getOrCreate()
     except Exception as error:
         raise OutsideError(
-            f"Spark did not start: {str(error).splitlines()[0]}", remedy="Run `strandline doctor`; look at the lines above.", slug="spark-start"
+            f"Spark did not start: {str(error).splitlines()[0]}",
+            remedy="Run `strandline doctor`; look at the lines above.",
+            slug="spark-start",
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -58,7 +58,9 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         bytes=count_bytes(table),
         commits=commits,
         earliest=versions[0] if versions else version,
-        columns=tuple((field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in table.schema().fields),
+        columns=tuple(
+            (field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in table.schema().fields
+        ),
     )
 
 

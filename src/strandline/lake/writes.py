@@ -97,6 +97,8 @@ def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
     except Exception as error:
         if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
             raise ConflictError(
-                f"Another writer committed to `{ticket.dataset}` while this task was writing it.", remedy="It is planned afresh.", slug="conflict"
+                f"Another writer committed to `{ticket.dataset}` while this task was writing it.",
+                remedy="It is planned afresh.",
+                slug="conflict",
             ) from error
         raise

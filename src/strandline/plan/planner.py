@@ -73,7 +73,9 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft
     if own is not None and record.table_id and record.table_id != own.table_id:
         return _full(node, observed, draft, Cause.GAP, "its table was deleted and made again by someone else", new=True)
     if own is not None and own.version < record.table_version:
-        return _full(node, observed, draft, Cause.GAP, f"its table went back from version {record.table_version} to {own.version}", new=True)
+        return _full(
+            node, observed, draft, Cause.GAP, f"its table went back from version {record.table_version} to {own.version}", new=True
+        )
     if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
         text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
         return _full(node, observed, draft, Cause.GAP, f"its table has commits that are not Strandline's: version {text}", new=False)
@@ -108,7 +110,9 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
     return _estimated(_task(node, Cause.NEW_INPUT, Strategy.RECOMPUTE, f"changed rows in {text}", scope, inputs, draft), observed, draft)
 
 
-def _plan_backfill(node: Node, observed: Observed, draft: _Draft, request: PlanRequest, frozen: Held | None, stale: Held | None) -> Task | None:
+def _plan_backfill(
+    node: Node, observed: Observed, draft: _Draft, request: PlanRequest, frozen: Held | None, stale: Held | None
+) -> Task | None:
     assert request.backfill is not None
     if any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs):
         return None
@@ -154,7 +158,11 @@ def _planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: _
             dataset=i.dataset,
             after=record.cursors.get(i.dataset),
             changes=not isinstance(i.relation, Lookup)
-            and (i.dataset in draft.tasks or i.dataset not in record.cursors or bool(pending(observed.tables[i.dataset], record.cursors[i.dataset]))),
+            and (
+                i.dataset in draft.tasks
+                or i.dataset not in record.cursors
+                or bool(pending(observed.tables[i.dataset], record.cursors[i.dataset]))
+            ),
         )
         for i in node.inputs
     )
@@ -215,7 +223,10 @@ def _estimated(task: Task, observed: Observed, draft: _Draft) -> Task:
         table_rows = known.row_count if known and known.row_count else (table.rows if table else 0)
         table_size = table.bytes if table else 0
         if table is None and coming is not None:
-            table_rows, table_size = coming.full_rows if coming.strategy is Strategy.FULL else 0, coming.full_bytes if coming.strategy is Strategy.FULL else 0
+            table_rows, table_size = (
+                coming.full_rows if coming.strategy is Strategy.FULL else 0,
+                coming.full_bytes if coming.strategy is Strategy.FULL else 0,
+            )
         full_rows, full_size = full_rows + table_rows + coming_rows, full_size + table_size + coming_size
         if task.strategy is Strategy.FULL:
             continue
@@ -225,6 +236,6 @@ def _estimated(task: Task, observed: Observed, draft: _Draft) -> Task:
         rows, size = rows + coming_rows, size + coming_size
     if task.strategy is Strategy.FULL:
         rows, size = full_rows, full_size
-    return replace(task, estimated_rows=min(rows, full_rows), estimated_bytes=min(size, full_size), full_rows=full_rows, full_bytes=full_size)
-
-
+    return replace(
+        task, estimated_rows=min(rows, full_rows), estimated_bytes=min(size, full_size), full_rows=full_rows, full_bytes=full_size
+    )

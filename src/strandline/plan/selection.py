@@ -17,7 +17,7 @@ def select_nodes(project: Project, selector: str, stale: Iterable[str] = ()) -> 
         found = set(get_nodes(project, word.strip("+")))
         chosen |= found
         if word.startswith("+"):
-            chosen |= _upstream(project, found)
+            chosen |= upstream(project, found)
         if word.endswith("+"):
             chosen |= downstream(project, found)
     return frozenset(chosen)
@@ -29,7 +29,8 @@ def get_nodes(project: Project, name: str) -> tuple[str, ...]:
         return project.names[name]
     close = get_close_matches(name, project.names, 1)
     hint = f"Did you mean `{close[0]}`? " if close else ""
-    raise CallError(f"There is nothing called `{name}` in this project.", remedy=f"{hint}Known: {', '.join(sorted(project.names))}.", slug="unknown-name")
+    known = ", ".join(sorted(project.names))
+    raise CallError(f"There is nothing called `{name}` in this project.", remedy=f"{hint}Known: {known}.", slug="unknown-name")
 
 
 def downstream(project: Project, names: Iterable[str]) -> set[str]:
@@ -40,7 +41,7 @@ def downstream(project: Project, names: Iterable[str]) -> set[str]:
     return reached
 
 
-def _upstream(project: Project, names: Iterable[str]) -> set[str]:
+def upstream(project: Project, names: Iterable[str]) -> set[str]:
     reached = set(names)
     for node in reversed(project.nodes):
         if node.name in reached:

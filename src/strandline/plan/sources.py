@@ -24,12 +24,13 @@ def plan_source(node: Node, source: FileSource, observed: Observed) -> Task | No
     known_bytes, known_rows = sum(r.bytes for r in read.values()), sum(r.rows for r in read.values())
     width = known_bytes / known_rows if known_rows else BYTES_A_ROW
     total = sum(f.size for f in listed)
+    found = f"{len(pending)} of {len(listed)} files are new or have grown"
     return Task(
         node=node.name,
         kind=NodeKind.SOURCE,
         cause=Cause.NEW_INPUT if table is not None else Cause.NEW_NODE,
         strategy=Strategy.APPEND,
-        reason=f"{len(pending)} of {len(listed)} files are new or have grown" if listed else f"no file matches {source.files} yet: an empty table",
+        reason=found if listed else f"no file matches {source.files} yet: an empty table",
         scope=Scope(kind=ScopeKind.ROWS, text=f"{len(pending)} files, {size:,} bytes"),
         files=tuple(f.path for f in pending),
         estimated_rows=int(size / width),

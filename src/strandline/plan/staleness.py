@@ -39,9 +39,8 @@ def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | Non
     if not older:
         return None
     changed = tuple(sorted({name for c in older for name in compare_configs(c.parts, config)[0]}))
-    return Held(
-        node=node.name, reason=f"{_list(changed)} changed since some rows were written; `strandline backfill {node.name} --stale`", changed=changed
-    )
+    reason = f"{_list(changed)} changed since some rows were written; `strandline backfill {node.name} --stale` writes those anew"
+    return Held(node=node.name, reason=reason, changed=changed)
 
 
 def _list(parts: tuple[str, ...]) -> str:

@@ -1,0 +1,145 @@
+"""`explain`: which strategy a change of each input leads to, and why. Starts no Spark."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strandline.model.node import By, Input, Lookup, NewRows, Node, NodeKind, Via, Whole
+from strandline.model.plan import Held, Plan, Strategy, Task
+from strandline.model.project import FileSource, Job, Language, Mode
+from strandline.plan import Observed
+from strandline.plan.selection import get_nodes
+
+from .planning import RunRequest, make_plan
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedInput:
+    name: str
+    dataset: str
+    relation: str
+    """`new_rows`, `by`, `via`, `whole` or `lookup`."""
+    strategy: Strategy | None
+    """What a change in it leads to; None where it touches nothing."""
+    why: str
+    cursor: int | None
+    """The version the node has read."""
+    version: int | None
+    """The version the input has now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    node: str
+    kind: NodeKind
+    how: str
+    """In one sentence: how the node is kept up to date."""
+    key: tuple[str, ...]
+    inputs: tuple[ExplainedInput, ...]
+    config: str
+    parts: Mapping[str, str]
+    """What its rows depend on -> digest."""
+    stale: Held | None
+    frozen: Held | None
+    next_task: Task | None
+    """What a run would do now."""
+
+
+def explain(workspace: Workspace, name: str) -> tuple[Explained, ...]:
+    """Each node that a name means."""
+    nodes = get_nodes(workspace.project, name)
+    plan, observed = make_plan(workspace, RunRequest())
+    return tuple(_explain(workspace.project.get(n), plan, observed) for n in nodes)
+
+
+def _explain(node: Node, plan: Plan, observed: Observed) -> Explained:
+    record = observed.view.nodes.get(node.name)
+    cursors = record.cursors if record else {}
+    return Explained(
+        node=node.name,
+        kind=node.kind,
+        how=_how(node),
+        key=node.key,
+        inputs=tuple(
+            ExplainedInput(
+                name=given.name,
+                dataset=given.dataset,
+                relation=_relation_name(given),
+                strategy=_strategy(node, given),
+                why=_why(node, given),
+                cursor=cursors[given.dataset].version if given.dataset in cursors else None,
+                version=observed.tables[given.dataset].version if given.dataset in observed.tables else None,
+            )
+            for given in node.inputs
+        ),
+        config=node.config.hash,
+        parts=node.config.parts,
+        stale=next((h for h in plan.stale if h.node == node.name), None),
+        frozen=next((h for h in plan.frozen if h.node == node.name), None),
+        next_task=next((t for t in plan.tasks if t.node == node.name), None),
+    )
+
+
+def _how(node: Node) -> str:
+    key = ", ".join(node.key)
+    match node.definition:
+        case FileSource(files=files):
+            return f"Files matching {files} are read once and every row is appended as it came."
+        case Job(mode=Mode.FULL):
+            return "Mode `full`: computed anew as a whole whenever an input changes."
+        case Job(language=language) as job:
+            code = "SQL" if language is Language.SQL else "Python"
+            clock = " It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else ""
+            return f"Mode `keyed`: the {code} is run for the keys ({key}) that a change touches, and only those are replaced.{clock}"
+        case _ if node.kind is NodeKind.FACTS:
+            return "What the source received is decoded once; what passes is appended."
+        case _ if node.kind is NodeKind.QUARANTINE:
+            return "What the source received is decoded once; what fails is appended, with the reason."
+        case _:
+            return f"The newest fact of each key ({key}): the keys of new facts are compared with their current rows, and what differs is replaced."
+
+
+def _relation_name(given: Input) -> str:
+    match given.relation:
+        case NewRows():
+            return "new_rows"
+        case By():
+            return "by"
+        case Via():
+            return "via"
+        case Whole():
+            return "whole"
+        case Lookup():
+            return "lookup"
+
+
+def _strategy(node: Node, given: Input) -> Strategy | None:
+    match given.relation:
+        case NewRows():
+            return Strategy.APPEND
+        case Lookup():
+            return None
+        case Whole():
+            return Strategy.FULL
+        case _:
+            return Strategy.RECOMPUTE
+
+
+def _why(node: Node, given: Input) -> str:
+    known = "proved from the SQL" if given.proved else "declared"
+    match given.relation:
+        case NewRows():
+            return "each new row gives rows of its own"
+        case By(columns=columns) if node.kind is NodeKind.JOB:
+            return f"its columns {', '.join(columns)} are the key ({known})"
+        case By():
+            return "each fact names its key"
+        case Via(input=through, on=on):
+            joined = ", ".join(here if here == there else f"{here} = {there}" for here, there in on)
+            return f"its key is found through `{through}` on {joined}, before and after the change ({known})"
+        case Whole() if isinstance(node.definition, Job) and node.definition.mode is Mode.FULL:
+            return "mode `full` reads every input whole"
+        case Whole():
+            return f"it is read whole ({known}), so a change in it may touch every row: the task is widened to everything"
+        case Lookup():
+            return "it is a lookup: a change touches no row, and makes what is written stale"

@@ -1,0 +1,113 @@
+"""`query --fresh` and `query --engine spark`: the two ways of asking that need Spark."""
+
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Never
+
+from strandline.catalog import open_catalog
+from strandline.dispatch.rebuild import rebuild
+from strandline.lake.location import Lake
+from strandline.model.columns import METADATA_COLUMNS
+from strandline.model.errors import CallError, OutsideError
+from strandline.model.node import NodeKind
+from strandline.plan.selection import upstream
+
+from .clock import now
+from .planning import RunRequest, make_plan
+from .query import KnownAt, QueryResult, pin_tables, query
+from .running import Watcher, make_desk, run, run_name
+from .sql_names import find_metadata_columns, find_tables, require_reading
+from .workspace import Workspace
+
+_FOLDED = (NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE, NodeKind.SNAPSHOT)
+
+
+def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
+    """Record sets and streams as a run would leave them, in a temporary copy of the lake whose files are links; nothing is committed."""
+    require_reading(sql)
+    project, lake = workspace.project, workspace.lake
+    if lake.local is None:
+        raise CallError(
+            "--fresh folds into links to the lake's files, and this lake is not on a local disk.",
+            remedy="Run `strandline run` first, then query without --fresh.",
+            slug="fresh-needs-local-lake",
+        )
+    named = {project.tables[t] for t in find_tables(sql, project.tables)}
+    wanted = upstream(project, {n for n in named if project.get(n).kind in _FOLDED})
+    published = sorted(n for n in named if project.get(n).kind not in _FOLDED)
+    scratch = Path(tempfile.mkdtemp(prefix="strandline-fresh-", dir=lake.local.parent if lake.local.parent.exists() else None))
+    try:
+        for name in wanted | set(published):
+            _link_table(lake.local / name, scratch / "lake" / name)
+        shadow = _open_shadow(workspace, scratch)
+        try:
+            outcome = run(shadow, RunRequest(select=" ".join(sorted(wanted)) or None, accept_guard=()), _silent())
+            if failed := next((r for r in outcome.results if r.error), None):
+                raise OutsideError(f"`{failed.node}` could not be folded in: {failed.error}", slug=failed.slug)
+            return replace(query(shadow, sql), published_only=tuple(published))
+        finally:
+            shadow.catalog.close()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> QueryResult:
+    """The same tables, Spark's SQL."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    from strandline.compute.calendar import provide_calendar
+    from strandline.lake.reads import read_table
+    from strandline.lake.session import get_session
+
+    require_reading(sql)
+    session = get_session(workspace.project.settings).newSession()
+    provide_calendar(session, workspace.project.calendar)
+    shown = find_metadata_columns(sql)
+    pinned = pin_tables(workspace, sql, known_at)
+    for table in pinned:
+        rows = read_table(session, workspace.lake, table.dataset, table.version)
+        live = rows.where(~F.col("_deleted")) if table.live_only else rows
+        live.drop(*(c for c in METADATA_COLUMNS if c not in shown)).createOrReplaceTempView(table.name)
+    try:
+        answer = session.sql(sql)
+        found = answer.toArrow()
+    except PySparkException as error:
+        raise CallError(f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="sql-refused") from error
+    rows_found = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_columns else ()
+    return QueryResult(engine="spark", columns=tuple(answer.columns), rows=rows_found, version={t.dataset: t.version for t in pinned})
+
+
+def _open_shadow(workspace: Workspace, scratch: Path) -> Workspace:
+    """The project over the linked tables, with a catalog filled from their logs."""
+    settings = replace(workspace.project.settings, lake=str(scratch / "lake"), catalog=f"sqlite:///{scratch / 'catalog.db'}")
+    project = replace(workspace.project, settings=settings)
+    shadow = Workspace(project=project, catalog=open_catalog(settings.catalog), lake=Lake(root=settings.lake))
+    plan, observed = make_plan(shadow, RunRequest(select=None))
+    rebuild(make_desk(shadow, observed, plan, run_name(now()), _no_session, RunRequest()))
+    return shadow
+
+
+def _no_session() -> Never:
+    raise AssertionError("filling a catalog starts no Spark")
+
+
+def _link_table(table: Path, target: Path) -> None:
+    """The same table under another address: its log copied, its files linked."""
+    if not table.exists():
+        return
+    for folder, _, files in os.walk(table):
+        there = target / Path(folder).relative_to(table)
+        there.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            if "_delta_log" in folder:
+                shutil.copy2(Path(folder, name), there / name)
+            else:
+                os.link(Path(folder, name), there / name)
+
+
+def _silent() -> Watcher:
+    return Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)

@@ -1,0 +1,78 @@
+"""How a node is kept up to date: what a change of each input leads to, and why; what its rows depend on; what a run would do now. Starts no Spark."""
+
+import argparse
+from pathlib import Path
+
+from strandline.app.explain import Explained, ExplainedInput, explain
+from strandline.app.workspace import open_workspace
+
+from .output import emit
+from .tables import render_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a dataset, source or job")
+
+
+def run(call: argparse.Namespace) -> int:
+    with open_workspace(Path(call.project)) as workspace:
+        found = explain(workspace, call.name)
+    emit(call.output, "explain", {"nodes": [_node(e) for e in found]}, "nodes", lambda: "\n\n".join(render_explained(e) for e in found))
+    return 0
+
+
+def _node(explained: Explained) -> dict[str, object]:
+    task = explained.next_task
+    return {
+        "node": explained.node,
+        "kind": explained.kind,
+        "how": explained.how,
+        "key": list(explained.key),
+        "inputs": [_input(i) for i in explained.inputs],
+        "config": explained.config,
+        "parts": dict(explained.parts),
+        "stale": explained.stale.reason if explained.stale else None,
+        "frozen": explained.frozen.reason if explained.frozen else None,
+        "next": {"cause": task.cause, "strategy": task.strategy, "reason": task.reason, "scope": task.scope.text} if task else None,
+    }
+
+
+def _input(given: ExplainedInput) -> dict[str, object]:
+    return {
+        "name": given.name,
+        "dataset": given.dataset,
+        "relation": given.relation,
+        "strategy": given.strategy,
+        "why": given.why,
+        "cursor": given.cursor,
+        "version": given.version,
+    }
+
+
+def render_explained(explained: Explained) -> str:
+    lines = [f"{explained.node} ({explained.kind})", f"  {explained.how}"]
+    if explained.inputs:
+        rows = [(f"`{i.name}`", i.strategy or "nothing", _read(i), i.why) for i in explained.inputs]
+        table = render_table(("a change in", "leads to", "read up to", "because"), rows, wrap_last=True, indent="  ")
+        lines += ["", table]
+    lines += ["", f"  Its rows depend on (configuration {explained.config}): {_parts(explained)}."]
+    held = [f"  Stale: {explained.stale.reason}"] if explained.stale else [f"  Frozen: {explained.frozen.reason}"] if explained.frozen else []
+    task = explained.next_task
+    return "\n".join([*lines, *held, f"  A run would now: {f'{task.strategy}, {task.reason}' if task else 'do nothing, it is up to date'}."])
+
+
+def _parts(explained: Explained) -> str:
+    """`key, sql; column a, b; type a, b`."""
+    groups: dict[str, list[str]] = {}
+    for part in explained.parts:
+        group, _, name = part.partition(" ")
+        groups.setdefault(group, []).extend([name] if name else [])
+    alone = ", ".join(group for group, names in groups.items() if not names)
+    return "; ".join(text for text in (alone, *(f"{group} {', '.join(names)}" for group, names in groups.items() if names)) if text)
+
+
+def _read(given: ExplainedInput) -> str:
+    if given.cursor is None:
+        return "nothing yet"
+    behind = f" of {given.version}" if given.version is not None and given.version != given.cursor else ""
+    return f"version {given.cursor}{behind}"

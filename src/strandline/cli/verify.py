@@ -1,0 +1,79 @@
+"""Recompute in full, over the recorded input versions, and compare row by row with what is published. Ends with 4 when something differs."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strandline.app.workspace import open_workspace
+from strandline.model.errors import CallError
+
+from .output import emit, say
+from .quiet import quiet_spark
+from .tables import as_text, render_table
+
+if TYPE_CHECKING:
+    from strandline.app.verifying import VerifiedDataset, VerifyOutcome
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="*", help="datasets and jobs; by default all")
+    parser.add_argument("--sample", metavar="P%", help="compare this share of the keys only, for example 5%%")
+
+
+def run(call: argparse.Namespace) -> int:
+    from strandline.app.verifying import verify
+
+    sample = parse_share(call.sample) if call.sample else None
+    with open_workspace(Path(call.project)) as workspace, quiet_spark() as spark:
+
+        def progress(text: str) -> None:
+            spark.close()
+            if call.output == "table":
+                say(f"  {text}")
+
+        outcome = verify(workspace, tuple(call.names), sample, progress)
+    emit(call.output, "verify", {"datasets": [_dataset(d) for d in outcome.datasets]}, "datasets", lambda: render_verified(outcome))
+    return outcome.exit_code
+
+
+def parse_share(text: str) -> float:
+    """`5%` or `5` -> 0.05."""
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise CallError(f"`{text}` is not a share.", remedy="Write it as 5%, more than 0% and at most 100%.", slug="bad-share")
+    return share
+
+
+def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
+    return {
+        "dataset": verified.dataset,
+        "result": verified.result,
+        "equal": verified.equal,
+        "compared_rows": verified.compared_rows,
+        "differing_rows": verified.differing_rows,
+        "stale_rows": verified.stale_rows,
+        "kept_rows": verified.kept_rows,
+        "input_versions": dict(verified.input_versions),
+        "as_of": verified.as_of,
+        "examples": list(verified.examples),
+    }
+
+
+def render_verified(outcome: "VerifyOutcome") -> str:
+    columns = ("dataset", "result", "compared", "differing", "stale", "kept", "over")
+    rows = [(d.dataset, d.result, d.compared_rows, d.differing_rows, d.stale_rows, d.kept_rows, _versions(d)) for d in outcome.datasets]
+    lines = [render_table(columns, rows, wrap_last=True, grouped=True)]
+    for dataset in outcome.datasets:
+        if dataset.differing_rows and dataset.examples:
+            lines += ["", f"{dataset.dataset} differs, for example:", *(f"  {as_text(example)}" for example in dataset.examples)]
+    different = sum(1 for d in outcome.datasets if str(d.result) == "different")
+    compared = sum(d.compared_rows for d in outcome.datasets)
+    verdict = f"{different} of {len(outcome.datasets)} datasets differ" if different else "nothing differs"
+    return "\n".join([*lines, "", f"{compared:,} rows compared: {verdict}."])
+
+
+def _versions(verified: "VerifiedDataset") -> str:
+    return ", ".join(f"{name} {version}" for name, version in verified.input_versions.items())
