@@ -96,7 +96,7 @@ def _how(node: Node) -> str:
         case _ if node.kind is NodeKind.QUARANTINE:
             return "What the source received is decoded once; what fails is appended, with the reason."
         case _:
-            return f"The newest fact of each key ({key}): the keys of new facts are compared with their current rows, and what differs is replaced."
+            return f"The newest fact of each key ({key}): new facts are compared with the row of their key, and what differs is replaced."
 
 
 def _relation_name(given: Input) -> str:

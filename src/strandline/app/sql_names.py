@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -44,8 +45,8 @@ def find_metadata_columns(sql: str) -> frozenset[str]:
 def keep_stars(sql: str, exposed: Mapping[str, Collection[str]]) -> str:
     """Let `*` go on meaning the declared columns when metadata columns are exposed because the statement names them elsewhere.
 
-    Nothing but ` EXCEPT (...)` is put after such a star. A star over several tables that expose some is left alone: DataFusion cannot except a
-    column that two of them have.
+    Nothing but ` EXCEPT (...)` is put after such a star. A star over several tables that expose some is left alone: DataFusion cannot
+    except a column that two of them have.
     """
     inserts: dict[int, str] = {}
     for select in (s for tree in _parse(sql) or [] for s in tree.find_all(exp.Select)):
@@ -97,7 +98,9 @@ def _is_plain(table: exp.Table) -> bool:
 
 def _is_common(table: exp.Table) -> bool:
     """Whether the name is that of a common table expression where it stands: inside one, only those before it are known."""
-    name, inside, around = _folded(table.this), table, table.parent
+    name = _folded(table.this)
+    inside: Any = table
+    around: Any = table.parent
     while around is not None:
         clause = around.args.get("with_")
         if clause is not None:
@@ -107,12 +110,12 @@ def _is_common(table: exp.Table) -> bool:
                 known = known[: number + 1] if clause.args.get("recursive") else known[:number]
             if any(cte.alias.lower() == name for cte in known):
                 return True
-        inside, around = around, around.parent  # type: ignore[assignment]
+        inside, around = around, around.parent
     return False
 
 
 def _holds(expression: exp.Expression, wanted: exp.Expression) -> bool:
-    parent: exp.Expression | None = wanted
+    parent: Any = wanted
     while parent is not None and parent is not expression:
         parent = parent.parent
     return parent is expression

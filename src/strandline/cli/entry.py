@@ -18,7 +18,7 @@ _TAKING_A_VALUE = ("--project", "--output")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Do what the words say. Returns the exit code: 0 done, 1 some work failed, 2 the call or the project is wrong, 3 outside, 4 a difference."""
+    """Do what the words say, and return the exit code."""
     words = sys.argv[1:] if argv is None else argv
     try:
         code = _call(words)
@@ -122,7 +122,8 @@ def overview() -> str:
             *lines,
             "",
             "Everywhere: --project DIR, --output table|json|csv. `strandline VERB --help` says more.",
-            "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong; 3 something outside failed; 4 verification found a difference.",
+            "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong; 3 something outside failed;",
+            "4 verification found a difference.",
         ]
     )
 

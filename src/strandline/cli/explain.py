@@ -1,4 +1,7 @@
-"""How a node is kept up to date: what a change of each input leads to, and why; what its rows depend on; what a run would do now. Starts no Spark."""
+"""How a node is kept up to date: what a change of each input leads to, and why; what its rows depend on; what a run would do now.
+
+Starts no Spark.
+"""
 
 import argparse
 from pathlib import Path
@@ -56,9 +59,11 @@ def render_explained(explained: Explained) -> str:
         table = render_table(("a change in", "leads to", "read up to", "because"), rows, wrap_last=True, indent="  ")
         lines += ["", table]
     lines += ["", f"  Its rows depend on (configuration {explained.config}): {_parts(explained)}."]
-    held = [f"  Stale: {explained.stale.reason}"] if explained.stale else [f"  Frozen: {explained.frozen.reason}"] if explained.frozen else []
+    for state, held in (("Stale", explained.stale), ("Frozen", explained.frozen)):
+        lines += [f"  {state}: {held.reason}"] if held else []
     task = explained.next_task
-    return "\n".join([*lines, *held, f"  A run would now: {f'{task.strategy}, {task.reason}' if task else 'do nothing, it is up to date'}."])
+    now = f"{task.strategy}, {task.reason}" if task else "nothing" if explained.frozen else "nothing, it is up to date"
+    return "\n".join([*lines, f"  A run would now do: {now}."])
 
 
 def _parts(explained: Explained) -> str:

@@ -1,4 +1,7 @@
-"""Every fact about one key: when it happened, when it was learnt, which one won, and at which version of the facts' table it came. Starts no Spark."""
+"""Every fact about one key: when it happened, when it was learnt, which one won, and which version of the facts' table brought it.
+
+Starts no Spark.
+"""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What was refused and why. With --release those positions are decoded again, what now passes is taken in, and all that depends on it brought up to date."""
+"""What was refused and why.
+
+With --release those positions are decoded again, what now passes is taken in, and all that depends on it is brought up to date.
+"""
 
 import argparse
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Read published data with SQL. The SQL is DataFusion's and no Spark is started.
 
-Datasets are called by their names: `property` is the newest row of each key, `property_facts` every fact, `property_quarantine` what was refused.
-Metadata columns (_source_at, _ingested_at, _source_position, ...) appear when asked for by name.
+Datasets are called by their names: `property` is the newest row of each key, `property_facts` every fact, `property_quarantine` what
+was refused. Metadata columns (_source_at, _ingested_at, _source_position, ...) appear when asked for by name.
 """
 
 import argparse

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 _NOISE = re.compile(
     rb"WARNING: (Using incubator modules|package sun\.|A restricted|A terminally|sun\.misc|Please consider|Use --enable|Restricted)"
-    rb"|^Using Spark's default log4j profile|^Setting default log level to|^To adjust logging level use"
+    rb"|^Using Spark's default log4j profile|^Setting (Spark|default) log level to|^To adjust logging level use"
     rb"|Unable to load native-hadoop library|Your hostname, .* resolves to a loopback|Set SPARK_LOCAL_IP if you need"
     rb"|^SLF4J:|^Picked up JAVA_TOOL_OPTIONS|^\s*$"
 )

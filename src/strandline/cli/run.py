@@ -96,7 +96,8 @@ def _row(result: TaskResult) -> tuple[object, ...]:
             result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]",
         )
     version = "" if result.table_version is None else str(result.table_version)
-    scope = result.scope.text if result.status is Status.DONE else ""
+    # The recorded scope is what the plan said, then what it proved to be.
+    scope = result.scope.text.rpartition(": ")[2] if result.status is Status.DONE else ""
     measured = (result.rows_read, result.rows_full, share(result.rows_read, result.rows_full), result.rows_written)
     return (result.node, result.status, *measured, f"{result.seconds:.1f}", version, scope)
 

@@ -22,8 +22,10 @@ def render_table(
     grouped: bool = False,
     indent: str = "",
 ) -> str:
-    """Columns as wide as their content; numbers, and the columns named in `right`, to the right. With `wrap_last` the last column takes what the
-    terminal leaves; `grouped` writes 1234 as 1,234."""
+    """Columns as wide as their content; numbers, and the columns named in `right`, to the right.
+
+    With `wrap_last` the last column takes what the terminal leaves; `grouped` writes 1234 as 1,234.
+    """
     cells = [[as_text(value, grouped=grouped) for value in row] for row in rows]
     to_right = [name in right or _numeric([row[i] for row in rows]) for i, name in enumerate(columns)]
     widths = [max([wide(name), *(wide(row[i]) for row in cells)]) for i, name in enumerate(columns)]

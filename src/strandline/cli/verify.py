@@ -1,6 +1,10 @@
-"""Recompute in full, over the recorded input versions, and compare row by row with what is published. Ends with 4 when something differs."""
+"""Recompute in full, over the recorded input versions, and compare row by row with what is published.
+
+Ends with 4 when something differs.
+"""
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +13,7 @@ from strandline.model.errors import CallError
 
 from .output import emit, say
 from .quiet import quiet_spark
-from .tables import as_text, render_table
+from .tables import as_text, plural, render_table
 
 if TYPE_CHECKING:
     from strandline.app.verifying import VerifiedDataset, VerifyOutcome
@@ -23,28 +27,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     from strandline.app.verifying import verify
 
-    sample = parse_share(call.sample) if call.sample else None
-    with open_workspace(Path(call.project)) as workspace, quiet_spark() as spark:
+    sample = parse_percent(call.sample) if call.sample else None
 
-        def progress(text: str) -> None:
-            spark.close()
-            if call.output == "table":
-                say(f"  {text}")
+    def progress(verified: "VerifiedDataset") -> None:
+        if call.output == "table":
+            say(f"  {verified.result}  {verified.dataset}  {plural(verified.compared_rows, 'row')}")
 
+    with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = verify(workspace, tuple(call.names), sample, progress)
     emit(call.output, "verify", {"datasets": [_dataset(d) for d in outcome.datasets]}, "datasets", lambda: render_verified(outcome))
     return outcome.exit_code
 
 
-def parse_share(text: str) -> float:
-    """`5%` or `5` -> 0.05."""
+def parse_percent(text: str) -> float:
+    """`5%` or `5` -> 5.0."""
     try:
-        share = float(text.strip().removesuffix("%")) / 100
+        percent = float(text.strip().removesuffix("%"))
     except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
+        percent = 0.0
+    if not 0 < percent <= 100:
         raise CallError(f"`{text}` is not a share.", remedy="Write it as 5%, more than 0% and at most 100%.", slug="bad-share")
-    return share
+    return percent
 
 
 def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
@@ -59,6 +62,7 @@ def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
         "input_versions": dict(verified.input_versions),
         "as_of": verified.as_of,
         "examples": list(verified.examples),
+        **({"reason": verified.reason} if verified.reason else {}),
     }
 
 
@@ -67,12 +71,18 @@ def render_verified(outcome: "VerifyOutcome") -> str:
     rows = [(d.dataset, d.result, d.compared_rows, d.differing_rows, d.stale_rows, d.kept_rows, _versions(d)) for d in outcome.datasets]
     lines = [render_table(columns, rows, wrap_last=True, grouped=True)]
     for dataset in outcome.datasets:
-        if dataset.differing_rows and dataset.examples:
-            lines += ["", f"{dataset.dataset} differs, for example:", *(f"  {as_text(example)}" for example in dataset.examples)]
-    different = sum(1 for d in outcome.datasets if str(d.result) == "different")
+        if dataset.reason:
+            lines += ["", f"{dataset.dataset} is {dataset.result}: {dataset.reason}"]
+        if dataset.examples:
+            lines += [
+                "",
+                f"{dataset.dataset} is {dataset.result}, for example:",
+                *(f"  {as_text(example)}" for example in dataset.examples),
+            ]
+    results = Counter(d.result for d in outcome.datasets)
+    told = ", ".join(f"{number} {result}" for result, number in results.items())
     compared = sum(d.compared_rows for d in outcome.datasets)
-    verdict = f"{different} of {len(outcome.datasets)} datasets differ" if different else "nothing differs"
-    return "\n".join([*lines, "", f"{compared:,} rows compared: {verdict}."])
+    return "\n".join([*lines, "", f"{plural(len(outcome.datasets), 'dataset')}, {plural(compared, 'row')} compared: {told}."])
 
 
 def _versions(verified: "VerifiedDataset") -> str:

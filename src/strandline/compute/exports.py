@@ -1,5 +1,7 @@
 """Complete exports: a key that one export has and the next-ranked one lacks gets a deleting fact."""
 
+from itertools import pairwise
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,8 +19,8 @@ LAST_PLACE = (1 << 62) - 1
 def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, received: DataFrame, rows: DataFrame) -> DataFrame:
     """Add the deleting facts that the received exports imply, against both neighbours of each among all received so far.
 
-    The outcome depends on which exports came together and on their ranks, never on the order inside a batch; a snapshot folded from it is the
-    same for any arrival order.
+    The outcome depends on which exports came together and on their ranks, never on the order inside a batch; a snapshot folded from
+    it is the same for any arrival order.
     """
     assert dataset.record_set is not None
     order_by = [c for c in dataset.record_set.order_by if c != POSITION]
@@ -129,4 +131,4 @@ def _rank_empty(exports: list[dict[str, object]], name: str, part: int, at: obje
 
 def _neighbours(exports: list[dict[str, object]], new: set[tuple[str, int]]) -> list[tuple[dict[str, object], dict[str, object]]]:
     """(export, next-ranked export) wherever one of the two is new."""
-    return [(a, b) for a, b in zip(exports, exports[1:], strict=False) if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new]
+    return [(a, b) for a, b in pairwise(exports) if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new]

@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from strandline.lake.log import count_added
 from strandline.lake.staging import Staged, stage
 from strandline.lake.state import get_table
 from strandline.lake.work import Prepared, Work, Write
@@ -32,19 +33,16 @@ def prepare_facts(work: Work) -> Prepared:
         counts["quarantined"] -= released.counts["rows"]
     rows = rows.withColumn(CONFIG, F.lit(work.config.hash))
     written = counts["accepted"] + counts["derived"]
-    if full:
-        operation = Operation.OVERWRITE
-    else:
-        operation = Operation.APPEND if written else Operation.COUNTS
+    operation = Operation.OVERWRITE if full else Operation.APPEND if written else Operation.COUNTS
     return Prepared(
         write=Write(operation=operation, rows=rows),
-        rows_read=staged.counts["received"],
+        rows_read=_count_read(work, dataset, full=full),
         rows_written=written,
         rows_full=work.input_rows.get(dataset.source, 0),
         live_rows=written if full else work.live_rows + written,
         counts=counts,
         whole=full,
-        scope=f"{staged.counts['received']} received rows",
+        scope=f"{counts['offered']:,} facts offered",
     )
 
 
@@ -68,7 +66,7 @@ def prepare_quarantine(work: Work) -> Prepared:
     )
     return Prepared(
         write=Write(operation=Operation.OVERWRITE if full else Operation.APPEND, rows=rows),
-        rows_read=staged.counts["received"],
+        rows_read=_count_read(work, dataset, full=full),
         rows_written=failed,
         rows_full=source_rows,
         live_rows=failed if full else work.live_rows + failed,
@@ -78,7 +76,7 @@ def prepare_quarantine(work: Work) -> Prepared:
 
 
 def _release(work: Work, dataset: FactDataset) -> Staged:
-    """Decode the quarantined positions again; what now passes, and is not among the facts already (an element of the same message may be)."""
+    """Decode the quarantined positions again; what now passes, less what is among the facts already (elements of the same message)."""
     quarantine = f"{dataset.name}_quarantine"
     refused = work.read(quarantine, get_table(work.lake.table(quarantine)).version()).select(POSITION).distinct()
     before = work.read(dataset.source, work.after(dataset.source)).join(F.broadcast(refused), POSITION, "left_semi")
@@ -105,7 +103,6 @@ def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
             ("derived", DERIVED),
         )
     }
-    counts["received"] = F.count_if(F.col(OUTCOME) != DERIVED)
     keep = F.col(OUTCOME).isin(ACCEPTED, DERIVED, QUARANTINED)
     staged = stage(rows, f"{work.staging}/decoded", counts, keep)
     work.shared.keep_decoded(dataset.name, after, upto, staged)
@@ -136,7 +133,7 @@ def require_columns(received: DataFrame, dataset: FactDataset) -> None:
     wanted = {*(record_set.key if record_set else dataset.identity), *order_by, *dataset.require}
     if missing := sorted(wanted - have):
         raise WorkError(
-            f"{dataset.place}: `{dataset.name}` needs the column {', '.join(f'`{m}`' for m in missing)}, which `{dataset.source}` does not have.",
+            f"{dataset.place}: `{dataset.name}` needs the column {', '.join(f'`{m}`' for m in missing)}, which `{dataset.source}` lacks.",
             remedy=f"Its columns are {', '.join(sorted(have - set(dataset.require)))}. Correct the name, or map it under `columns:`.",
             slug="missing-column",
         )
@@ -164,6 +161,12 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
         .withColumn(REASON, F.when(F.col(OUTCOME) == QUARANTINED, "A fact with this identity and other values was received before."))
     )
     return judged.drop("__known", "__hash", "__first", "__place").unionByName(rows.where(~passed))
+
+
+def _count_read(work: Work, dataset: FactDataset, *, full: bool) -> int:
+    """Rows of the source that the task read."""
+    source = dataset.source
+    return work.input_rows.get(source, 0) if full else count_added(work.lake.table(source), work.after(source), work.version(source))
 
 
 def _l10(staged: Staged) -> dict[str, int]:

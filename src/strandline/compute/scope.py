@@ -10,7 +10,7 @@ from strandline.lake.work import Work
 from strandline.model.columns import KEY
 
 FEW = 2000
-"""So many hashes are a filter inside each scan; more are joined. A filter needs no job of its own, and on a small scope jobs are the cost."""
+"""So many hashes are a filter inside each scan, which needs no job of its own (on a small scope jobs are the cost); more are joined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,8 +120,8 @@ def _is_best(key: Sequence[str], ranked: Column, takes_part: Column) -> Column:
 def _winning_message(rows: DataFrame, record_set: RecordSet, declared: Sequence[str], takes_part: Column) -> DataFrame:
     """`children: replace`: the newest message about a parent is the whole truth about its children.
 
-    Messages are ranked by `order_by`, then by a hash over parent and list, then by position. The list's hash is the sum over its elements, so it is
-    the same for the facts of a message and for the snapshot's rows that came from it.
+    Messages are ranked by `order_by`, then by a hash over parent and list, then by position. The list's hash is the sum over its
+    elements, so it is the same for the facts of a message and for the snapshot's rows that came from it.
     """
     parent = [KEY, *(quote(c) for c in record_set.parent_key)]
     ordered = [F.col(quote(c)) for c in record_set.order_by]
@@ -170,7 +170,7 @@ def _guard(work: Work, facts: FactDataset, leaving: int, *, emptied: bool) -> No
         return
     raise GuardedError(
         f"{leaving} of {before} live records of `{work.node.name}` would leave, more than {guard.max_deleted_percent:g} %.",
-        remedy=f"If that is right, run again with --accept-guard {work.node.name}. Source and facts are kept; readers see the last published state.",
+        remedy=f"If that is right, run again with --accept-guard {work.node.name}. Facts are kept; readers see the last published state.",
         slug="guarded",
     )
 

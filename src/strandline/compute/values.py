@@ -13,7 +13,7 @@ _LEAST_MS, _MOST_MS = -62135596800000, 253402300799999
 
 
 def decode_text(text: Column, to: ColumnType) -> Column:
-    """A value written as text. Numbers and numeric strings both; a decimal is rounded half up to its scale; an instant without offset is UTC."""
+    """A value written as text: numbers and numeric strings; a decimal is rounded half up to its scale; no offset means UTC."""
     trimmed = F.trim(text)
     match to.name:
         case TypeName.STRING | TypeName.JSON:

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "_strandline.lock"
 HOLDER_FILE = "_strandline.holder"
+
+_PATIENCE = 8
+"""Half seconds: the JVM of a process that was killed may live on for two or three."""
 
 _held: dict[str, Any] = {}
 
@@ -30,6 +34,11 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
         assert jvm is not None
         file = jvm.java.io.RandomAccessFile(str(folder / LOCK_FILE), "rw")
         lock = file.getChannel().tryLock()
+        for _ in range(_PATIENCE):
+            if lock is not None:
+                break
+            time.sleep(0.5)
+            lock = file.getChannel().tryLock()
     except OSError as error:
         raise _unwritable(folder, error) from error
     except Exception as error:

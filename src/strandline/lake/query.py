@@ -182,7 +182,7 @@ def plain_column(column: Any) -> list[object]:
 def _run(session: QueryBuilder, sql: str) -> Any:
     try:
         return pa.table(session.execute(sql).read_all())
-    except Exception as error:  # delta-rs raises bare Exceptions for what fails while rows are read
+    except Exception as error:  # noqa: BLE001 delta-rs raises bare Exceptions for what fails while rows are read
         explain_failure(error)
 
 

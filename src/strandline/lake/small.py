@@ -1,7 +1,8 @@
 """Small tables, read once a run through delta-rs and kept aside as plain Parquet.
 
-Spark plans a Delta scan with jobs of its own over the table's log, half a second each whatever the table's size; a run over small tables spends most
-of its time there. delta-rs reads the same rows, deletion vectors applied, in milliseconds. Large tables are left to Spark.
+Spark plans a Delta scan with jobs of its own over the table's log, half a second each whatever the table's size; a run over small
+tables spends most of its time there. delta-rs reads the same rows, deletion vectors applied, in milliseconds. Large tables are left to
+Spark.
 """
 
 import json

@@ -55,7 +55,10 @@ def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket, *, unique_key: Seque
 
 
 def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
-    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors. `rows` must be staged: known size, or Spark sorts the table."""
+    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors.
+
+    `rows` must be staged: without a known size Spark sorts and shuffles the whole table.
+    """
     writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}").option("targetAlias", "t")
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 

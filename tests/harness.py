@@ -1,0 +1,91 @@
+"""A project under test, driven through `app` as the command line drives it."""
+
+import json
+import textwrap
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from strandline.app.planning import RunRequest, make_plan
+from strandline.app.query import query
+from strandline.app.running import RunOutcome, Watcher, run
+from strandline.app.verifying import VerifyOutcome, verify
+from strandline.app.workspace import open_workspace
+from strandline.model.plan import Plan, TaskResult
+
+SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
+
+
+@dataclass(frozen=True)
+class TestProject:
+    """A folder with a `strandline.yaml`; its lake and catalog lie inside."""
+
+    __test__ = False  # pytest: not a test class
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path, yaml: str) -> "TestProject":
+        folder.mkdir(parents=True, exist_ok=True)
+        project = cls(folder)
+        project.declare(yaml)
+        return project
+
+    def declare(self, yaml: str) -> None:
+        """Write (or change) the project file."""
+        (self.folder / "strandline.yaml").write_text(textwrap.dedent(yaml))
+
+    def write(self, path: str, text: str) -> None:
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def lines(self, path: str, *messages: object) -> None:
+        """Write messages as jsonl; a str is written as it is, so that it may be broken."""
+        self.write(path, "".join((m if isinstance(m, str) else json.dumps(m)) + "\n" for m in messages))
+
+    def add_lines(self, path: str, *messages: object) -> None:
+        with (self.folder / path).open("a") as out:
+            out.writelines((m if isinstance(m, str) else json.dumps(m)) + "\n" for m in messages)
+
+    def plan(self, request: RunRequest | None = None) -> Plan:
+        with open_workspace(self.folder) as workspace:
+            return make_plan(workspace, request or RunRequest())[0]
+
+    def run(self, request: RunRequest | None = None, *, ok: bool = True) -> RunOutcome:
+        """Run; unless told otherwise, every task must end well."""
+        with open_workspace(self.folder) as workspace:
+            outcome = run(workspace, request or RunRequest(), SILENT)
+        if ok:
+            assert outcome.exit_code == 0, "\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error)
+        return outcome
+
+    def query(self, sql: str) -> list[tuple[object, ...]]:
+        with open_workspace(self.folder) as workspace:
+            return [tuple(row) for row in query(workspace, sql).rows]
+
+    def rows(self, dataset: str, *columns: str) -> set[tuple[object, ...]]:
+        """What a reader sees, as a set; it must be one."""
+        found = self.query(f"select {', '.join(columns) or '*'} from {dataset}")
+        assert len(found) == len(set(found)), f"{dataset} has equal rows: {found}"
+        return set(found)
+
+    def verify(self, *names: str) -> VerifyOutcome:
+        with open_workspace(self.folder) as workspace:
+            return verify(workspace, names, None, lambda _: None)
+
+    def assert_verified(self, *names: str) -> None:
+        """The oracle: incremental equals full recompute."""
+        outcome = self.verify(*names)
+        bad = [d for d in outcome.datasets if d.result not in ("equal", "empty")]
+        assert not bad, "\n".join(f"{d.dataset}: {d.result} {d.reason} {d.examples[:4]}" for d in bad)
+        assert sum(d.compared_rows for d in outcome.datasets), "nothing was compared"
+
+
+def result_of(outcome: RunOutcome, node: str) -> TaskResult:
+    return next(r for r in outcome.results if r.node == node)
+
+
+def at(text: str) -> RunRequest:
+    """A run at a logical time."""
+    return RunRequest(as_of=datetime.fromisoformat(text))

@@ -1,0 +1,192 @@
+"""How plans and runs are printed, and a run with nothing to do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline.app.running import RunOutcome
+from strandline.cli import plan as plan_verb
+from strandline.cli import run as run_verb
+from strandline.cli.progress import Progress, progress_line
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Status, Strategy, Task, TaskResult
+from tests.unit.cli.builders import at, make_shop, no_spark, printed
+
+TASK = Task(
+    node="demand",
+    kind=NodeKind.SNAPSHOT,
+    cause=Cause.NEW_INPUT,
+    strategy=Strategy.RECOMPUTE,
+    reason="changed rows in version 3 of `demand_facts`, about 44 rows",
+    scope=Scope(kind=ScopeKind.KEYS, text="the keys in version 3 of `demand_facts`, about 44 rows"),
+    inputs=(PlannedInput(name="demand_facts", dataset="demand_facts", after=Cursor(table_id="t", version=2), changes=True),),
+    estimated_rows=44,
+    estimated_bytes=1500,
+    full_rows=2585,
+    full_bytes=90_000,
+)
+STALE = Held(node="defaulters", reason="`sql` changed; `strandline backfill defaulters --stale`", changed=("sql",))
+
+
+def result(**changes: Any) -> TaskResult:
+    told: dict[str, Any] = {
+        "node": "demand",
+        "kind": NodeKind.SNAPSHOT,
+        "cause": Cause.NEW_INPUT,
+        "strategy": Strategy.RECOMPUTE,
+        "reason": "changed rows",
+        "scope": Scope(kind=ScopeKind.KEYS, text="the keys in version 3: 43 keys"),
+        "status": Status.DONE,
+        "input_versions": {"demand_facts": 3},
+        "rows_read": 44,
+        "rows_written": 43,
+        "rows_full": 2629,
+        "seconds": 1.234,
+        "table_version": 3,
+        "counts": {},
+    }
+    return TaskResult(**{**told, **changes})
+
+
+def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
+    document = plan_verb.document(Plan(as_of=at(9), tasks=(TASK,), stale=(STALE,)))
+
+    assert document == {
+        "as_of": at(9),
+        "tasks": [
+            {
+                "node": "demand",
+                "kind": "snapshot",
+                "cause": "new_input",
+                "strategy": "recompute",
+                "reason": TASK.reason,
+                "scope": TASK.scope.text,
+                "input_versions": {"demand_facts": 2},
+                "estimated_rows": 44,
+                "estimated_bytes": 1500,
+                "full_rows": 2585,
+                "full_bytes": 90_000,
+            }
+        ],
+        "stale": [{"node": "defaulters", "reason": STALE.reason, "changed": ["sql"]}],
+        "frozen": [],
+    }
+
+
+def test_a_plan_for_people_tells_what_it_reads_against_a_full_recompute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+    told = plan_verb.render_plan(Plan(as_of=at(9), tasks=(TASK,), stale=(STALE,))).splitlines()
+
+    assert told[2].split() == ["demand", "new_input", "recompute", "44", "2,585", "1.7", "%", *TASK.reason.split()]
+    assert f"  defaulters: {STALE.reason}" in told
+    assert told[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
+
+
+def test_a_plan_without_tasks_says_so_and_still_names_what_is_frozen() -> None:
+    told = plan_verb.render_plan(Plan(as_of=at(9), tasks=(), frozen=(STALE,)))
+
+    assert told.startswith("Everything is up to date.")
+    assert STALE.reason in told
+
+
+def test_a_run_in_json_has_the_fields_of_the_language() -> None:
+    outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=(TASK,)), results=(result(),))
+
+    document = run_verb.document(outcome)
+
+    assert list(document) == ["run", "as_of", "tasks"]
+    assert document["tasks"] == [
+        {
+            "node": "demand",
+            "kind": "snapshot",
+            "cause": "new_input",
+            "strategy": "recompute",
+            "reason": "changed rows",
+            "scope": "the keys in version 3: 43 keys",
+            "status": "done",
+            "input_versions": {"demand_facts": 3},
+            "rows_read": 44,
+            "rows_written": 43,
+            "rows_full": 2629,
+            "seconds": 1.234,
+            "table_version": 3,
+            "counts": {},
+        }
+    ]
+
+
+def test_a_failed_task_is_told_in_full_below_the_table_and_its_notes_too() -> None:
+    failed = result(node="a", status=Status.FAILED, error="It broke.\n  Mend it.  [broke]", slug="broke")
+    blocked = result(node="b", status=Status.BLOCKED, error="waits for `a`", slug="blocked")
+    noted = result(node="c", notes=("skipped x.jsonl",))
+    outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=()), results=(failed, blocked, noted))
+
+    told = run_verb.render_outcome(outcome, 2.0)
+
+    assert "a failed:\n  It broke.\n    Mend it.  [broke]" in told
+    assert "waits for `a`" in told
+    assert "c: skipped x.jsonl" in told
+    assert "3 tasks in 2.0 s: 1 done, 1 failed, 1 blocked." in told
+    assert outcome.exit_code == 1
+
+
+def test_progress_is_a_line_per_task_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    progress.planned(Plan(as_of=at(9), tasks=(TASK,)))
+
+    progress.started(TASK)
+    progress.ended(result())
+    progress.close()
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.splitlines()[-1] == "  1/1 done  demand  43 rows in 1.2 s"
+
+
+def test_a_progress_line_keeps_its_columns() -> None:
+    assert progress_line(3, 31, result(status=Status.UNCHANGED)) == "   3/31 unchanged  demand"
+
+
+def test_a_run_with_nothing_to_do_starts_no_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = make_shop(tmp_path)
+
+    with no_spark(monkeypatch):
+        code = shop.call("run", "--select", "customer_totals")
+        said = capsys.readouterr().out
+        code_json = shop.call("run", "--select", "customer_totals", "--output", "json")
+
+    assert (code, said) == (0, "Everything is up to date.\n")
+    assert code_json == 0
+    assert printed(capsys)["tasks"] == []
+
+
+def test_a_plan_of_a_new_project_starts_no_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = make_shop(tmp_path)
+
+    with no_spark(monkeypatch):
+        code = shop.call("plan", "--as-of", "2024-01-13", "--output", "json")
+
+    plan = printed(capsys)
+    assert code == 0
+    assert plan["as_of"] == "2024-01-13T00:00:00.000000Z"
+    assert [t["node"] for t in plan["tasks"]] == ["order_events", "orders_facts", "orders_quarantine", "orders", "customer_totals"]
+
+
+def test_csv_lists_the_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = make_shop(tmp_path).call("plan", "--output", "csv", "--select", "order_events")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert lines[0].startswith("node,kind,cause,strategy,reason,scope,input_versions,estimated_rows")
+    assert lines[1].startswith("order_events,source,new_node,append,")
+
+
+def test_selecting_nothing_by_mistake_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_shop(tmp_path).call("plan", "--select", "ordres") == 2
+    assert "`orders`" in capsys.readouterr().err
