@@ -10,7 +10,6 @@ from typing import Never
 from strandline.catalog import open_catalog
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.location import Lake
-from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.node import NodeKind
 from strandline.plan.selection import upstream
@@ -56,29 +55,15 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
 
 def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> QueryResult:
     """The same tables, Spark's SQL."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
-    from strandline.compute.calendar import provide_calendar
-    from strandline.lake.reads import read_table
+    from strandline.compute.asking import View, ask
     from strandline.lake.session import get_session
 
     require_reading(sql)
-    session = get_session(workspace.project.settings).newSession()
-    provide_calendar(session, workspace.project.calendar)
     shown = find_metadata_columns(sql)
     pinned = pin_tables(workspace, sql, known_at)
-    for table in pinned:
-        rows = read_table(session, workspace.lake, table.dataset, table.version)
-        live = rows.where(~F.col("_deleted")) if table.live_only else rows
-        live.drop(*(c for c in METADATA_COLUMNS if c not in shown)).createOrReplaceTempView(table.name)
-    try:
-        answer = session.sql(sql)
-        found = answer.toArrow()
-    except PySparkException as error:
-        raise CallError(f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="sql-refused") from error
-    rows_found = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_columns else ()
-    return QueryResult(engine="spark", columns=tuple(answer.columns), rows=rows_found, version={t.dataset: t.version for t in pinned})
+    views = tuple(View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only) for t in pinned)
+    columns, rows = ask(get_session(workspace.project.settings), workspace.lake, workspace.project.calendar, views, sql, shown)
+    return QueryResult(engine="spark", columns=columns, rows=rows, version={t.dataset: t.version for t in pinned})
 
 
 def _open_shadow(workspace: Workspace, scratch: Path) -> Workspace:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 from strandline.model.errors import CallError, StrandlineError
@@ -48,9 +49,7 @@ def _call(words: Sequence[str]) -> int:
     if place is None:
         return _without_verb(words)
     verb = get_verb(words[place])
-    gc.disable()  # importing makes much and leaves no garbage: a fifth of the start is spent looking for it
-    module = import_module(verb.module)
-    gc.enable()
+    module = _load(verb)
     parser = Parser(prog=f"strandline {verb.name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)
     common = parser.add_argument_group("everywhere")
@@ -60,6 +59,15 @@ def _call(words: Sequence[str]) -> int:
     common.add_argument("--output", choices=("table", "json", "csv"), default="table", help="how results are printed; by default `table`")
     call = parser.parse_args([*words[:place], *words[place + 1 :]])
     return int(module.run(call))
+
+
+def _load(verb: Verb) -> ModuleType:
+    """Importing makes much and leaves no garbage; a fifth of the start would be spent looking for some."""
+    gc.disable()
+    try:
+        return import_module(verb.module)
+    finally:
+        gc.enable()
 
 
 class Parser(argparse.ArgumentParser):

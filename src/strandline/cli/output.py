@@ -18,8 +18,8 @@ def emit(output: str, verb: str, document: Document, listed: str, text: Callable
         case "csv":
             rows = document[listed]
             assert isinstance(rows, list)
-            columns = list(rows[0]) if rows else []
-            print_csv(columns, [list(row.values()) for row in rows])
+            columns = list(dict.fromkeys(name for row in rows for name in row))
+            print_csv(columns, [[row.get(name) for name in columns] for row in rows])
         case _:
             print(text())
 
@@ -30,7 +30,8 @@ def print_json(verb: str, document: Document) -> None:
 
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
+    if columns:
+        writer.writerow(columns)
     writer.writerows([_field(value) for value in row] for row in rows)
 
 

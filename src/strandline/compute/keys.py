@@ -23,7 +23,7 @@ def typed_key(names: Sequence[str], types: Mapping[str, DataType] | None = None,
 
 
 def row_hash(declared: Iterable[str]) -> Column:
-    """The tie-breaker of L3: over non-NULL declared columns as (name, text) pairs in name order, so a column added later changes nothing."""
+    """The tie-breaker of L3: over non-NULL declared columns as (name, text) pairs in name order: a column added later changes nothing."""
     pairs = [
         F.concat(F.lit(f"{name}="), F.length(text).cast("string"), F.lit(":"), text) for name in sorted(declared) for text in [_text(name)]
     ]

@@ -170,7 +170,7 @@ def _commit(desk: Desk, node: Node, lease: Lease, own_version: int, write: "obje
     try:
         write()  # type: ignore[operator]
         reach("after-write", node.name)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - what the log says counts; raised below if it says nothing
         failed = error
     reach("before-confirm", node.name)
     entry = find_commit(desk, node, lease, own_version)

@@ -1,7 +1,7 @@
 """Named stop points, always compiled in, driven by `STRANDLINE_FAILPOINTS`.
 
-`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"`: a point, optionally of one node, and what happens there. `raise` fails the step,
-`kill` ends the process at once, `sleep:SECONDS` waits, `block:FILE` waits until the file appears.
+`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"`: a point, optionally of one node, and what happens there. `raise`
+fails the step, `kill` ends the process at once, `sleep:SECONDS` waits, `block:FILE` waits until the file appears.
 """
 
 import os
@@ -36,7 +36,7 @@ hits: Counter[str] = Counter()
 _lock = Lock()
 
 
-class FailpointRaised(Exception):
+class FailpointError(Exception):
     """What a failpoint with the action `raise` raises."""
 
 
@@ -59,7 +59,7 @@ def _act(action: str, point: str, node: str) -> None:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         case "raise":
-            raise FailpointRaised(f"failpoint {point} of {node}")
+            raise FailpointError(f"failpoint {point} of {node}")
         case "sleep":
             time.sleep(float(argument))
         case "block":

@@ -23,7 +23,7 @@ def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Call
     results: dict[str, TaskResult] = {}
     waiting = {t.node: t for t in plan.tasks}
     running: dict[Future[TaskResult], Task] = {}
-    with _heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
+    with _Heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
         while waiting or running:
             for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
                 del waiting[task.node]
@@ -60,7 +60,7 @@ def _try(desk: Desk, task: Task) -> TaskResult:
         except ConflictError as error:
             if nth == TRIES - 1:
                 return _failed(task, Status.FENCED if isinstance(error, FencedError) else Status.FAILED, error, started)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a worker raises is the task's result; the rest of the plan goes on
             return _failed(task, Status.FAILED, error, started)
     raise AssertionError("unreachable")
 
@@ -135,7 +135,7 @@ def _purge_one(desk: Desk, name: str) -> None:
     record_entry(desk, node, lease, entry, desk.pins.rows(name))
 
 
-class _heartbeat:
+class _Heartbeat:
     """Renews this run's leases while it works."""
 
     def __init__(self, desk: Desk) -> None:

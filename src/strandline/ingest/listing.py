@@ -9,10 +9,10 @@ from strandline.model.records import FileSeen
 
 
 def list_files(source: FileSource, folder: str) -> tuple[FileSeen, ...]:
-    """Files matching the source's glob, by path. A path inside the project is relative to it, so that a moved project keeps its positions."""
+    """Files matching the source's glob, by path: inside the project relative to it, so that a moved project keeps its positions."""
     root = Path(folder)
     found = []
-    for name in glob.glob(str(root / source.files), recursive=True):
+    for name in glob.glob(str(root / source.files), recursive=True):  # noqa: PTH207 - the pattern may be absolute
         path = Path(name)
         if path.is_file() and not path.name.startswith((".", "_")):
             status = path.stat()

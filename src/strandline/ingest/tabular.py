@@ -32,7 +32,7 @@ class _Part:
 def read_tabular(
     session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str, stored: StructType | None
 ) -> tuple[DataFrame, dict[str, int]]:
-    """Rows with their native columns and `_source_position`; a row that does not fit the stored types keeps itself as JSON in `_payload`."""
+    """Rows with their native columns and `_source_position`; one that does not fit the stored types keeps itself as JSON in `_payload`."""
     counts: dict[str, int] = {}
     frames: list[DataFrame] = []
     for part in _parts(source, pieces, counts):

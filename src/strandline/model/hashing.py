@@ -31,8 +31,8 @@ def with_lookups(config: NodeConfig, versions: Mapping[str, int]) -> NodeConfig:
 def compare_configs(written_parts: Mapping[str, str], current: NodeConfig) -> tuple[tuple[str, ...], bool]:
     """The parts that differ from what rows were written by, and whether that freezes the node.
 
-    A name in `freezing` freezes by any difference. `type *` stands for every part of that prefix and freezes when one is changed or removed:
-    an added column evolves the table. `cast **` freezes when one is added, too.
+    A name in `freezing` freezes by any difference. `type *` stands for every part of that prefix and freezes when one is changed or
+    removed: an added column evolves the table. `cast **` freezes when one is added, too.
     """
     names = sorted({*written_parts, *current.parts})
     changed = tuple(name for name in names if written_parts.get(name) != current.parts.get(name))

@@ -203,7 +203,8 @@ def _describe(given: PlannedInput, observed: Observed, draft: _Draft) -> str:
     versions = pending(table, given.after) if table and given.after else ()
     parts = []
     if versions:
-        assert table is not None and given.after is not None
+        assert table is not None
+        assert given.after is not None
         rows = sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows)
         span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
         parts.append(f"{span} of `{given.dataset}`, about {rows:,} rows")

@@ -1,0 +1,44 @@
+"""A question in Spark's SQL over published tables."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from strandline.lake.location import Lake
+from strandline.lake.reads import read_table
+from strandline.model.columns import DELETED, METADATA_COLUMNS
+from strandline.model.errors import CallError
+from strandline.model.project import Calendar
+
+from .calendar import provide_calendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A table at a version under the name that the SQL calls it."""
+
+    name: str
+    dataset: str
+    version: int
+    live_only: bool
+
+
+def ask(
+    session: SparkSession, lake: Lake, calendar: Calendar, views: tuple[View, ...], sql: str, shown: Collection[str]
+) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
+    """Column names and rows. Metadata columns are there only if they are `shown`."""
+    own = session.newSession()
+    provide_calendar(own, calendar)
+    for view in views:
+        rows = read_table(own, lake, view.dataset, view.version)
+        live = rows.where(~F.col(DELETED)) if view.live_only else rows
+        live.drop(*(c for c in METADATA_COLUMNS if c not in shown)).createOrReplaceTempView(view.name)
+    try:
+        answer = own.sql(sql)
+        found = answer.toArrow()
+    except PySparkException as error:
+        raise CallError(f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="bad-sql") from error
+    return tuple(answer.columns), tuple(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_columns else ()
