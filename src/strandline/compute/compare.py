@@ -1,6 +1,6 @@
 """Compare before writing: only key hashes whose rows differ are written, and what differs is what readers are told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -81,6 +81,21 @@ def replace_differences(work: Work, staged: Staged, *, rows_read: int, rows_full
         whole=whole,
         changes=staged,
         tombstones=counts["gone"],
+    )
+
+
+def write_whole(work: Work, rows: DataFrame, *, rows_full: int, check: Callable[[DataFrame], None] = lambda _: None) -> Prepared:
+    """The first write of a table, or one after its shape changed: nothing to compare with."""
+    staged = stage(rows, f"{work.staging}/whole", {"live": F.count_if(~F.col(DELETED))})
+    check(staged.read(work.session))
+    return Prepared(
+        write=Write(operation=Operation.OVERWRITE, rows=staged.read(work.session)),
+        rows_read=rows_full,
+        rows_written=staged.counts["live"],
+        rows_full=rows_full,
+        live_rows=staged.counts["live"],
+        scope="everything",
+        whole=True,
     )
 
 

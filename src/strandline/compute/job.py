@@ -10,17 +10,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from strandline.lake.reads import SIGN
-from strandline.lake.staging import stage
-from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+from strandline.lake.work import NEW, OLD, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, quote
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import By, Input, Node, Via
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Job, Language
-from strandline.model.records import Operation
 
 from .calendar import provide_calendar
-from .compare import compared_columns, replace_differences, stage_differences, tag
+from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
 from .job_code import call_python, run_sql
 from .keys import typed_key, user_columns
 from .scope import Keys, find_keys
@@ -50,7 +48,7 @@ def prepare_job(work: Work) -> Prepared:
         return _recompute_keys(work, job, session, own, full_rows)
     rows = _keyed(work, compute_whole(work, job, session), None)
     if own is None:
-        return _build(work, job, rows, full_rows)
+        return write_whole(work, rows, rows_full=full_rows, check=lambda built: _check_row_key(work, job, built))
     rows = _fit(rows, own, work.node)
     old = own.where(~F.col(DELETED))
     backfill = work.task.cause is Cause.PERSON
@@ -58,20 +56,6 @@ def prepare_job(work: Work) -> Prepared:
     staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
     _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
     return replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
-
-
-def _build(work: Work, job: Job, rows: DataFrame, full_rows: int) -> Prepared:
-    staged = stage(rows, f"{work.staging}/built", {"rows": F.count(F.lit(1))})
-    _check_row_key(work, job, staged.read(work.session))
-    return Prepared(
-        write=Write(operation=Operation.OVERWRITE, rows=staged.read(work.session)),
-        rows_read=full_rows,
-        rows_written=staged.counts["rows"],
-        rows_full=full_rows,
-        live_rows=staged.counts["rows"],
-        scope="everything",
-        whole=True,
-    )
 
 
 def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame, full_rows: int) -> Prepared:

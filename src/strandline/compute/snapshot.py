@@ -6,16 +6,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.lake.log import count_added
-from strandline.lake.staging import stage
-from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
+from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
 from strandline.model.node import Snapshot
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Children, FactDataset, FileSource, RecordSet
-from strandline.model.records import Operation
 
-from .compare import compared_columns, replace_differences, stage_differences
+from .compare import compared_columns, replace_differences, stage_differences, write_whole
 from .keys import rank, row_hash, user_columns
 from .scope import find_keys
 
@@ -29,7 +27,8 @@ def prepare_snapshot(work: Work) -> Prepared:
     name = work.node.inputs[0].dataset
     rows_full = work.input_rows.get(name, 0)
     if own is None:
-        return _build(work, facts, work.read_all(name), rows_full)
+        folded = fold(work.read_all(name), facts, complete=is_complete(work, facts))
+        return write_whole(work, folded.withColumn(CONFIG, F.lit(work.config.hash)), rows_full=rows_full)
     if work.task.strategy is Strategy.FULL:
         incoming, current, read = work.read_all(name), own, rows_full
     else:
@@ -46,21 +45,6 @@ def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str) -> tu
     if facts.record_set.latest_non_null:
         added = keys.restrict(work.read_all(name), F.col(KEY))
     return added, keys.restrict(own, F.col(KEY))
-
-
-def _build(work: Work, facts: FactDataset, rows: DataFrame, rows_full: int) -> Prepared:
-    """The first build, or one after the table's shape changed: nothing to compare with."""
-    folded = fold(rows, facts, complete=is_complete(work, facts)).withColumn(CONFIG, F.lit(work.config.hash))
-    staged = stage(folded, f"{work.staging}/folded", {"rows": F.count(F.lit(1)), "live": F.count_if(~F.col(DELETED))})
-    return Prepared(
-        write=Write(operation=Operation.OVERWRITE, rows=staged.read(work.session)),
-        rows_read=rows_full,
-        rows_written=staged.counts["live"],
-        rows_full=rows_full,
-        live_rows=staged.counts["live"],
-        scope="every key",
-        whole=True,
-    )
 
 
 def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFrame, *, rows_read: int, rows_full: int) -> Prepared:
