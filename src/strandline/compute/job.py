@@ -64,13 +64,14 @@ def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame,
     if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
     inputs, counters = restrict_inputs(work, job, keys, types)
-    rows = _keyed(work, compute(work, job, session, inputs), keys)
+    result = compute(work, job, session, inputs)
+    rows = _keyed(work, result, keys)
     rows = _fit(rows, own, work.node)
     old = keys.restrict(own.where(~F.col(DELETED)), F.col(KEY))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
     _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
-    read = keys.rows + sum(int(c.get.get("rows") or 0) for c in counters)
+    read = keys.rows + _count_read(result, counters)
     scope = f"{keys.count} keys"
     return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
 
@@ -115,7 +116,7 @@ def _unsigned(rows: DataFrame) -> list[str]:
     return [c for c in rows.columns if c != SIGN]
 
 
-def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataType]) -> tuple[dict[str, DataFrame], list[Observation]]:
+def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataType]) -> tuple[dict[str, DataFrame], dict[str, Observation]]:
     """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read."""
     done: dict[str, DataFrame] = {}
 
@@ -135,9 +136,16 @@ def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataTy
             done[given.name] = rows
         return done[given.name]
 
-    counters = [Observation() for _ in work.node.inputs]
-    counted = {i.name: restricted(i).observe(c, F.count(F.lit(1)).alias("rows")) for i, c in zip(work.node.inputs, counters, strict=True)}
-    return counted, counters
+    counters = {f"rows of {i.name} for {work.attempt}": i for i in work.node.inputs}
+    observed = {name: Observation(name) for name in counters}
+    counted = {i.name: restricted(i).observe(observed[name], F.count(F.lit(1)).alias("rows")) for name, i in counters.items()}
+    return counted, observed
+
+
+def _count_read(result: DataFrame, counters: Mapping[str, Observation]) -> int:
+    """Input rows left after restriction to the scope. An input that the user's code leaves out is in no plan, and would be waited for."""
+    plan = result._jdf.queryExecution().analyzed().toString()
+    return sum(int(counter.get.get("rows") or 0) for name, counter in counters.items() if name in plan)
 
 
 def compute_whole(work: Work, job: Job, session: SparkSession) -> DataFrame:

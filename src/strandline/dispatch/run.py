@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from strandline.catalog import record_task, renew_leases
-from strandline.model.errors import ConflictError, FencedError, GuardedError, StrandlineError
+from strandline.model.errors import ConflictError, FencedError, GuardedError, StrandlineError, WorkError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Plan, Status, Task, TaskResult
 
-from .attempt import attempt, find_commit, record_entry, take
+from .attempt import _changed, attempt, find_commit, record_entry, take
 from .desk import Desk
 from .failpoints import reach
 
@@ -54,6 +54,7 @@ def _try(desk: Desk, task: Task) -> TaskResult:
     started = time.monotonic()
     for nth in range(TRIES):
         try:
+            _refuse_widening(desk, task)
             return attempt(desk, task)
         except GuardedError as error:
             return _failed(task, Status.GUARDED, error, started)
@@ -63,6 +64,19 @@ def _try(desk: Desk, task: Task) -> TaskResult:
         except Exception as error:  # noqa: BLE001 - whatever a worker raises is the task's result; the rest of the plan goes on
             return _failed(task, Status.FAILED, error, started)
     raise AssertionError("unreachable")
+
+
+def _refuse_widening(desk: Desk, task: Task) -> None:
+    """`strict_incremental`: a change in an input that is read whole is an error, once it is known that it did change."""
+    for given in task.inputs:
+        if given.dataset in task.refuses and _changed(desk, given.dataset, given.after, desk.pins.get(given.dataset)):
+            raise WorkError(
+                f"`{given.name}` has changed and `{task.node}` reads it whole, so everything would be recomputed; "
+                "its `strict_incremental: true` refuses that.",
+                remedy=f"Run `strandline backfill {task.node} --all` to recompute it once, declare how `{given.name}` relates to the key, "
+                "or take `strict_incremental` away.",
+                slug="strict-incremental",
+            )
 
 
 def _failed(task: Task, status: Status, error: Exception, started: float) -> TaskResult:

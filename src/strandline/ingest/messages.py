@@ -67,11 +67,8 @@ def _lines(piece: Piece) -> Iterator[tuple[int, str]]:
         data = open_bytes(piece.file)
     else:
         with piece.file.open("rb") as stream:
-            stream.seek(max(0, piece.start - 1))
-            before = stream.read(1) if piece.start else b"\n"
+            stream.seek(piece.start)
             data = stream.read(piece.end - piece.start)
-        if before != b"\n" and data[:1] == b"\n":
-            data = data[1:]
     for offset, line in enumerate(data.split(b"\n")):
         text = line.decode("utf-8", errors="replace").rstrip("\r")
         if text.strip():

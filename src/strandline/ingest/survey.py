@@ -91,9 +91,9 @@ def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | Non
         before = None
     else:
         revision = before.revision if before else 0
-    start, rows = (before.bytes, before.rows) if before else (0, 0)
+    start, rows = (_after_open_line(path, before.bytes, file.size), before.rows) if before else (0, 0)
     end, lines, unfinished, quiet = _find_end(source, path, file, start, before)
-    if before is not None and end == start and (unfinished, quiet) == (before.unfinished, before.seen_unchanged) and not unfinished:
+    if before is not None and end == before.bytes and (unfinished, quiet) == (before.unfinished, before.seen_unchanged) and not unfinished:
         return None
     read = FileRead(
         path=file.path,
@@ -115,12 +115,7 @@ def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, before
     tail = b""
     with path.open("rb") as stream:
         stream.seek(start)
-        first = True
         while position < file.size and (block := stream.read(min(_BLOCK, file.size - position))):
-            if first and start and block[:1] == b"\n" and _ends_open(path, start):
-                # The newline of a last line that was taken without one: it ends that line and begins none.
-                lines -= 1
-            first = False
             lines += block.count(b"\n")
             newline = block.rfind(b"\n")
             if newline >= 0:
@@ -136,10 +131,14 @@ def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, before
     return last_newline, lines, 1, 1
 
 
-def _ends_open(path: Path, end: int) -> bool:
+def _after_open_line(path: Path, end: int, size: int) -> int:
+    """Past the newline of a last line that was taken without one: it ends that line and begins none."""
     with path.open("rb") as stream:
-        stream.seek(end - 1)
-        return stream.read(1) != b"\n"
+        stream.seek(max(0, end - 1))
+        if end == 0 or stream.read(1) == b"\n":
+            return end
+        rest = stream.readline(size - end)
+    return end + len(rest) if rest.endswith(b"\n") and not rest.strip() else end
 
 
 def _parses(line: bytes) -> bool:

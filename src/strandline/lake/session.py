@@ -13,6 +13,9 @@ from .jars import find_jars, find_java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SPARK_LOST = "spark-lost"
+"""The slug of an error after which nobody knows what Spark did."""
+
 _lock = threading.Lock()
 _session: "SparkSession | None" = None
 
@@ -68,6 +71,12 @@ def stop_session() -> None:
             _session = None
 
 
+def _heap_gib() -> int:
+    """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB. `settings.spark.conf` may say otherwise."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(4, total // (2 << 30)))
+
+
 def _start(settings: Settings) -> "SparkSession":
     home = find_java_home()
     if home is None:
@@ -91,6 +100,7 @@ def _start(settings: Settings) -> "SparkSession":
     builder = builder.config("spark.driver.extraClassPath", class_path)
     if not settings.spark_master.startswith("local"):
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+    builder = builder.config("spark.driver.memory", f"{_heap_gib()}g")
     for name, value in settings.spark_conf.items():
         builder = builder.config(name, value)
     try:

@@ -94,6 +94,8 @@ class Task:
     """Replace the table, schema and all, in one commit: a backfill after a change that froze the node, or a gap."""
     release: bool = False
     """Decode the quarantined positions again and append what now passes."""
+    refuses: tuple[str, ...] = ()
+    """`whole` inputs of a job with `strict_incremental`: if one of them has changed, the task fails instead of widening to everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field, replace
 
 from strandline.model.node import Lookup, Node, NodeConfig, NodeKind, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
-from strandline.model.project import FileSource, Job
+from strandline.model.project import FileSource, Job, Mode
 from strandline.model.records import NodeRecord, Operation, TableState
 
+from .estimates import Amount, estimate
 from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
@@ -20,6 +21,8 @@ class _Draft:
     """The plan as far as it has been made."""
 
     tasks: dict[str, Task] = field(default_factory=dict)
+    increments: dict[str, Amount] = field(default_factory=dict)
+    """How much of its output each task may change."""
     stale: list[Held] = field(default_factory=list)
     frozen: list[Held] = field(default_factory=list)
 
@@ -32,12 +35,14 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         config = current_config(node, observed)
         record = observed.view.nodes.get(node.name)
         asked = request.backfill is not None and node.name in request.backfill.nodes
-        frozen = find_frozen(node, record, config) if record else None
-        stale = find_stale(node, record, config) if record and not frozen else None
+        # What was received is never changed (L1): a source has nothing to write anew.
+        derived = record if node.inputs else None
+        frozen = find_frozen(node, derived, config) if derived else None
+        stale = find_stale(node, derived, config) if derived and not frozen else None
         if node.name not in selected:
             task = None
         elif isinstance(node.definition, FileSource):
-            task = None if request.backfill or request.release else plan_source(node, node.definition, observed)
+            task = None if request.backfill or request.release else _plan_source(node, node.definition, observed, draft)
         elif asked:
             task = _plan_backfill(node, observed, draft, request, frozen, stale)
         elif request.release is not None and node.name in project.names[request.release] and node.kind in _APPENDED:
@@ -50,7 +55,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             draft.tasks[node.name] = task
         if frozen and not (task and task.overwrite):
             draft.frozen.append(frozen)
-        if stale and not (task and task.strategy is Strategy.FULL):
+        if stale and not (task and task.strategy is Strategy.FULL and not task.refuses):
             draft.stale.append(stale)
     return Plan(as_of=request.as_of, tasks=tuple(draft.tasks.values()), stale=tuple(draft.stale), frozen=tuple(draft.frozen))
 
@@ -62,6 +67,13 @@ def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
     if request.release is not None:
         return everything & frozenset(downstream(project, project.names[request.release]))
     return everything
+
+
+def _plan_source(node: Node, source: FileSource, observed: Observed, draft: _Draft) -> Task | None:
+    task = plan_source(node, source, observed)
+    if task is not None:
+        draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
+    return task
 
 
 def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft, request: PlanRequest) -> Task | None:
@@ -78,7 +90,8 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft
         )
     if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
         text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
-        return _full(node, observed, draft, Cause.GAP, f"its table has commits that are not Strandline's: version {text}", new=False)
+        reason = f"its table has commits that are not Strandline's: version {text}"
+        return _full(node, observed, draft, Cause.GAP, reason, new=node.kind in _APPENDED)
     if gap := _find_gap(node, record, observed):
         return _full(node, observed, draft, Cause.GAP, gap, new=node.kind in _APPENDED)
     inputs = _planned_inputs(node, record, observed, draft)
@@ -94,20 +107,47 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
     text = "; ".join(_describe(i, observed, draft) for i in changed)
     if node.kind in _APPENDED:
         scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
-        return _estimated(_task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft), observed, draft)
+        task = _task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft)
+        return _estimated(node, task, observed, draft)
     for given in changed:
-        if isinstance(node.get_input(given.name).relation, Whole):
-            if isinstance(node.definition, Job) and node.definition.mode == "full":
-                reason = f"mode `full` recomputes everything when an input changes: {text}"
-            else:
-                reason = f"`{given.name}` is read whole, so a change in it widens the task to everything: {text}"
-            return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+        whole = isinstance(node.get_input(given.name).relation, Whole)
         if given.after is None:
             return _full(node, observed, draft, Cause.NEW_INPUT, f"`{given.name}` is a new input of it", new=False)
-        if _rewritten(given, observed, draft):
+        if not whole and _rewritten(given, observed, draft):
             return _full(node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False)
-    scope = Scope(kind=ScopeKind.KEYS, text=f"the keys in {text}")
-    return _estimated(_task(node, Cause.NEW_INPUT, Strategy.RECOMPUTE, f"changed rows in {text}", scope, inputs, draft), observed, draft)
+    if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
+        return _widen(node, inputs, text, observed, draft)
+    return _recompute(node, inputs, f"changed rows in {text}", f"the keys in {text}", observed, draft)
+
+
+def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Observed, draft: _Draft) -> Task:
+    """A change in an input that is read whole touches everything; a job may refuse that."""
+    whole = tuple(i for i in inputs if i.changes and isinstance(node.get_input(i.name).relation, Whole))
+    names = " and ".join(f"`{i.name}`" for i in whole)
+    job = node.definition
+    assert isinstance(job, Job)  # nothing else reads an input whole
+    if job.mode is Mode.FULL:
+        reason = f"mode `full` recomputes everything when an input changes: {text}"
+        return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+    if not job.strict_incremental:
+        reason = f"{names} is read whole, so a change in it widens the task to everything: {text}"
+        return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+    refuses = tuple(i.dataset for i in whole)
+    if any(i.after and i.dataset in observed.tables and pending(observed.tables[i.dataset], i.after) for i in whole):
+        reason = f"{names} is read whole and has changed, and `strict_incremental` refuses to recompute everything: {text}"
+        return replace(_full(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses)
+    # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
+    left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
+    others = "; ".join(_describe(i, observed, draft) for i in left if i.changes)
+    reason = f"{names} is read whole: if this run changes it, `strict_incremental` refuses to recompute everything"
+    if not others:
+        return replace(_recompute(node, left, reason, "nothing", observed, draft), refuses=refuses)
+    return replace(_recompute(node, left, f"changed rows in {others}; {reason}", f"the keys in {others}", observed, draft), refuses=refuses)
+
+
+def _recompute(node: Node, inputs: tuple[PlannedInput, ...], reason: str, scope: str, observed: Observed, draft: _Draft) -> Task:
+    keys = Scope(kind=ScopeKind.KEYS, text=scope)
+    return _estimated(node, _task(node, Cause.NEW_INPUT, Strategy.RECOMPUTE, reason, keys, inputs, draft), observed, draft)
 
 
 def _plan_backfill(
@@ -130,7 +170,11 @@ def _plan_release(node: Node, observed: Observed, draft: _Draft) -> Task | None:
         return None
     if node.kind is NodeKind.FACTS:
         task = _full(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
-        return replace(task, strategy=Strategy.APPEND, release=True, scope=Scope(kind=ScopeKind.ROWS, text="the quarantined positions"))
+        refused = observed.view.nodes.get(node.name.removesuffix("_facts") + "_quarantine")
+        rows = refused.row_count if refused else 0
+        draft.increments[node.name] = Amount(rows=rows)
+        scope = Scope(kind=ScopeKind.ROWS, text="the quarantined positions")
+        return replace(task, strategy=Strategy.APPEND, release=True, scope=scope, estimated_rows=rows, estimated_bytes=0)
     return _full(node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True)
 
 
@@ -140,7 +184,7 @@ def _full(node: Node, observed: Observed, draft: _Draft, cause: Cause, reason: s
     inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True) for i in node.inputs)
     scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
     task = replace(_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new)
-    return _estimated(task, observed, draft)
+    return _estimated(node, task, observed, draft)
 
 
 def _task(node: Node, cause: Cause, strategy: Strategy, reason: str, scope: Scope, inputs: tuple[PlannedInput, ...], draft: _Draft) -> Task:
@@ -176,8 +220,10 @@ def pending(table: TableState, cursor: Cursor) -> tuple[int, ...]:
 def _find_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
     for given in node.inputs:
         cursor, table = record.cursors.get(given.dataset), observed.tables.get(given.dataset)
-        if cursor is None or table is None:
+        if cursor is None:
             continue
+        if table is None:
+            return f"the table of `{given.dataset}` is gone; this run makes it again"
         if cursor.table_id != table.table_id:
             return f"`{given.dataset}` is not the table it was read from before"
         if cursor.version > table.version:
@@ -213,30 +259,6 @@ def _describe(given: PlannedInput, observed: Observed, draft: _Draft) -> str:
     return " and ".join(parts) or f"all of `{given.dataset}`"
 
 
-def _estimated(task: Task, observed: Observed, draft: _Draft) -> Task:
-    """Rows and bytes to read, from statistics, against what a full recompute would read."""
-    rows = size = full_rows = full_size = 0
-    for given in task.inputs:
-        table, coming = observed.tables.get(given.dataset), draft.tasks.get(given.dataset)
-        coming_rows = coming.estimated_rows if coming and coming.strategy is not Strategy.FULL else 0
-        coming_size = coming.estimated_bytes if coming and coming.strategy is not Strategy.FULL else 0
-        known = observed.view.nodes.get(given.dataset)
-        table_rows = known.row_count if known and known.row_count else (table.rows if table else 0)
-        table_size = table.bytes if table else 0
-        if table is None and coming is not None:
-            table_rows, table_size = (
-                coming.full_rows if coming.strategy is Strategy.FULL else 0,
-                coming.full_bytes if coming.strategy is Strategy.FULL else 0,
-            )
-        full_rows, full_size = full_rows + table_rows + coming_rows, full_size + table_size + coming_size
-        if task.strategy is Strategy.FULL:
-            continue
-        if given.changes and table is not None and given.after is not None:
-            late = [c for c in table.commits_after(given.after.version) if c.changes_rows]
-            rows, size = rows + sum(c.rows_added for c in late), size + sum(c.bytes_added for c in late)
-        rows, size = rows + coming_rows, size + coming_size
-    if task.strategy is Strategy.FULL:
-        rows, size = full_rows, full_size
-    return replace(
-        task, estimated_rows=min(rows, full_rows), estimated_bytes=min(size, full_size), full_rows=full_rows, full_bytes=full_size
-    )
+def _estimated(node: Node, task: Task, observed: Observed, draft: _Draft) -> Task:
+    task, draft.increments[node.name] = estimate(node, task, observed, draft.tasks, draft.increments)
+    return task

@@ -1,0 +1,60 @@
+"""`python -m bench`: measure, write JSON and a plot, print a table with the ratios and whether each figure is reached."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from .progress import say
+from .report import Results, machine, print_report, write_report
+
+SECTIONS = ("increments", "history", "startup")
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", choices=SECTIONS, help="one part of it")
+    parser.add_argument(
+        "--scale", type=int, default=300, metavar="TENANTS", help="how many tenants share the register; 300 are 10.4 million facts"
+    )
+    parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
+    call = parser.parse_args(words)
+    if call.scale < 1:
+        parser.error("--scale must be at least 1")
+    folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
+    try:
+        results = _measure(folder, call.scale, (call.only,) if call.only else SECTIONS)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    write_report(results, call.output)
+    print_report(results, call.output)
+    return 1 if results.increments and results.increments.differing else 0
+
+
+def _measure(folder: Path, scale: int, sections: tuple[str, ...]) -> Results:
+    from .engine import open_engine
+    from .history import measure_history
+    from .increments import measure_increments
+    from .register import make_register
+    from .startup import measure_startup
+
+    # First, while this process has no JVM of its own.
+    startup = measure_startup(folder) if "startup" in sections else None
+    if not {"increments", "history"} & set(sections):
+        return Results(machine=machine(None), scale=scale, register=None, startup=startup)
+    say(f"a register of {scale} tenants")
+    register = make_register(folder / "register", scale)
+    say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
+    engine = open_engine(folder / "engine", register)
+    increments = None
+    if "increments" in sections:
+        increments = measure_increments(register, engine, folder)
+    elif "history" in sections:
+        engine.run()
+    history = measure_history(register, engine, folder) if "history" in sections else None
+    return Results(machine=machine(engine.session), scale=scale, register=register, increments=increments, history=history, startup=startup)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The engine's side: a project over the register, driven through `app` as the command line drives it, in this process."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from strandline.app.planning import RunRequest
+from strandline.app.running import Watcher, run
+from strandline.app.workspace import open_workspace
+from strandline.lake.session import get_session
+
+from .measure import Sample, measure
+from .register import Register, deliver
+
+PROJECT = """\
+project: register_bench
+settings:
+  spark: {master: "local[2]", conf: {spark.driver.memory: 4g}}
+sources:
+  changes: {files: "data/*.parquet"}
+datasets:
+  register:
+    from: changes
+    record_set: {key: [tenant, registration_number], order_by: [snapshot_seq], deleted: "op = 'D'"}
+    source_at: snapshot_at
+"""
+_SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A project in a folder of its own, its files loaded."""
+
+    folder: Path
+    session: SparkSession
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / ".strandline" / "lake"
+
+    def table(self, dataset: str) -> Path:
+        return find_table(self.lake, dataset)
+
+    def run(self) -> Sample:
+        """From the files that lie there to the published snapshot."""
+        return measure(self.session, lambda: self._run(RunRequest()))
+
+    def rebuild(self) -> Sample:
+        """`backfill register --all`: facts decoded again, the snapshot folded again from every fact, compared and published."""
+        return measure(self.session, lambda: self._run(RunRequest(backfill="register", reason="benchmark")))
+
+    def _run(self, request: RunRequest) -> dict[str, float]:
+        with open_workspace(self.folder) as workspace:
+            outcome = run(workspace, request, _SILENT)
+        if outcome.exit_code:
+            raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error))
+        return {r.node: r.seconds for r in outcome.results}
+
+
+def open_engine(folder: Path, register: Register) -> Engine:
+    """A new project with the register's initial load waiting in its source's folder."""
+    folder.mkdir(parents=True)
+    (folder / "strandline.yaml").write_text(PROJECT)
+    for file in register.base:
+        deliver(file, folder / "data")
+    with open_workspace(folder) as workspace:
+        session = get_session(workspace.project.settings)
+    return Engine(folder=folder, session=session)
+
+
+def find_table(lake: Path, dataset: str) -> Path:
+    """Where a lake keeps a dataset."""
+    return next(p.parent for p in lake.rglob("_delta_log") if p.parent.name == dataset)
+
+
+def copy_table(source: Path, target: Path) -> None:
+    """A table of its own with the same content: data files are never changed, so they are linked; the log is copied."""
+    shutil.copytree(source, target, copy_function=_link_data)
+
+
+def _link_data(source: str, target: str) -> None:
+    if "_delta_log" in Path(source).parts:
+        shutil.copy2(source, target)
+    else:
+        Path(target).hardlink_to(source)

@@ -1,0 +1,162 @@
+"""Results as JSON, a plot and a table; the figures to reach, and whether they are."""
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from .history import HistoryLength
+from .increments import Increments
+from .measure import Sample, median, middle
+from .register import Register
+from .startup import Start
+
+FULL_NAMES = {
+    "pyspark": "PySpark, full recompute",
+    "duckdb": "DuckDB, full recompute",
+    "pyspark_live": "PySpark, full, live keys only",
+    "duckdb_live": "DuckDB, full, live keys only",
+    "engine": "engine, full rebuild",
+}
+PERCENT_NAMES = {"engine": "engine, run", "script": "hand-written script, same writes", "merge": "hand-written MERGE"}
+REFERENCE_SCALE = 300
+START_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    machine: dict[str, object]
+    scale: int
+    register: Register | None
+    increments: Increments | None = None
+    history: HistoryLength | None = None
+    startup: dict[str, Start] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A figure to reach."""
+
+    text: str
+    value: float
+    bound: float
+    at_least: bool
+    unit: str = "x"
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        return (self.value >= self.bound if self.at_least else self.value <= self.bound) and not self.note
+
+    def line(self) -> str:
+        sign = ">=" if self.at_least else "<="
+        verdict = "yes" if self.met else f"NO {self.note}".rstrip()
+        return f"{self.text:<76} {self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}  {verdict}"
+
+
+def find_targets(results: Results) -> Iterator[Target]:
+    """The ratios, all from this run."""
+    if found := results.increments:
+        engine = {percent: median(samples) for percent, samples in found.engine.items()}
+        pyspark, duckdb, script = median(found.full["pyspark"]), median(found.full["duckdb"]), median(found.script[0.1])
+        yield Target(text="0.1 % of the keys: run, against PySpark's full recompute", value=pyspark / engine[0.1], bound=5, at_least=True)
+        yield Target(text="0.1 % of the keys: run, against DuckDB's full recompute", value=duckdb / engine[0.1], bound=1, at_least=True)
+        yield Target(text="1 % of the keys: run, against PySpark's full recompute", value=pyspark / engine[1.0], bound=4, at_least=True)
+        yield Target(text="0.1 % of the keys: run's time over the script's", value=engine[0.1] / script, bound=1.5, at_least=False)
+    if history := results.history:
+        text = f"{history.changed_keys:,} keys: time with {history.long_facts:,} facts over that with {history.short_facts:,}"
+        yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
+    for name, start in (results.startup or {}).items():
+        note = "a JVM was started" if start.jvm else ""
+        yield Target(text=f"strandline {name}", value=start.best, bound=START_SECONDS, at_least=False, unit=" s", note=note)
+
+
+def machine(session: SparkSession | None) -> dict[str, object]:
+    found: dict[str, object] = {
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30), 1),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("strandline", "pyspark", "delta-spark", "deltalake", "duckdb")},
+    }
+    if session is not None and session.sparkContext._jvm is not None:
+        found["spark_master"] = session.sparkContext.master
+        found["heap_gib"] = round(session.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory() / (1 << 30), 2)
+    return found
+
+
+def write_report(results: Results, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.json").write_text(json.dumps(_document(results), indent=2) + "\n")
+    if results.increments:
+        from .plot import draw
+
+        draw(results.increments, results.scale, folder / "bench.png")
+
+
+def _document(results: Results) -> dict[str, object]:
+    register = results.register
+    return {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": results.machine,
+        "scale": results.scale,
+        "register": register and {"origin": register.origin, "facts": register.facts, "keys": register.keys},
+        "increments": results.increments and asdict(results.increments),
+        "history": results.history and asdict(results.history),
+        "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
+        "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
+    }
+
+
+def print_report(results: Results, folder: Path) -> None:
+    print("\n".join(_lines(results)))
+    print(f"\nIn {folder}: bench.json{' and bench.png' if results.increments else ''}")
+
+
+def _lines(results: Results) -> Iterator[str]:
+    if results.register:
+        machine_text = ", ".join(f"{name} {value}" for name, value in results.machine.items())
+        yield f"{results.register.facts:,} facts, {results.register.keys:,} keys; {machine_text}"
+    if found := results.increments:
+        yield ""
+        yield from _increment_lines(found)
+    if results.scale != REFERENCE_SCALE and (results.increments or results.history):
+        yield f"\nThe figures to reach are meant for --scale {REFERENCE_SCALE}; this is {results.scale}."
+    yield ""
+    yield from (target.line() for target in find_targets(results))
+
+
+def _increment_lines(found: Increments) -> Iterator[str]:
+    percents = list(found.engine)
+    yield f"{'seconds, by share of the keys changed':<36}" + "".join(f"{f'{p:g} %':>10}" for p in percents)
+    for name, text in PERCENT_NAMES.items():
+        samples = getattr(found, name)
+        yield f"{text:<36}" + "".join(f"{median(samples[p]):>10.2f}" for p in percents)
+    yield f"{'Spark jobs: engine / script':<36}" + "".join(
+        f"{f'{middle(found.engine[p]).jobs} / {middle(found.script[p]).jobs}':>10}" for p in percents
+    )
+    for name, text in FULL_NAMES.items():
+        if name in found.full:
+            yield f"{text:<36}{median(found.full[name]):>10.2f}   ({len(found.full[name])} measured)"
+    yield f"{'engine, first load':<36}{found.first_load.seconds:>10.2f}"
+    yield f"{'engine, nothing to do (warm)':<36}{found.nothing_to_do.seconds:>10.2f}"
+    yield ""
+    yield "where a run's time goes:"
+    for percent in percents:
+        yield f"  {percent:>5g} %  " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in where(middle(found.engine[percent])).items())
+    yield ""
+    yield f"The results differ: {', '.join(found.differing)}." if found.differing else "All results hold the same rows."
+
+
+def where(sample: Sample) -> dict[str, float]:
+    """Seconds per node, and what is left: loading the project, looking at the lake, planning. The quarantine runs beside the snapshot."""
+    return {
+        **sample.by_node,
+        "the rest": max(0.0, sample.seconds - sum(s for n, s in sample.by_node.items() if not n.endswith("_quarantine"))),
+    }

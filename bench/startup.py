@@ -1,0 +1,81 @@
+"""Verbs that need no Spark, as users start them: wall time of the real command on the property_tax example, and whether it starts a JVM."""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .progress import say
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "property_tax"
+COMMAND = Path(sys.executable).parent / "strandline"
+TRIES = 3
+VERBS = {
+    "run (nothing to do)": ("run",),
+    "plan": ("plan",),
+    "status": ("status",),
+    "query": ("query", "SELECT tenant_id, count(*) AS defaulters, sum(outstanding) AS outstanding FROM defaulters GROUP BY tenant_id"),
+    "history": ("history", "property", "pb.amritsar", "PB-PT-2024-001"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    seconds: list[float]
+    jvm: bool
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+
+def measure_startup(folder: Path) -> dict[str, Start]:
+    """Play the example's first day, then time each verb, the best of three."""
+    project = Path(shutil.copytree(EXAMPLE, folder / "property_tax", ignore=shutil.ignore_patterns("data", ".strandline", "__pycache__")))
+    subprocess.run([sys.executable, "generate.py", "1"], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    say("the example's first day")
+    subprocess.run([COMMAND, "run"], cwd=project, check=True, capture_output=True)
+    found: dict[str, Start] = {}
+    for name, words in VERBS.items():
+        tries = [_time(project, words) for _ in range(TRIES)]
+        found[name] = Start(seconds=[seconds for seconds, _ in tries], jvm=any(jvm for _, jvm in tries))
+        say(f"  {name}: {found[name].best:.2f} s{', and a JVM' if found[name].jvm else ''}")
+    return found
+
+
+def _time(project: Path, words: tuple[str, ...]) -> tuple[float, bool]:
+    started = time.monotonic()
+    process = subprocess.Popen([COMMAND, *words], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    jvm = False
+    # The output of these verbs fits a pipe, so nobody has to read it meanwhile.
+    while process.poll() is None:
+        jvm = jvm or any(_is_java(pid) for pid in _descendants(process.pid))
+        time.sleep(0.01)
+    seconds = time.monotonic() - started
+    output = process.communicate()[0]
+    if process.returncode:
+        raise RuntimeError(f"strandline {' '.join(words)} ended with {process.returncode}:\n{output}")
+    return seconds, jvm
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Processes below one, from /proc; a JVM lives for seconds, so looking often is enough."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in task.read_text().split()]
+        except OSError:
+            continue  # ended meanwhile
+        for child in children:
+            yield child
+            yield from _descendants(child)
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name == "java"
+    except OSError:
+        return False

@@ -1,0 +1,61 @@
+"""How much a task would read, from statistics alone, against what a full recompute would read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from strandline.model.node import Lookup, Node, Whole
+from strandline.model.plan import PlannedInput, Strategy, Task
+
+from .request import Observed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(rows=self.rows + other.rows, bytes=self.bytes + other.bytes)
+
+    def within(self, limit: "Amount") -> "Amount":
+        return Amount(rows=min(self.rows, limit.rows), bytes=min(self.bytes, limit.bytes))
+
+
+NOTHING = Amount()
+
+
+def estimate(
+    node: Node, task: Task, observed: Observed, tasks: Mapping[str, Task], increments: Mapping[str, Amount]
+) -> tuple[Task, Amount]:
+    """The task with its estimates, and how much of its output it may change.
+
+    `tasks` and `increments`: what this run does to the inputs, by dataset. Of a restricted input only the changed rows are counted:
+    how many others share their keys is known when the task runs.
+    """
+    full = read = changed = NOTHING
+    for given in task.inputs:
+        after, increment = _amounts(given, observed, tasks.get(given.dataset), increments.get(given.dataset, NOTHING))
+        full, changed = full + after, changed + increment
+        read += after if isinstance(node.get_input(given.name).relation, Whole | Lookup) else increment
+    if task.strategy is Strategy.FULL:
+        read = changed = full
+    read = read.within(full)
+    said = replace(task, estimated_rows=read.rows, estimated_bytes=read.bytes, full_rows=full.rows, full_bytes=full.bytes)
+    return said, changed.within(full)
+
+
+def _amounts(given: PlannedInput, observed: Observed, task: Task | None, coming: Amount) -> tuple[Amount, Amount]:
+    """An input as it will be when it is read, and the part of it that changed since the cursor."""
+    table, record = observed.tables.get(given.dataset), observed.view.nodes.get(given.dataset)
+    held, late = NOTHING, NOTHING
+    if table is not None:
+        held = Amount(rows=record.row_count if record and record.row_count else table.rows, bytes=table.bytes)
+        if given.changes and given.after is not None:
+            commits = [c for c in table.commits_after(given.after.version) if c.changes_rows]
+            late = Amount(rows=sum(c.rows_added for c in commits), bytes=sum(c.bytes_added for c in commits))
+    if task is None:
+        return held, late
+    if task.strategy is Strategy.FULL:
+        after = held if table is not None else coming
+        return after, after  # any row of it may change
+    return held + coming, late + coming

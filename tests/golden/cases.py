@@ -1,0 +1,311 @@
+"""Planner cases as text: a world told line by line, and the plan it must give.
+
+    === a commit past the cursor makes its reader behind
+    project small
+    built
+    commit sale replace_keys 1,200 rows
+    ---
+    pieces: recompute, because of new_input
+      ...
+
+The lines before `---` are commands of `World`, the lines after it the plan as `render` prints it.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+from strandline.app.planning import RunRequest, plan_request
+from strandline.declare import load_project
+from strandline.model.node import Node, NodeKind, Project
+from strandline.model.plan import Cursor, Plan, PlannedInput, Task
+from strandline.model.records import (
+    CatalogView,
+    CommitMetadata,
+    CommitSummary,
+    FileRead,
+    FileSeen,
+    NodeRecord,
+    Operation,
+    TableState,
+    WrittenConfig,
+)
+from strandline.plan import Observed, current_config, plan
+
+FOLDER = Path(__file__).parent
+CASES = FOLDER / "cases"
+AS_OF = datetime(2024, 5, 1, tzinfo=UTC)
+ROWS, ROW_BYTES = 500, 100
+
+
+@dataclass(frozen=True)
+class Case:
+    title: str
+    told: tuple[str, ...]
+    expected: str
+
+    def text(self, plan_text: str) -> str:
+        return "\n".join([f"=== {self.title}", *self.told, "---", plan_text, ""])
+
+
+def read_cases(file: Path) -> Iterator[Case]:
+    for block in re.split(r"^=== ", file.read_text(), flags=re.MULTILINE)[1:]:
+        told, _, expected = block.partition("\n---\n")
+        title, *lines = told.splitlines()
+        yield Case(title=title, told=tuple(lines), expected=expected.strip("\n"))
+
+
+@dataclass
+class World:
+    """What the planner may know, built up by commands."""
+
+    yaml: str = ""
+    records: dict[str, NodeRecord] = field(default_factory=dict)
+    tables: dict[str, TableState] = field(default_factory=dict)
+    listings: dict[str, dict[str, FileSeen]] = field(default_factory=dict)
+    request: RunRequest = field(default_factory=lambda: RunRequest(as_of=AS_OF))
+
+    def tell(self, line: str) -> None:
+        verb, _, rest = line.strip().partition(" ")
+        commands: dict[str, Callable[[str], None]] = {
+            "project": self.take_project,
+            "edit": self.edit,
+            "job": self.add_job,
+            "built": self.build,
+            "commit": self.commit,
+            "file": self.list_file,
+            "unfinished": self.leave_unfinished,
+            "recreate": self.recreate,
+            "restore": self.restore,
+            "truncate": self.truncate,
+            "drop": self.drop,
+            "ask": self.ask,
+        }
+        if verb and not verb.startswith("#"):
+            commands[verb](rest.strip())
+
+    @property
+    def project(self) -> Project:
+        return _load(self.yaml)
+
+    @property
+    def observed(self) -> Observed:
+        listings = {name: tuple(files.values()) for name, files in self.listings.items()}
+        return Observed(view=CatalogView(nodes=self.records), tables=self.tables, listings=listings)
+
+    def plan(self) -> Plan:
+        project, observed = self.project, self.observed
+        return plan(project, observed, plan_request(SimpleNamespace(project=project), observed, self.request))
+
+    def take_project(self, name: str) -> None:
+        """`project small`: one of the projects beside the cases."""
+        self.yaml = (FOLDER / "projects" / f"{name}.yaml").read_text()
+
+    def edit(self, change: str) -> None:
+        """`edit OLD => NEW`: the project file is changed."""
+        old, new = change.split(" => ")
+        assert old in self.yaml, f"the project has no {old!r}"
+        self.yaml = self.yaml.replace(old, new)
+
+    def add_job(self, flow: str) -> None:
+        """`job {name: ..., ...}`: one more job, in YAML's flow style."""
+        self.yaml += f"  - {flow}\n"
+
+    def build(self, names: str) -> None:
+        """`built` or `built sale_facts sale`: as a run left them that found 500 rows for each."""
+        wanted = names.split()
+        for node in self.project.nodes:
+            if not wanted or node.name in wanted:
+                self._build(node)
+
+    def _build(self, node: Node) -> None:
+        files = {}
+        if node.kind is NodeKind.SOURCE:
+            files = {"data/first": _read_file("data/first")}
+            self.listings.setdefault(node.name, {})["data/first"] = _listed("data/first")
+        if node.kind is not NodeKind.QUARANTINE:  # nothing was refused, so it has no table
+            operation = Operation.APPEND if node.kind is NodeKind.SOURCE else Operation.OVERWRITE
+            commit = _commit(node.name, 0, operation, ROWS)
+            size = ROWS * ROW_BYTES
+            self.tables[node.name] = TableState(
+                dataset=node.name, table_id=f"{node.name} table", version=0, rows=ROWS, bytes=size, commits=(commit,)
+            )
+        self.records[node.name] = NodeRecord(
+            dataset=node.name,
+            kind=node.kind,
+            table_id=f"{node.name} table" if node.name in self.tables else "",
+            table_version=0 if node.name in self.tables else -1,
+            configs=(self._config(node),),
+            as_of=AS_OF.isoformat(),
+            row_count=ROWS if node.name in self.tables else 0,
+            bytes=0,
+            counts={},
+            cursors={i.dataset: self._cursor(i.dataset) for i in node.inputs if i.dataset in self.tables},
+            files=files,
+        )
+
+    def commit(self, words: str) -> None:
+        """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`."""
+        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: x (\d+))?", words)
+        assert match, words
+        name, operation, rows = match[1], match[2], int((match[3] or "0").replace(",", ""))
+        for _ in range(int(match[4] or 1)):
+            table = self.tables[name]
+            version = table.version + 1
+            added = _commit(name, version, None if operation in ("foreign", "optimize") else Operation(operation), rows)
+            if operation in ("foreign", "optimize"):
+                added = replace(added, changes_rows=operation == "foreign", operation="WRITE" if operation == "foreign" else "OPTIMIZE")
+            else:
+                self._record(name, version, Operation(operation))
+            self.tables[name] = replace(table, version=version, commits=(*table.commits, added))
+
+    def _record(self, name: str, version: int, operation: Operation) -> None:
+        record, config = self.records[name], self._config(self.project.get(name))
+        configs = record.configs
+        if operation is Operation.OVERWRITE:
+            configs = (config,)
+        elif operation.changes_rows and config.hash not in {c.hash for c in configs}:
+            configs = (*configs, config)
+        self.records[name] = replace(record, table_version=version, configs=configs)
+
+    def list_file(self, words: str) -> None:
+        """`file sale_events data/second 5,000 bytes`: what the source's folder shows now."""
+        match = re.fullmatch(r"(\w+) (\S+) ([\d,]+) bytes", words)
+        assert match, words
+        self.listings.setdefault(match[1], {})[match[2]] = FileSeen(path=match[2], size=int(match[3].replace(",", "")), modified_ns=2)
+
+    def leave_unfinished(self, words: str) -> None:
+        """`unfinished sale_events data/first`: its last line waits for a newline."""
+        name, path = words.split()
+        record = self.records[name]
+        self.records[name] = replace(record, files={**record.files, path: replace(record.files[path], unfinished=1)})
+
+    def recreate(self, name: str) -> None:
+        """`recreate sale`: someone deleted the table and made another one in its place."""
+        self.tables[name] = replace(self.tables[name], table_id=f"another {name} table", version=0, commits=())
+
+    def restore(self, words: str) -> None:
+        """`restore sale to 2`: the table was put back to an older state, its log with it."""
+        name, version = words.split(" to ")
+        table = self.tables[name]
+        kept = tuple(c for c in table.commits if c.version <= int(version))
+        self.tables[name] = replace(table, version=int(version), commits=kept)
+
+    def truncate(self, words: str) -> None:
+        """`truncate sale to 7`: the log before version 7 is gone."""
+        name, version = words.split(" to ")
+        table = self.tables[name]
+        kept = tuple(c for c in table.commits if c.version >= int(version))
+        self.tables[name] = replace(table, earliest=int(version), commits=kept)
+
+    def drop(self, name: str) -> None:
+        """`drop sale`: the table is gone."""
+        del self.tables[name]
+
+    def ask(self, words: str) -> None:
+        """`ask --select X`, `ask --as-of T`, `ask backfill NAME --all|--stale --reason R`, `ask release NAME`."""
+        given = shlex.split(words)
+        if given[0] == "backfill":
+            reason = given[given.index("--reason") + 1] if "--reason" in given else ""
+            self.request = replace(self.request, backfill=given[1], only_stale="--stale" in given, reason=reason)
+        elif given[0] == "release":
+            self.request = replace(self.request, release=given[1])
+        if "--select" in given:
+            self.request = replace(self.request, select=given[given.index("--select") + 1])
+        if "--as-of" in given:
+            self.request = replace(self.request, as_of=datetime.fromisoformat(given[given.index("--as-of") + 1]))
+
+    def _config(self, node: Node) -> WrittenConfig:
+        config = current_config(node, self.observed)
+        return WrittenConfig(hash=config.hash, parts=config.parts)
+
+    def _cursor(self, name: str) -> Cursor:
+        return Cursor(table_id=self.tables[name].table_id, version=self.tables[name].version)
+
+
+def tell(lines: tuple[str, ...]) -> World:
+    world = World()
+    for line in lines:
+        world.tell(line)
+    return world
+
+
+@cache
+def _load(yaml: str) -> Project:
+    with TemporaryDirectory() as folder:
+        Path(folder, "strandline.yaml").write_text(yaml)
+        return load_project(Path(folder), {})
+
+
+def _commit(name: str, version: int, operation: Operation | None, rows: int) -> CommitSummary:
+    metadata = None
+    if operation is not None:
+        metadata = CommitMetadata(
+            run="r",
+            task=f"r/{name}/{version}",
+            node=name,
+            token=version,
+            operation=operation,
+            inputs={},
+            scope="",
+            cause="",
+            config=WrittenConfig(hash="", parts={}),
+            whole=False,
+            as_of="",
+            counts={},
+        )
+    return CommitSummary(
+        version=version,
+        changes_rows=operation is None or operation.changes_rows,
+        rows_added=rows,
+        bytes_added=rows * ROW_BYTES,
+        metadata=metadata,
+        operation="WRITE",
+    )
+
+
+def _read_file(path: str) -> FileRead:
+    size = ROWS * ROW_BYTES
+    return FileRead(path=path, revision=0, bytes=size, rows=ROWS, digest="", size=size, modified_ns=1)
+
+
+def _listed(path: str) -> FileSeen:
+    return FileSeen(path=path, size=ROWS * ROW_BYTES, modified_ns=1)
+
+
+def render(made: Plan) -> str:
+    """A plan as text: everything about it that a run depends on."""
+    lines = [line for task in made.tasks for line in _render_task(task)]
+    lines += [f"stale   {held.node}: {held.reason}" for held in made.stale]
+    lines += [f"frozen  {held.node}: {held.reason}" for held in made.frozen]
+    return "\n".join(lines) or "nothing to do"
+
+
+def _render_task(task: Task) -> Iterator[str]:
+    yield f"{task.node}: {task.strategy}, because of {task.cause}"
+    yield f"  why     {task.reason}"
+    yield f"  covers  {task.scope.text}"
+    yield f"  reads   {task.estimated_rows:,} of {task.full_rows:,} rows, {task.estimated_bytes:,} of {task.full_bytes:,} bytes"
+    if task.files:
+        yield f"  files   {' '.join(task.files)}"
+    if task.inputs:
+        yield f"  inputs  {', '.join(_render_input(i) for i in task.inputs)}"
+    if task.needs:
+        yield f"  waits   for {', '.join(task.needs)}"
+    if task.overwrite:
+        yield "  writes  the table anew"
+    if task.release:
+        yield "  writes  what now passes"
+    if task.refuses:
+        yield f"  refuses a change in {', '.join(task.refuses)}"
+
+
+def _render_input(given: PlannedInput) -> str:
+    after = "from the start" if given.after is None else f"after version {given.after.version}"
+    return f"{given.dataset} {after}" + ("" if given.changes else " (unchanged)")

@@ -1,0 +1,28 @@
+"""The counts of L10, read from the catalog and held against the tables."""
+
+from tests.harness import TestProject
+
+from strandline.app.workspace import open_workspace
+
+PARTS = ("accepted", "duplicates", "quarantined", "passed_over")
+
+
+def assert_conserved(project: TestProject, *datasets: str) -> dict[str, dict[str, int]]:
+    """offered = accepted + duplicates + quarantined + passed over over all commits, and the tables hold just that. Gives the counts back."""
+    with open_workspace(project.folder) as workspace:
+        observed = workspace.observe()
+    found = {}
+    for name in datasets:
+        counts = dict(observed.view.nodes[f"{name}_facts"].counts)
+        assert counts["offered"] == sum(counts[part] for part in PARTS), counts
+        assert count(project, f"{name}_facts") == counts["accepted"] + counts["derived"], counts
+        refused = count(project, f"{name}_quarantine") if f"{name}_quarantine" in observed.tables else 0
+        assert refused == counts["quarantined"], counts
+        found[name] = counts
+    return found
+
+
+def count(project: TestProject, dataset: str) -> int:
+    ((rows,),) = project.query(f"select count(*) from {dataset}")
+    assert isinstance(rows, int)
+    return rows
