@@ -12,8 +12,6 @@ from pyspark.sql import functions as F
 
 from .register import COLUMNS, KEY, ORDER, THREADS
 
-_BY_ORDER = Window.partitionBy(*KEY).orderBy(F.col(ORDER).desc())
-
 
 def open_plain(session: SparkSession) -> SparkSession:
     """A session of the same process without the engine's settings for small commits."""
@@ -31,7 +29,8 @@ def read_facts(session: SparkSession, *paths: Path) -> DataFrame:
 
 
 def newest(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("_nth", F.row_number().over(_BY_ORDER)).where("_nth = 1").drop("_nth")
+    by_order = Window.partitionBy(*KEY).orderBy(F.col(ORDER).desc())
+    return rows.withColumn("_nth", F.row_number().over(by_order)).where("_nth = 1").drop("_nth")
 
 
 def recompute_with_pyspark(session: SparkSession, facts: Path, target: Path, *, live_only: bool = False, for_merge: bool = False) -> None:

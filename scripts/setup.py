@@ -38,6 +38,10 @@ def main() -> None:
     # -P keeps the modules beside that file from hiding those of the standard library.
     if subprocess.run([VENV / "bin" / "python", "-P", JARS_MODULE], env=environment, stdin=subprocess.DEVNULL).returncode:
         sys.exit(NEEDS_THE_USER)
+    runs([str(VENV / "bin" / "python"), "-m", "compileall", "-q", str(ROOT / "src")])
+    archive = [str(VENV / "bin" / "python"), "-m", "strandline.lake.archive"]
+    if subprocess.run(archive, env=environment, stdin=subprocess.DEVNULL, capture_output=True).returncode:
+        say("the class-data archive could not be made: Spark starts without it, a few seconds slower")
     say(f"ready in {time.monotonic() - started:.1f} s: .venv/bin/strandline")
 
 
@@ -49,7 +53,7 @@ def sync_packages() -> None:
     complete = all((VENV / "bin" / name).exists() for name in ("python", "strandline"))
     if complete and STAMP.exists() and STAMP.read_text() == wanted:
         return
-    sync = [require_uv(), "sync", "--frozen", "--quiet", "--python", sys.executable]
+    sync = [require_uv(), "sync", "--frozen", "--quiet", "--compile-bytecode", "--python", sys.executable]
     say("installing Python packages")
     if subprocess.run([*sync, "--offline"], cwd=ROOT, capture_output=True).returncode:
         stop_unless(subprocess.run(sync, cwd=ROOT).returncode == 0, "The packages of uv.lock could not be installed; uv says why above.")

@@ -78,6 +78,7 @@ class World:
             "edit": self.edit,
             "job": self.add_job,
             "built": self.build,
+            "refused": self.refuse,
             "commit": self.commit,
             "file": self.list_file,
             "unfinished": self.leave_unfinished,
@@ -108,8 +109,8 @@ class World:
         self.yaml = (FOLDER / "projects" / f"{name}.yaml").read_text()
 
     def edit(self, change: str) -> None:
-        """`edit OLD => NEW`: the project file is changed."""
-        old, new = change.split(" => ")
+        """`edit OLD => NEW`: the project file is changed; `\\n` begins a line."""
+        old, new = change.replace("\\n", "\n").split(" => ")
         assert old in self.yaml, f"the project has no {old!r}"
         self.yaml = self.yaml.replace(old, new)
 
@@ -150,6 +151,15 @@ class World:
             files=files,
         )
 
+    def refuse(self, words: str) -> None:
+        """`refused sale_quarantine 7 rows`: as a run left it that had to refuse some."""
+        name, rows, _ = words.split()
+        commit = _commit(name, 0, Operation.OVERWRITE, int(rows))
+        size = int(rows) * ROW_BYTES
+        table = TableState(dataset=name, table_id=f"{name} table", version=0, rows=int(rows), bytes=size, commits=(commit,))
+        self.tables[name] = table
+        self.records[name] = replace(self.records[name], table_id=table.table_id, table_version=0, row_count=int(rows))
+
     def commit(self, words: str) -> None:
         """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`."""
         match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: x (\d+))?", words)
@@ -184,7 +194,9 @@ class World:
         """`unfinished sale_events data/first`: its last line waits for a newline."""
         name, path = words.split()
         record = self.records[name]
-        self.records[name] = replace(record, files={**record.files, path: replace(record.files[path], unfinished=1)})
+        self.records[name] = replace(
+            record, files={**record.files, path: replace(record.files[path], unfinished=1, bytes=ROWS * ROW_BYTES - 60)}
+        )
 
     def recreate(self, name: str) -> None:
         """`recreate sale`: someone deleted the table and made another one in its place."""

@@ -1,4 +1,4 @@
-"""The planner against its cases. `STRANDLINE_REGENERATE=1 pytest tests/golden` writes what it gives now: read the difference before keeping it."""
+"""The planner against its cases. `STRANDLINE_REGENERATE=1` writes what it gives now: read the difference before keeping it."""
 
 import os
 from pathlib import Path

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strandline.lake.location import Lake
+from strandline.lake.query import plain_column
 from strandline.lake.reads import read_table
 from strandline.model.columns import DELETED, METADATA_COLUMNS
 from strandline.model.errors import CallError
@@ -41,4 +42,4 @@ def ask(
         found = answer.toArrow()
     except PySparkException as error:
         raise CallError(f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="bad-sql") from error
-    return tuple(answer.columns), tuple(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_columns else ()
+    return tuple(answer.columns), tuple(zip(*(plain_column(column) for column in found.columns), strict=True)) if found.num_columns else ()

@@ -35,35 +35,35 @@ def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, recei
     key = [quote(c) for c in dataset.record_set.key]
     pair_rows = work.session.createDataFrame(
         [(a["name"], a["part"], b["name"], b["part"], b["rank_from"], b["rank_part"], b["at"]) for a, b in pairs],
-        "fn string, fp bigint, tn string, tp bigint, rn string, rp bigint, at timestamp",
+        "__fn string, __fp bigint, __tn string, __tp bigint, __rn string, __rp bigint, __at timestamp",
     )
     there = named.select(*key, *(F.col(quote(c)).alias(f"__o_{c}") for c in order_by), "__name", "__part")
     had = named.select(*key, KEY, "__name", "__part").distinct()
-    expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("fn")) & (F.col("__part") == F.col("fp"))).drop(
+    expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("__fn")) & (F.col("__part") == F.col("__fp"))).drop(
         "__name", "__part"
     )
     has = there.select(
         *(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)), F.col("__name").alias("__hn"), F.col("__part").alias("__hp")
     )
     same = [F.col(c).eqNullSafe(F.col(f"__k{i}")) for i, c in enumerate(key)]
-    gone = expected.join(has, [*same, F.col("tn") == F.col("__hn"), F.col("tp") == F.col("__hp")], "left_anti")
+    gone = expected.join(has, [*same, F.col("__tn") == F.col("__hn"), F.col("__tp") == F.col("__hp")], "left_anti")
     ranks = there.groupBy("__name", "__part").agg(*(F.first(f"__o_{c}").alias(f"__o_{c}") for c in order_by))
-    gone = gone.join(F.broadcast(ranks), (F.col("rn") == F.col("__name")) & (F.col("rp") == F.col("__part")), "left")
+    gone = gone.join(F.broadcast(ranks), (F.col("__rn") == F.col("__name")) & (F.col("__rp") == F.col("__part")), "left")
     return rows.unionByName(_deleting_facts(gone, rows, dataset, order_by), allowMissingColumns=True)
 
 
 def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, order_by: list[str]) -> DataFrame:
     """Key and order columns, all else NULL."""
     assert dataset.record_set is not None
-    emptied = (F.col("rn") != F.col("tn")) | (F.col("rp") != F.col("tp"))
+    emptied = (F.col("__rn") != F.col("__tn")) | (F.col("__rp") != F.col("__tp"))
     place = F.when(emptied, F.lit(LAST_PLACE)).otherwise(F.lit(0)).cast("bigint")
-    position = F.struct(F.col("rn").alias("name"), F.col("rp").alias("part"), place.alias("place"))
+    position = F.struct(F.col("__rn").alias("name"), F.col("__rp").alias("part"), place.alias("place"))
     values = {
         **{c: F.col(quote(c)) for c in dataset.record_set.key},
         **{c: F.col(f"__o_{c}") for c in order_by if c not in dataset.record_set.key},
         KEY: F.col(KEY),
         POSITION: position,
-        INGESTED_AT: F.col("at"),
+        INGESTED_AT: F.col("__at"),
         OUTCOME: F.lit(DERIVED),
         DELETED: F.lit(True),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from strandline.catalog import acquire_lease, find_node, next_token, record_commit, record_unchanged, release_lease
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.session import SPARK_LOST
-from strandline.lake.state import open_table, read_token
+from strandline.lake.state import count_live, open_table, read_token
 from strandline.model.errors import ConflictError, FencedError, StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
@@ -78,7 +78,7 @@ def take(desk: Desk, node: Node, *, rebuilds: bool) -> tuple[Lease, tuple[str, .
 
 
 def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
-    """Record every commit of ours in the table's log that the catalog has missed, and pin the table as it is. After this there is no "unknown".
+    """Record every commit of ours in the table's log that the catalog has missed, and pin the table as it is: no "unknown" is left.
 
     Nothing is recorded past rows that someone else wrote: the planner has to see them until the table was rebuilt (L13).
     """
@@ -95,13 +95,15 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     known = record.table_version if record and record.table_id == table_id else -1
     entries = list(read_entries(uri, known))
     foreign = _find_foreign(entries)
-    until = foreign[0] if foreign and node.inputs else versions[-1] + len(entries) + 1
-    found = [r for e in entries if e.version < until and (r := e.record(table_id)) is not None]
+    known_good = [e for e in entries if not (foreign and node.inputs) or e.version < foreign[0]]
+    found = [r for e in known_good if (r := e.record(table_id)) is not None]
     rows = next((r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0)
     if found:
         record_commit(
             desk.catalog, lease, tuple(found), kind=node.kind, location=uri, row_count=rows, bytes_=_bytes(desk, node), release=False
         )
+    if foreign:
+        rows = count_live(table)  # what the catalog has is not of these rows
     desk.pins.move(node.name, Cursor(table_id=table_id, version=max(e.version for e in entries) if entries else versions[-1]), rows)
     return Settled(found=sum(1 for r in found if r.metadata.operation.changes_rows), foreign=foreign)
 

@@ -49,6 +49,8 @@ def reach(point: str, node: str) -> None:
     if asked:
         for entry in asked.split(","):
             name, _, action = entry.strip().partition("=")
+            if name.partition(":")[0] not in POINTS:
+                raise ValueError(f"STRANDLINE_FAILPOINTS: `{name}` is not a point; there are {', '.join(POINTS)}")
             if name in (point, f"{point}:{node}"):
                 _act(action, point, node)
 

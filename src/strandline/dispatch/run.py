@@ -4,13 +4,15 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
 
 from strandline.catalog import record_task, renew_leases
-from strandline.model.errors import ConflictError, FencedError, GuardedError, StrandlineError, WorkError
+from strandline.model.errors import ConflictError, FencedError, GuardedError, OutsideError, StrandlineError, WorkError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Plan, Status, Task, TaskResult
 
-from .attempt import _changed, attempt, find_commit, record_entry, take
+from .attempt import _changed, attempt, give_back, record_entry, take, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
 
@@ -39,7 +41,7 @@ def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Call
             for future in done:
                 running.pop(future)
                 _finish(desk, results, future.result(), ended)
-        _purge(desk, [r.node for r in results.values() if r.tombstones], pool)
+        _purge(desk, results, pool)
     return tuple(results[t.node] for t in plan.tasks)
 
 
@@ -127,26 +129,33 @@ def _result(task: Task, status: Status, *, error: str, slug: str, seconds: float
     )
 
 
-def _purge(desk: Desk, nodes: list[str], pool: ThreadPoolExecutor) -> None:
-    """Remove the `_deleted` rows that this run wrote; snapshots keep theirs."""
-    futures = [pool.submit(_purge_one, desk, name) for name in nodes if desk.project.get(name).kind is not NodeKind.SNAPSHOT]
-    for future in futures:
-        future.result()
+def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor) -> None:
+    """Remove the `_deleted` rows that this run wrote; snapshots keep theirs. Readers don't see them: a failing purge is noted, no more."""
+    left = [r.node for r in results.values() if r.tombstones and r.kind is not NodeKind.SNAPSHOT]
+    for name, future in {name: pool.submit(_purge_one, desk, name) for name in left}.items():
+        try:
+            future.result()
+        except Exception as error:  # noqa: BLE001 whatever it was: what is published is right, and the next purge takes these rows too
+            note = f"its deleted rows are hidden and wait to be purged: {str(error).partition(chr(10))[0] or type(error).__name__}"
+            results[name] = replace(results[name], notes=(*results[name].notes, note))
+            record_task(desk.catalog, desk.run, results[name])
 
 
 def _purge_one(desk: Desk, name: str) -> None:
     from .workers import commit_purge
 
     node = desk.project.get(name)
-    lease, _ = take(desk, node)
-    reach("before-purge", name)
-    before = desk.pins.get(name)
-    commit_purge(desk, node, lease)
-    reach("after-purge", name)
-    entry = find_commit(desk, node, lease, before.version)
-    if entry is None:
-        raise FencedError(f"The purge of `{name}` was refused by its table: a newer writer was there.")
-    record_entry(desk, node, lease, entry, desk.pins.rows(name))
+    rows = desk.pins.rows(name)
+    lease, _ = take(desk, node, rebuilds=False)
+    try:
+        reach("before-purge", name)
+        own = desk.pins.get(name).version
+        entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_purge(desk, node, lease))
+        reach("after-purge", name)
+        record_entry(desk, node, lease, entry, rows)
+    except BaseException as error:
+        give_back(desk, node, lease, error)
+        raise
 
 
 class _Heartbeat:
@@ -167,4 +176,6 @@ class _Heartbeat:
     def _beat(self) -> None:
         seconds = self._desk.project.settings.lease_seconds
         while not self._stop.wait(seconds / 3):
-            renew_leases(self._desk.catalog, self._desk.holder, seconds)
+            # A catalog out of reach for a moment must not end the beat; if it stays so, the tasks themselves say it.
+            with suppress(OutsideError):
+                renew_leases(self._desk.catalog, self._desk.holder, seconds)

@@ -38,7 +38,7 @@ def prepare(
         now=desk.now(),
         inputs=inputs,
         own_version=own.version if own else None,
-        live_rows=record.row_count if record else 0,
+        live_rows=desk.pins.rows(node.name),
         input_rows={i.dataset: desk.pins.rows(i.dataset) for i in node.inputs},
         files=record.files if record else {},
         config=config,

@@ -1,7 +1,10 @@
 """Files with columns of their own: csv and Parquet, through Spark's readers."""
 
 import csv
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,14 +55,8 @@ def _parts(source: FileSource, pieces: tuple[Piece, ...], counts: dict[str, int]
     grouped: dict[tuple[str, ...], list[Piece]] = {}
     for piece in pieces:
         if source.format is FileFormat.CSV:
-            columns = _csv_header(source, piece)
-            # Rows are counted without the header, which only a file's first piece holds.
-            counts[piece.read.path] = max(
-                0, piece.read.rows - piece.first_place + 1 - (1 if piece.start == 0 and _has_header(source) else 0)
-            )
-            if piece.file.suffix == ".gz":
-                counts[piece.read.path] = max(0, open_bytes(piece.file).count(b"\n") - 1)
-            signature = columns
+            columns = signature = _csv_header(source, piece)
+            counts[piece.read.path] = _count_rows(source, piece)
         else:
             metadata = pq.read_metadata(piece.file)
             counts[piece.read.path] = metadata.num_rows
@@ -93,14 +90,36 @@ def _has_header(source: FileSource) -> bool:
     return str(source.options.get("header", "true")).lower() != "false"
 
 
+def _count_rows(source: FileSource, piece: Piece) -> int:
+    """The rows of a piece as Spark reads them: blank lines are none, nor is the header, which only a file's first piece holds."""
+    if str(source.options.get("multiLine", "false")).lower() == "true":
+        text = io.StringIO(open_bytes(piece.file).decode("utf-8-sig", errors="replace"), newline="")
+        rows = sum(1 for row in csv.reader(text, delimiter=_separator(source)) if row)
+    elif piece.file.suffix == ".gz":
+        rows = sum(1 for line in io.BytesIO(open_bytes(piece.file)) if line.strip())
+    else:
+        with piece.file.open("rb") as stream:
+            stream.seek(piece.start)
+            rows = sum(1 for line in _lines_until(stream, piece.end) if line.strip())
+    return max(0, rows - (1 if piece.start == 0 and _has_header(source) else 0))
+
+
+def _lines_until(stream: BinaryIO, end: int) -> Iterator[bytes]:
+    while stream.tell() < end and (line := stream.readline(end - stream.tell())):
+        yield line
+
+
+def _separator(source: FileSource) -> str:
+    return (source.options.get("sep") or source.options.get("delimiter") or ",").replace("\\t", "\t")
+
+
 def _csv_header(source: FileSource, piece: Piece) -> tuple[str, ...]:
-    separator = source.options.get("sep") or source.options.get("delimiter") or ","
     if piece.file.suffix == ".gz":
         first = open_bytes(piece.file).split(b"\n", 1)[0]
     else:
         with piece.file.open("rb") as stream:
             first = stream.readline()
-    fields = next(csv.reader([first.decode("utf-8-sig", errors="replace").rstrip("\r\n")], delimiter=separator), [])
+    fields = next(csv.reader([first.decode("utf-8-sig", errors="replace").rstrip("\r\n")], delimiter=_separator(source)), [])
     return tuple(f.strip() for f in fields) if _has_header(source) else tuple(f"_c{i}" for i in range(len(fields)))
 
 
@@ -118,9 +137,9 @@ def _read_csv(session: SparkSession, source: FileSource, part: _Part, staging: s
     rows = own.read.schema(schema).options(**options).csv(list(places))
     rows = rows.withColumns({"__file": F.col("_metadata.file_path"), "__row": F.monotonically_increasing_id().bitwiseAND(_ROW_BITS)})
     listed = [(encode_path(own, path), p.read.path, p.read.revision, _first_row(source, p)) for path, p in places.items()]
-    files = own.createDataFrame(listed, "__file string, name string, part bigint, base bigint")
+    files = own.createDataFrame(listed, "__file string, __name string, __part bigint, __base bigint")
     rows = rows.join(F.broadcast(files), "__file")
-    position = F.struct("name", "part", (F.col("base") + F.col("__row")).alias("place")).alias(POSITION)
+    position = _position(F.col("__base") + F.col("__row"))
     columns = [F.col(quote(c.lower())) for c in part.columns]
     return rows.select(*columns, F.col(_CORRUPT).alias(PAYLOAD), position)
 
@@ -150,13 +169,17 @@ def _read_parquet(session: SparkSession, part: _Part) -> DataFrame:
     paths = {str(p.file): p for p in part.pieces}
     rows = session.read.parquet(*paths)
     listed = [(encode_path(session, path), p.read.path, p.read.revision) for path, p in paths.items()]
-    files = session.createDataFrame(listed, "__file string, name string, part bigint")
+    files = session.createDataFrame(listed, "__file string, __name string, __part bigint")
     native = [_widened(rows.schema[c], c) for c in rows.columns]
     placed = rows.select(*native, F.col("_metadata.file_path").alias("__file"), F.col("_metadata.row_index").alias("__row"))
     placed = placed.join(F.broadcast(files), "__file")
-    position = F.struct("name", "part", (F.col("__row") + 1).alias("place")).alias(POSITION)
+    position = _position(F.col("__row") + 1)
     columns = [F.col(quote(c.lower())) for c in rows.columns]
     return placed.select(*columns, F.lit(None).cast("string").alias(PAYLOAD), position)
+
+
+def _position(place: Column) -> Column:
+    return F.struct(F.col("__name").alias("name"), F.col("__part").alias("part"), place.alias("place")).alias(POSITION)
 
 
 def _widened(field: StructField, name: str) -> Column:

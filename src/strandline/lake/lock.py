@@ -39,6 +39,8 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
                 break
             time.sleep(0.5)
             lock = file.getChannel().tryLock()
+        if lock is not None:
+            (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
     except OSError as error:
         raise _unwritable(folder, error) from error
     except Exception as error:
@@ -51,7 +53,6 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
             remedy="Wait until it has ended, or stop it. A lake of plain files has one writer at a time.",
             slug="lake-held",
         )
-    (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
     _held[str(folder)] = (file, lock)
 
 
@@ -75,5 +76,5 @@ def _unwritable(folder: Path, error: Exception) -> OutsideError:
     return OutsideError(
         f"The lake `{folder}` cannot be written: {str(error).splitlines()[0]}",
         remedy="Check that the folder exists, that this user may write it, and that the disk has room.",
-        slug="lake-unwritable",
+        slug="disk-full" if "No space left on device" in str(error) else "lake-unwritable",
     )

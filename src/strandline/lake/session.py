@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from strandline.model.errors import OutsideError
 from strandline.model.project import Settings
 
+from . import archive
 from .jars import find_jars, find_java_home
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
 
 
@@ -58,7 +58,7 @@ def get_session(settings: Settings) -> "SparkSession":
     global _session  # Spark itself allows one context a process; this is where that fact lives.
     with _lock:
         if _session is None:
-            _session = _start(settings)
+            _session = start_session(settings)
         return _session
 
 
@@ -77,7 +77,8 @@ def _heap_gib() -> int:
     return max(1, min(4, total // (2 << 30)))
 
 
-def _start(settings: Settings) -> "SparkSession":
+def start_session(settings: Settings, java_options: str | None = None) -> "SparkSession":
+    """Start Spark. `java_options` stand in place of those that use the class-data archive."""
     home = find_java_home()
     if home is None:
         raise OutsideError(
@@ -100,6 +101,8 @@ def _start(settings: Settings) -> "SparkSession":
     builder = builder.config("spark.driver.extraClassPath", class_path)
     if not settings.spark_master.startswith("local"):
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+    options = archive.java_options(home) if java_options is None else java_options
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {options}".strip())
     builder = builder.config("spark.driver.memory", f"{_heap_gib()}g")
     for name, value in settings.spark_conf.items():
         builder = builder.config(name, value)

@@ -1,8 +1,10 @@
 """The state of a table as planners and pages need it, read through delta-rs: no Spark is started."""
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
+from strandline.model.columns import DELETED
 from strandline.model.errors import OutsideError
 from strandline.model.records import TableState
 
@@ -36,6 +38,13 @@ def count_bytes(table: DeltaTable) -> int:
     """The size of a table's live files."""
     adds = table.get_add_actions(flatten=True)
     return sum(adds.column("size_bytes").to_pylist()) if adds.num_rows else 0
+
+
+def count_live(table: DeltaTable) -> int:
+    """The rows a reader sees, counted."""
+    where = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
+    found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT count(*) AS n FROM t {where}").read_all())
+    return int(found.column("n")[0].as_py())
 
 
 def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None:

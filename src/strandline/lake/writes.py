@@ -6,13 +6,15 @@ Never dynamic partition overwrite (it leaves what became empty), never MERGE (sl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED, KEY
-from strandline.model.errors import ConflictError
+from strandline.model.errors import ConflictError, OutsideError
 
 from .location import Lake
+from .session import SPARK_LOST
 
 _TABLE = {
     "delta.enableChangeDataFeed": "true",
@@ -97,6 +99,12 @@ def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
 def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
     try:
         writer.save(lake.table(ticket.dataset))
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise OutsideError(
+            f"Spark ended, or no longer answers, while `{ticket.dataset}` was written.",
+            remedy="Run again: whether the commit stands is read from the table's log.",
+            slug=SPARK_LOST,
+        ) from error
     except Exception as error:
         if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
             raise ConflictError(

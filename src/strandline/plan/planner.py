@@ -123,23 +123,23 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
 def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Observed, draft: _Draft) -> Task:
     """A change in an input that is read whole touches everything; a job may refuse that."""
     whole = tuple(i for i in inputs if i.changes and isinstance(node.get_input(i.name).relation, Whole))
-    names = " and ".join(f"`{i.name}`" for i in whole)
+    names = " and ".join(f"`{i.name}`" for i in whole) + (" is" if len(whole) == 1 else " are")
     job = node.definition
     assert isinstance(job, Job)  # nothing else reads an input whole
     if job.mode is Mode.FULL:
         reason = f"mode `full` recomputes everything when an input changes: {text}"
         return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
     if not job.strict_incremental:
-        reason = f"{names} is read whole, so a change in it widens the task to everything: {text}"
+        reason = f"{names} read whole, so a change widens the task to everything: {text}"
         return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
     refuses = tuple(i.dataset for i in whole)
     if any(i.after and i.dataset in observed.tables and pending(observed.tables[i.dataset], i.after) for i in whole):
-        reason = f"{names} is read whole and has changed, and `strict_incremental` refuses to recompute everything: {text}"
+        reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
         return replace(_full(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses)
     # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
     others = "; ".join(_describe(i, observed, draft) for i in left if i.changes)
-    reason = f"{names} is read whole: if this run changes it, `strict_incremental` refuses to recompute everything"
+    reason = f"{names} read whole: if this run changes that, `strict_incremental` refuses to recompute everything"
     if not others:
         return replace(_recompute(node, left, reason, "nothing", observed, draft), refuses=refuses)
     return replace(_recompute(node, left, f"changed rows in {others}; {reason}", f"the keys in {others}", observed, draft), refuses=refuses)
@@ -166,11 +166,12 @@ def _plan_backfill(
 
 
 def _plan_release(node: Node, observed: Observed, draft: _Draft) -> Task | None:
-    if observed.tables.get(node.name) is None:
-        return None
+    quarantine = f"{node.name.removesuffix('_facts').removesuffix('_quarantine')}_quarantine"
+    if node.name not in observed.tables or quarantine not in observed.tables:
+        return None  # nothing was ever refused
     if node.kind is NodeKind.FACTS:
         task = _full(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
-        refused = observed.view.nodes.get(node.name.removesuffix("_facts") + "_quarantine")
+        refused = observed.view.nodes.get(quarantine)
         rows = refused.row_count if refused else 0
         draft.increments[node.name] = Amount(rows=rows)
         scope = Scope(kind=ScopeKind.ROWS, text="the quarantined positions")
