@@ -51,7 +51,7 @@ def _measure(folder: Path, scale: int, sections: tuple[str, ...]) -> Results:
     if "increments" in sections:
         increments = measure_increments(register, engine, folder)
     elif "history" in sections:
-        engine.run()
+        engine.run(register.facts)
     history = measure_history(register, engine, folder) if "history" in sections else None
     return Results(machine=machine(engine.session), scale=scale, register=register, increments=increments, history=history, startup=startup)
 

@@ -27,7 +27,7 @@ def measure_history(register: Register, engine: Engine, folder: Path) -> History
     say(f"a history of {tenants} tenants beside that of {register.tenants}")
     small = make_register(folder / "short_data", tenants)
     short_engine = open_engine(folder / "short", small)
-    short_engine.run()
+    short_engine.run(small.facts)
     keys = max(1, register.keys // 1000)
     short: list[Sample] = []
     long: list[Sample] = []
@@ -35,7 +35,7 @@ def measure_history(register: Register, engine: Engine, folder: Path) -> History
         file = register.make_increment(keys, tenants)
         for each, samples in ((short_engine, short), (engine, long)):
             deliver(file, each.data)
-            sample = each.run()
+            sample = each.run(keys)
             if nth >= WARM_UP:
                 samples.append(sample)
         if nth >= WARM_UP:

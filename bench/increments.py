@@ -35,7 +35,7 @@ class Increments:
 def measure_increments(register: Register, engine: Engine, folder: Path) -> Increments:
     bench = _Bench(register, engine, folder)
     say("the engine's first load")
-    first_load = engine.run()
+    first_load = engine.run(register.facts)
     say(f"  {first_load.seconds:.1f} s; warming up")
     bench.open_peers()
     for _ in range(WARM_UP):
@@ -51,7 +51,7 @@ def measure_increments(register: Register, engine: Engine, folder: Path) -> Incr
                 found[name].setdefault(percent, []).append(sample)
         bench.recompute(with_pyspark=percent in (0.1, 1.0))
     bench.recompute_live()
-    nothing_to_do = engine.run()
+    nothing_to_do = engine.run(0)
     differing = bench.find_differing()
     bench.rebuild()
     return Increments(
@@ -100,7 +100,7 @@ class _Bench:
         script = self._script
         file = self.register.make_increment(keys)
         arrived = deliver(file, self.engine.data)
-        found = {"engine": self.engine.run(), "script": measure(self.session, lambda: script.run(arrived))}
+        found = {"engine": self.engine.run(keys), "script": measure(self.session, lambda: script.run(arrived))}
         if merged:
             self.catch_up()
             found["merge"] = measure(self.session, lambda: merge(self.plain, [arrived], self.folder / "merged"))

@@ -1,7 +1,7 @@
 """What every test may use. One Spark session serves the whole suite: it is started by the first test that works with the lake."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,8 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_cores() -> Iterator[None]:
+def _two_cores() -> None:
     os.environ.setdefault("STRANDLINE_SPARK_MASTER", "local[2]")
-    yield
 
 
 @pytest.fixture

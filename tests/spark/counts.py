@@ -1,14 +1,13 @@
 """The counts of L10, read from the catalog and held against the tables."""
 
-from tests.harness import TestProject
-
 from strandline.app.workspace import open_workspace
+from tests.harness import TestProject
 
 PARTS = ("accepted", "duplicates", "quarantined", "passed_over")
 
 
 def assert_conserved(project: TestProject, *datasets: str) -> dict[str, dict[str, int]]:
-    """offered = accepted + duplicates + quarantined + passed over over all commits, and the tables hold just that. Gives the counts back."""
+    """offered = accepted + duplicates + quarantined + passed over, over all commits, and the tables hold just that. Gives the counts."""
     with open_workspace(project.folder) as workspace:
         observed = workspace.observe()
     found = {}

@@ -38,13 +38,25 @@ def message(id: str | None, at: int, name: str, price: object = 1, **more: objec
 
 def test_days_of_late_tied_deleted_and_broken_facts_equal_a_full_recompute(make_project: Callable[[str], TestProject]) -> None:
     project = make_project(YAML)
-    project.lines("data/1.jsonl", message("a", 10, "x", "2.50"), message("b", 10, "x", 3), message("c", 5, "y", 4.25), "{broken", message(None, 1, "z"))
+    project.lines(
+        "data/1.jsonl",
+        message("a", 10, "x", "2.50"),
+        message("b", 10, "x", 3),
+        message("c", 5, "y", 4.25),
+        "{broken",
+        message(None, 1, "z"),
+    )
 
     first = project.run()
 
     assert project.rows("item", "id", "name") == {("a", "x"), ("b", "x"), ("c", "y")}
     assert result_of(first, "item_facts").counts == {
-        "offered": 5, "accepted": 3, "duplicates": 0, "quarantined": 2, "passed_over": 0, "derived": 0,
+        "offered": 5,
+        "accepted": 3,
+        "duplicates": 0,
+        "quarantined": 2,
+        "passed_over": 0,
+        "derived": 0,
     }
     assert {slug for (slug,) in project.query("select slug from item_quarantine")} == {"not-json", "null-key"}
 

@@ -47,7 +47,7 @@ class RunOutcome:
 def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
     """Plan, then do exactly that. With nothing to do, Spark is not started."""
     plan, observed = make_plan(workspace, request)
-    _refuse_impossible(plan, request)
+    _refuse_impossible(workspace, plan, request)
     watcher.planned(plan)
     started_at = now()
     name = run_name(started_at)
@@ -120,10 +120,11 @@ def _open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession
     return lambda: session
 
 
-def _refuse_impossible(plan: Plan, request: RunRequest) -> None:
+def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) -> None:
     if request.backfill is None or not request.only_stale:
         return
-    frozen = [h for h in plan.frozen if h.node in request.backfill]
+    asked = select_nodes(workspace.project, request.backfill)
+    frozen = [h for h in plan.frozen if h.node in asked]
     if frozen and not plan.tasks:
         raise CallError(
             f"`{frozen[0].node}` is frozen: {frozen[0].reason}.",

@@ -40,7 +40,7 @@ def prepare(
         own_version=own.version if own else None,
         live_rows=desk.pins.rows(node.name),
         input_rows={i.dataset: desk.pins.rows(i.dataset) for i in node.inputs},
-        files=record.files if record else {},
+        files=record.files if record and own else {},
         config=config,
         accept_guard=node.name in desk.accept_guard,
         shared=desk.shared,

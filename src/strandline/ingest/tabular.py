@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -9,7 +10,7 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ByteType, FloatType, IntegerType, ShortType, StringType, StructField, StructType, TimestampNTZType
+from pyspark.sql.types import ByteType, FloatType, IntegerType, NullType, ShortType, StringType, StructField, StructType, TimestampNTZType
 
 from strandline.lake.location import open_folder
 from strandline.model.columns import METADATA_COLUMNS, PAYLOAD, POSITION, quote
@@ -135,10 +136,10 @@ def _read_csv(session: SparkSession, source: FileSource, part: _Part, staging: s
     options = {"escape": '"', **source.options, "header": str(_has_header(source)).lower(), "enforceSchema": "true"}
     options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     rows = own.read.schema(schema).options(**options).csv(list(places))
-    rows = rows.withColumns({"__file": F.col("_metadata.file_path"), "__row": F.monotonically_increasing_id().bitwiseAND(_ROW_BITS)})
+    rows = rows.withColumns({"__file": _file_path(), "__row": F.monotonically_increasing_id().bitwiseAND(_ROW_BITS)})
     listed = [(encode_path(own, path), p.read.path, p.read.revision, _first_row(source, p)) for path, p in places.items()]
     files = own.createDataFrame(listed, "__file string, __name string, __part bigint, __base bigint")
-    rows = rows.join(F.broadcast(files), "__file")
+    rows = rows.join(F.broadcast(files), "__file", "left")
     position = _position(F.col("__base") + F.col("__row"))
     columns = [F.col(quote(c.lower())) for c in part.columns]
     return rows.select(*columns, F.col(_CORRUPT).alias(PAYLOAD), position)
@@ -170,16 +171,20 @@ def _read_parquet(session: SparkSession, part: _Part) -> DataFrame:
     rows = session.read.parquet(*paths)
     listed = [(encode_path(session, path), p.read.path, p.read.revision) for path, p in paths.items()]
     files = session.createDataFrame(listed, "__file string, __name string, __part bigint")
-    native = [_widened(rows.schema[c], c) for c in rows.columns]
-    placed = rows.select(*native, F.col("_metadata.file_path").alias("__file"), F.col("_metadata.row_index").alias("__row"))
-    placed = placed.join(F.broadcast(files), "__file")
+    # A column of nothing but NULL may come without a type: it is added once a file says what it holds.
+    native = [f for f in rows.schema if not isinstance(f.dataType, NullType)]
+    placed = rows.select(*(_widened(f, f.name) for f in native), _file_path().alias("__file"), F.col("_metadata.row_index").alias("__row"))
+    placed = placed.join(F.broadcast(files), "__file", "left")
     position = _position(F.col("__row") + 1)
-    columns = [F.col(quote(c.lower())) for c in rows.columns]
+    columns = [F.col(quote(f.name.lower())) for f in native]
     return placed.select(*columns, F.lit(None).cast("string").alias(PAYLOAD), position)
 
 
 def _position(place: Column) -> Column:
-    return F.struct(F.col("__name").alias("name"), F.col("__part").alias("part"), place.alias("place")).alias(POSITION)
+    """A row of a file that was not asked for would have no position: it stops the task instead of being lost."""
+    unknown = F.raise_error(F.concat(F.lit("Rows came from a file that was not asked for: "), F.col("__file")))
+    name = F.when(F.col("__name").isNull(), unknown.cast("string")).otherwise(F.col("__name"))
+    return F.struct(name.alias("name"), F.col("__part").alias("part"), place.alias("place")).alias(POSITION)
 
 
 def _widened(field: StructField, name: str) -> Column:
@@ -208,9 +213,15 @@ def _fit(rows: DataFrame, types: dict[str, str]) -> DataFrame:
     return rows.withColumn(PAYLOAD, as_json).withColumns(blank)
 
 
+def _file_path() -> Column:
+    """The file a row came from; `file:/a` and `file:///a` are one path, and Spark spells it either way."""
+    return F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "file:/")
+
+
 def encode_path(session: SparkSession, path: str) -> str:
-    """A path as Spark's `_metadata.file_path` spells it."""
+    """A path as `_file_path` spells it."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
-    address = path if "://" in path else f"file://{path}"
-    return str(jvm.org.apache.spark.paths.SparkPath.fromPath(jvm.org.apache.hadoop.fs.Path(address)).urlEncoded())
+    address = path if ":/" in path else f"file:{path}"
+    spelt = str(jvm.org.apache.spark.paths.SparkPath.fromPath(jvm.org.apache.hadoop.fs.Path(address)).urlEncoded())
+    return re.sub("^file:/+", "file:/", spelt)

@@ -14,7 +14,8 @@ BYTES_A_ROW = 200
 def plan_source(node: Node, source: FileSource, observed: Observed) -> Task | None:
     """A task for the files that are new, changed, or end in a line that still waits for its newline."""
     record = observed.view.nodes.get(node.name)
-    read = record.files if record else {}
+    # A table that is gone holds nothing of what its files were read for: they are received again.
+    read = record.files if record and node.name in observed.tables else {}
     listed = observed.listings.get(node.name, ())
     pending = [f for f in listed if is_pending(f, read.get(f.path))]
     table = observed.tables.get(node.name)

@@ -90,5 +90,5 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from strandline.lake import session
 
     with monkeypatch.context() as patched:
-        patched.setattr(session, "_start", lambda settings: pytest.fail("Spark was started"))
+        patched.setattr(session, "start_session", lambda *_: pytest.fail("Spark was started"))
         yield

@@ -1,0 +1,382 @@
+"""The lake's primitives: each write is one commit that carries token and metadata; reads give what left and came, exactly."""
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from strandline.lake import writes
+from strandline.lake.location import Lake
+from strandline.lake.log import LogEntry, list_versions, read_entries
+from strandline.lake.reads import SIGN, read_added, read_feed, read_table
+from strandline.lake.session import get_session
+from strandline.lake.small import SmallTables
+from strandline.lake.state import count_live, get_table, read_token
+from strandline.lake.writes import Ticket
+from strandline.model.errors import ConflictError
+from strandline.model.metadata import to_json
+from strandline.model.project import Settings
+from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "_key bigint, id string, value int, rank int, _deleted boolean"
+Rows = list[tuple[object, ...]]
+START: Rows = [(1, "a", 10, 0, False), (2, "b", 20, 0, False), (3, "c", 30, 0, True)]
+
+
+@pytest.fixture(scope="module")
+def session() -> SparkSession:
+    return get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def metadata(token: int, operation: Operation = Operation.APPEND) -> CommitMetadata:
+    return CommitMetadata(
+        run="run",
+        task=f"run/t/{token}",
+        node="t",
+        token=token,
+        operation=operation,
+        inputs={},
+        scope="",
+        cause="",
+        config=WrittenConfig(hash="", parts={}),
+        whole=False,
+        as_of="",
+        counts={},
+    )
+
+
+def ticket(token: int, operation: Operation = Operation.APPEND) -> Ticket:
+    return Ticket(dataset="t", token=token, metadata=to_json(metadata(token, operation)))
+
+
+def frame(session: SparkSession, rows: Rows, schema: str = SCHEMA) -> DataFrame:
+    return session.createDataFrame(rows, schema)
+
+
+def start(session: SparkSession, lake: Lake) -> None:
+    writes.overwrite(frame(session, START), lake, ticket(1, Operation.OVERWRITE))
+
+
+def rows_of(session: SparkSession, lake: Lake) -> list[tuple[object, ...]]:
+    return sorted(tuple(r) for r in session.read.format("delta").load(lake.table("t")).collect())
+
+
+def newest(lake: Lake) -> LogEntry:
+    return list(read_entries(lake.table("t"), -1))[-1]
+
+
+def _append(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    writes.append(frame(session, [(4, "d", 40, 0, False)]) if rows is None else rows, lake, ticket(token))
+
+
+def _insert_new(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    given = frame(session, [(4, None, 40, 0, False), (4, None, 40, 0, False), (1, "a", 99, 0, False)]) if rows is None else rows
+    writes.insert_new(given, lake, ticket(token, Operation.INSERT_NEW), unique_key=["_key", "id"], own_version=0)
+
+
+def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    given = frame(session, [(2, "b", 21, 0, False), (2, "b", 22, 0, False), (4, "d", 40, 0, False)]) if rows is None else rows
+    writes.replace_keys(given, lake, ticket(token, Operation.REPLACE_KEYS))
+
+
+def _replace_partitions(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    given = frame(session, []) if rows is None else rows  # no rows: the condition's rows are cleared (L4)
+    writes.replace_partitions(given, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
+
+
+def _overwrite(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    writes.overwrite(frame(session, [(9, "z", 90, 0, False)]) if rows is None else rows, lake, ticket(token, Operation.OVERWRITE))
+
+
+def _purge(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    writes.purge(session, lake, ticket(token, Operation.PURGE))
+
+
+def _fence(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
+    writes.commit_nothing(session, lake, ticket(token, Operation.FENCE))
+
+
+Primitive = Callable[[SparkSession, Lake, int, DataFrame | None], None]
+A, B, C = START
+EXPECTED: dict[Primitive, Rows] = {
+    _append: [A, B, C, (4, "d", 40, 0, False)],
+    _insert_new: [A, B, C, (4, None, 40, 0, False)],
+    _replace_keys: [A, (2, "b", 21, 0, False), (2, "b", 22, 0, False), C, (4, "d", 40, 0, False)],
+    _replace_partitions: [A],
+    _overwrite: [(9, "z", 90, 0, False)],
+    _purge: [A, B],
+    _fence: [A, B, C],
+}
+
+
+@pytest.mark.parametrize("write", EXPECTED, ids=lambda w: w.__name__.strip("_"))
+def test_a_write_is_one_commit_with_token_and_metadata_and_an_old_token_changes_nothing(
+    session: SparkSession, lake: Lake, write: Primitive
+) -> None:
+    """L6 and L7: data and state in one commit; a token not above the table's is skipped by the storage itself."""
+    start(session, lake)
+
+    write(session, lake, 7, None)
+
+    assert list_versions(lake.table("t")) == [0, 1]
+    assert rows_of(session, lake) == sorted(EXPECTED[write], key=lambda r: (r[0], r[2]))
+    entry = newest(lake)
+    assert entry.tokens == {"t": 7}
+    assert entry.metadata is not None
+    assert (entry.metadata.task, entry.metadata.token) == ("run/t/7", 7)
+    assert read_token(lake, "t") == 7
+    assert entry.changes_rows is (write not in (_purge, _fence))
+
+    write(session, lake, 7, None)
+    write(session, lake, 3, None)
+
+    assert list_versions(lake.table("t")) == [0, 1], "an equal and a smaller token were skipped"
+    assert read_token(lake, "t") == 7
+
+
+def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(session: SparkSession, lake: Lake) -> None:
+    """L5: a NULL in a unique key dedupes."""
+    writes.append(frame(session, [(0, None, 1, 0, False), (0, "x", 1, 0, False)]), lake, ticket(1))
+    again = frame(session, [(0, None, 2, 0, False), (0, "x", 2, 0, False), (0, "y", 2, 0, False), (0, "y", 2, 0, False)])
+
+    writes.insert_new(again, lake, ticket(2, Operation.INSERT_NEW), unique_key=["id"], own_version=0)
+
+    found = session.read.format("delta").load(lake.table("t")).select("id", "value").collect()
+    assert {tuple(r) for r in found} == {(None, 1), ("x", 1), ("y", 2)}
+    assert len(found) == 3
+
+
+def test_tables_have_the_properties_they_are_promised_with(session: SparkSession, lake: Lake) -> None:
+    """L1: the storage itself refuses to change what was received."""
+    writes.append(frame(session, START), lake, Ticket(dataset="received", token=1, metadata=""), received=True)
+    writes.append(frame(session, START), lake, ticket(1))
+
+    received = get_table(lake.table("received")).metadata().configuration
+    owned = get_table(lake.table("t")).metadata().configuration
+
+    for table in (received, owned):
+        assert table["delta.enableChangeDataFeed"] == table["delta.enableInCommitTimestamps"] == "true"
+        assert table["delta.logRetentionDuration"] == "interval 36500 days"
+    assert received["delta.appendOnly"] == "true"
+    assert (owned["delta.enableDeletionVectors"], owned["delta.isolationLevel"]) == ("true", "Serializable")
+    assert "delta.appendOnly" not in owned
+    with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        session.sql(f"DELETE FROM delta.`{lake.table('received')}` WHERE value = 10")
+    assert list_versions(lake.table("received")) == [0]
+
+
+class Gate:
+    """A source of rows that, once Spark reads it, says so and waits: the writer's transaction is open by then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reached, self.go = folder / "reached", folder / "go"
+
+    def rows(self, session: SparkSession, rows: Rows) -> DataFrame:
+        reached, go = str(self.reached), str(self.go)
+
+        def wait(given: Iterator[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+            import time
+            from pathlib import Path
+
+            Path(reached).touch()
+            for _ in range(3000):
+                if Path(go).exists():
+                    break
+                time.sleep(0.01)
+            yield from given
+
+        return session.createDataFrame(session.sparkContext.parallelize(rows, 1).mapPartitions(wait), SCHEMA)
+
+    def race(self, slow: Callable[[], None], quick: Callable[[], None]) -> BaseException | None:
+        """Let `quick` happen while `slow` is in the middle; what `slow` raised."""
+        raised: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                slow()
+            except BaseException as error:  # noqa: BLE001 the test looks at it
+                raised.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(3000):
+            if self.reached.exists() or not thread.is_alive():
+                break
+            threading.Event().wait(0.01)
+        assert self.reached.exists(), f"the source was never read: {raised}"
+        quick()
+        self.go.touch()
+        thread.join(60)
+        assert not thread.is_alive()
+        return raised[0] if raised else None
+
+
+@pytest.mark.parametrize("write", [_replace_keys, _replace_partitions, _overwrite], ids=lambda w: w.__name__.strip("_"))
+def test_a_replace_that_raced_another_commit_is_refused(session: SparkSession, lake: Lake, tmp_path: Path, write: Primitive) -> None:
+    """Step 4 of the commit protocol: Delta's Serializable isolation refuses it, although the other only appended."""
+    start(session, lake)
+    gate = Gate(tmp_path)
+    mine = gate.rows(session, [(2, "b", 25, 0, False)])
+    theirs = frame(session, [(2, "b", 77, 0, False)])
+
+    refused = gate.race(lambda: write(session, lake, 7, mine), lambda: theirs.write.format("delta").mode("append").save(lake.table("t")))
+
+    assert isinstance(refused, ConflictError), refused
+    assert list_versions(lake.table("t")) == [0, 1], "theirs alone"
+    assert (2, "b", 77, 0, False) in rows_of(session, lake)
+    assert (2, "b", 25, 0, False) not in rows_of(session, lake)
+    assert read_token(lake, "t") == 1
+
+
+def test_a_purge_leaves_what_an_earlier_commit_of_another_wrote(session: SparkSession, lake: Lake) -> None:
+    """A purge reads no source, so it cannot be caught in the middle; it takes the table as its own transaction finds it."""
+    start(session, lake)
+    theirs = frame(session, [(5, "e", 50, 0, False), (6, "f", 60, 0, True)])
+    theirs.write.format("delta").mode("append").save(lake.table("t"))
+
+    _purge(session, lake, 7)
+
+    assert rows_of(session, lake) == [A, B, (5, "e", 50, 0, False)]
+
+
+def test_a_writer_in_flight_is_refused_once_a_newer_token_stands(session: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """L7: a zombie that is already writing when the fence lands cannot commit, not even an append."""
+    start(session, lake)
+    gate = Gate(tmp_path)
+    zombie = gate.rows(session, [(8, "zombie", 1, 0, False)])
+
+    refused = gate.race(lambda: _append(session, lake, 5, zombie), lambda: _fence(session, lake, 6))
+
+    assert isinstance(refused, ConflictError), refused
+    assert newest(lake).tokens == {"t": 6}
+    assert rows_of(session, lake) == START
+
+
+def changes(session: SparkSession, lake: Lake, after: int, upto: int) -> list[tuple[object, ...]]:
+    found = read_feed(session, lake, "t", after, upto)
+    return sorted(tuple(r) for r in found.select("id", "value", SIGN).collect())
+
+
+def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(session: SparkSession, lake: Lake) -> None:
+    """L2 downstream: what left and came, once each, whatever the commits in between did to the files."""
+    schema = "_key bigint, id string, value int, _source_at int, _deleted boolean"
+
+    def put(token: int, rows: Rows) -> None:
+        writes.replace_keys(frame(session, rows, schema), lake, ticket(token, Operation.REPLACE_KEYS))
+
+    first: Rows = [(1, "a", 10, 0, False), (2, "b", 20, 0, False), (3, "c", 30, 0, False)]
+    writes.overwrite(frame(session, first, schema), lake, ticket(1, Operation.OVERWRITE))  # version 0
+    put(2, [(1, "a", 10, 5, False)])  # 1: only a rank moves
+    put(3, [(2, "b", 21, 1, False)])  # 2: a value moves
+    put(4, [(3, None, None, 1, True)])  # 3: a key vanishes
+    _purge(session, lake, 5)  # 4
+    session.sql(f"OPTIMIZE delta.`{lake.table('t')}`")  # 5
+    put(6, [(2, "b", 20, 2, False), (4, "d", 40, 0, False)])  # 6: a value moves back, a key comes
+
+    assert list_versions(lake.table("t"))[-1] == 6
+    assert changes(session, lake, 0, 1) == []
+    assert changes(session, lake, 0, 2) == [("b", 20, -1), ("b", 21, 1)]
+    assert changes(session, lake, 2, 3) == [("c", 30, -1)]
+    assert changes(session, lake, 3, 5) == [], "a purge and a compaction are nothing to a reader"
+    assert changes(session, lake, 0, 6) == [("c", 30, -1), ("d", 40, 1)], "there and back again is no change"
+    assert changes(session, lake, -1, 6) == [("a", 10, 1), ("b", 20, 1), ("d", 40, 1)]
+
+
+def test_added_rows_are_those_of_the_range_and_compaction_gives_none_twice(session: SparkSession, lake: Lake) -> None:
+    """L10: each accepted fact counts once, also where OPTIMIZE moved it to another file; a column added later is NULL before."""
+    schema = "id string, value int"
+    writes.append(frame(session, [("a", 1)], schema), lake, ticket(1))  # 0
+    writes.append(frame(session, [("b", 2), ("b", 2)], schema), lake, ticket(2))  # 1
+    _fence(session, lake, 3)  # 2
+    session.sql(f"OPTIMIZE delta.`{lake.table('t')}`")  # 3
+    writes.append(frame(session, [("c", 3, "new")], f"{schema}, more string"), lake, ticket(4))  # 4
+
+    def added(after: int, upto: int) -> list[tuple[object, ...]]:
+        return sorted(tuple(r) for r in read_added(session, lake, "t", after, upto).collect())
+
+    assert added(-1, 0) == [("a", 1)]
+    assert added(0, 3) == [("b", 2), ("b", 2)]
+    assert added(1, 3) == []
+    assert added(-1, 4) == [("a", 1, None), ("b", 2, None), ("b", 2, None), ("c", 3, "new")]
+    assert added(3, 4) == [("c", 3, "new")]
+
+
+WIDE = (
+    "_key bigint, k string, n bigint, price decimal(38,9), at timestamp, day date, ok boolean, x double, raw binary, "
+    "place struct<name:string,part:int,deep:struct<n:bigint>>, tags array<string>, _deleted boolean"
+)
+
+
+def random_row(chance: random.Random, key: int) -> tuple[object, ...]:
+    def maybe(value: object) -> object:
+        return None if chance.random() < 0.25 else value
+
+    return (
+        key,
+        maybe(chance.choice(["", "a", "ü'\"\n", "NULL"])),
+        maybe(chance.choice([0, -(2**63), 2**63 - 1, 9007199254740993])),
+        maybe(Decimal(chance.randint(-(10**28), 10**28)).scaleb(-9)),
+        maybe(datetime(chance.choice([1900, 1969, 2024, 9999]), 2, 28, 23, 59, 59, chance.randint(0, 999_999), tzinfo=UTC)),
+        maybe(datetime(chance.choice([1, 1582, 2024]), 12, 31, tzinfo=UTC).date()),
+        maybe(chance.random() < 0.5),
+        maybe(chance.choice([0.1, -0.0, 1e300, float("inf")])),
+        maybe(bytes([0, 255])),
+        maybe((maybe("p"), maybe(chance.randint(0, 9)), maybe((chance.randint(0, 9),)))),
+        maybe([maybe("t"), "u"]),
+        chance.random() < 0.2,
+    )
+
+
+def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(session: SparkSession, lake: Lake) -> None:
+    """L2 on both read paths: delta-rs applies deletion vectors, NULLs and types as Spark does."""
+    chance = random.Random(7)
+    writes.overwrite(frame(session, [random_row(chance, k) for k in range(20)], WIDE), lake, ticket(1, Operation.OVERWRITE))
+    for token in range(2, 8):
+        rows = [random_row(chance, k) for k in chance.sample(range(26), 5) for _ in range(chance.randint(1, 2))]
+        writes.replace_keys(frame(session, rows, WIDE).coalesce(1), lake, ticket(token, Operation.REPLACE_KEYS))
+    _purge(session, lake, 8)
+    session.sql(f"OPTIMIZE delta.`{lake.table('t')}`")
+    versions = list_versions(lake.table("t"))
+    small = SmallTables(lake=lake, folder=f"{lake.root}/_staging/small")
+
+    assert any("deletionVector" in path.read_text() for path in Path(lake.table("t"), "_delta_log").glob("*.json"))
+    for version in versions:
+        by_spark = read_table(session, lake, "t", version)
+        by_delta_rs = small.find(session, "t", version)
+        assert by_delta_rs is not None
+        assert by_delta_rs.schema.simpleString() == by_spark.schema.simpleString()
+        assert sorted(map(repr, by_delta_rs.collect())) == sorted(map(repr, by_spark.collect())), f"version {version}"
+    live = read_table(session, lake, "t", versions[-1]).where(~F.col("_deleted")).count()
+    assert count_live(get_table(lake.table("t"))) == live
+
+
+def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(session, lake)
+    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 10)
+
+    assert SmallTables(lake=lake, folder=f"{lake.root}/_staging/small").find(session, "t", 0) is None
+
+
+def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSession, lake: Lake) -> None:
+    """L6: quotes, line breaks and other scripts survive Spark's options and Delta's log."""
+    told = replace(metadata(1, Operation.OVERWRITE), scope="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}", counts={"offered": 2**53 + 1})
+
+    writes.overwrite(frame(session, START), lake, Ticket(dataset="t", token=1, metadata=to_json(told)))
+
+    assert newest(lake).metadata == told
+    assert json.loads(to_json(told))["scope"] == told.scope

@@ -1,0 +1,399 @@
+"""Messages -> facts -> snapshots: values, defaults, lists, identities, changed declarations and the guard, each proved by `verify`."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from strandline.app.planning import RunRequest
+from tests.harness import TestProject, result_of
+from tests.spark.counts import assert_conserved
+
+pytestmark = pytest.mark.spark
+
+Make = Callable[..., TestProject]
+
+
+def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: values
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          v:
+            from: events
+            where: "kind = 'v' and draft is null"
+            columns:
+              id: id
+              whole: {path: whole, type: int}
+              big: {path: big, type: bigint}
+              money: {path: money, type: "decimal(30,10)"}
+              ratio: {path: ratio, type: double}
+              flag: {path: flag, type: boolean}
+              day: {path: day, type: date}
+              at: {path: at, type: timestamp}
+              ms: {path: ms, type: timestamp_ms}
+              us: {path: us, type: timestamp_us}
+              body: {path: body, type: json}
+              kept: {path: kept, type: int, default: 7}
+              year: {sql: "financial_year(ms)"}
+            source_at: ms
+        """
+    )
+    numbers = '{"kind":"v","id":"numbers","whole":5,"big":9007199254740993,"money":12345678901234567890.0123456789,"ratio":0.1,"flag":true,'
+    strings = '{"kind":"v","id":"strings","whole":"5","big":" 9007199254740993 ","money":"12345678901234567890.0123456789","ratio":"0.1",'
+    same = '"day":"2024-02-29","at":"2024-01-13T10:30:00+02:00","ms":1700000000123,"us":"1700000000123456","body":{"a":[1,"x"]}}'
+    misfits = {
+        "whole": '"whole":5.5', "whole too big": '"whole":3000000000', "big": '"big":"1e30"', "money": '"money":"1234567890123456789012"',
+        "ratio": '"ratio":"much"', "flag": '"flag":"maybe"', "day": '"day":"2024-02-30"', "at": '"at":"yesterday"', "ms": '"ms":"soon"',
+        "kept": '"kept":"x"', "an object": '"whole":{"a":1}',
+    }  # fmt: skip
+    project.lines(
+        "data/1.jsonl",
+        numbers + same,
+        strings + '"flag":"TRUE",' + same,
+        '{"kind":"v","id":"absent"}',
+        '{"kind":"v","id":"null","whole":null,"at":"2024-01-13 08:30","kept":null,"ms":"1.7E12"}',
+        '{"kind":"v","id":"whole as 5.0","whole":5.0,"kept":"8"}',
+        *(f'{{"kind":"v","id":"{name}",{text}}}' for name, text in misfits.items()),
+        '{"kind":"other","id":"x","whole":"not looked at"}',
+        '{"kind":"v","draft":1}',
+        '{"id":"no kind"}',
+        '{"kind":"v"} {"kind":"v"}',
+        "[1]",
+    )
+
+    project.run()
+
+    columns = ("whole", "big", "money", "ratio", "flag", "day", "at", "ms", "us", "kept", "year")
+    rows = {row[0]: row[1:] for row in project.rows("v", "id", *columns)}
+    assert rows["numbers"] == rows["strings"]
+    assert rows["numbers"] == (
+        5, 9007199254740993, Decimal("12345678901234567890.0123456789"), 0.1, True, date(2024, 2, 29),
+        datetime(2024, 1, 13, 8, 30, tzinfo=UTC), datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC),
+        datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC), 7, "2023-24",
+    )  # fmt: skip
+    assert rows["absent"] == (*[None] * 9, 7, None)
+    assert (rows["null"][0], rows["null"][6], rows["null"][9]) == (None, datetime(2024, 1, 13, 8, 30, tzinfo=UTC), 7)
+    assert (rows["whole as 5.0"][0], rows["whole as 5.0"][9]) == (5, 8)
+    assert set(rows) == {"numbers", "strings", "absent", "null", "whole as 5.0"}
+    refused = project.query("select slug, reason from v_quarantine")
+    assert sorted(slug for slug, _ in refused) == ["does-not-fit"] * len(misfits) + ["not-json"] * 2
+    assert ("does-not-fit", "`whole` = 5.5 does not fit int.") in refused
+    assert {str(reason).split("`")[1] for slug, reason in refused if slug == "does-not-fit"} == {
+        "whole", "big", "money", "ratio", "flag", "day", "at", "ms", "kept",
+    }  # fmt: skip
+    assert assert_conserved(project, "v")["v"]["passed_over"] == 3
+    times = {row[0]: row[1:] for row in project.query("select id, _source_at, _source_ts from v")}
+    assert times["numbers"] == (datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC), 1700000000123)
+    assert times["absent"] == (None, None)
+    project.assert_verified()
+
+
+LISTS = """
+    project: orders
+    sources:
+      orders: {files: "data/*.jsonl"}
+    datasets:
+      item:
+        from: orders
+        explode: items
+        columns: {order: order, sku: item.sku, q: {path: item.q, type: int}, v: {path: v, type: int}}
+        record_set: {key: [order, sku], order_by: [v], children: replace}
+      line:
+        from: orders
+        explode: groups[].lines
+        columns: {order: order, g: parent.g, n: {path: item.n, type: int}, v: {path: v, type: int}}
+        record_set: {key: [order, g, n], order_by: [v]}
+    jobs:
+      - name: per_sku
+        input_datasets: [item]
+        output_dataset: per_sku
+        incremental: {mode: keyed, key: [sku]}
+        sql: select sku, sum(q) as q from item group by sku
+"""
+
+
+def order(name: str, v: int, **more: object) -> dict[str, object]:
+    items = more.get("items")
+    if isinstance(items, dict):
+        more["items"] = [{"sku": sku, "q": q} for sku, q in items.items()]
+    return {"order": name, "v": v, **more}
+
+
+def test_the_newest_parent_is_the_whole_truth_about_its_children(make_project: Make) -> None:
+    project = make_project(LISTS)
+    groups = [{"g": "A", "lines": [{"n": 1}, {"n": 2}]}, {"g": "B", "lines": []}, {"g": "C", "lines": [{"n": 1}]}]
+    project.lines(
+        "data/1.jsonl",
+        order("o1", 10, items={"a": 1, "b": 2}, groups=groups),
+        order("o2", 10, items={"c": 3}),
+        order("o4", 10, items={"x": 1, "y": 1}),
+    )
+
+    first = project.run()
+
+    assert project.rows("item", "order", "sku", "q") == {
+        ("o1", "a", 1), ("o1", "b", 2), ("o2", "c", 3), ("o4", "x", 1), ("o4", "y", 1),
+    }  # fmt: skip
+    assert project.rows("line", "order", "g", "n") == {("o1", "A", 1), ("o1", "A", 2), ("o1", "C", 1)}
+    assert result_of(first, "line_facts").counts["passed_over"] == 2
+
+    # A removed child vanishes; an empty list means none; an absent or null one says nothing; an older parent changes nothing.
+    project.lines(
+        "data/2.jsonl",
+        order("o1", 20, items={"a": 5}, groups=[{"g": "A", "lines": [{"n": 1}]}]),
+        order("o2", 20, items=[]),
+        order("o3", 10, items=None),
+        order("o1", 5, items={"z": 9}),
+        order("o4", 10, items={"x": 2}),
+    )
+    second = project.run()
+
+    one = {row for row in project.rows("item", "order", "sku", "q") if row[0] == "o4"}
+    assert project.rows("item", "order", "sku", "q") - one == {("o1", "a", 5)}
+    assert one in ({("o4", "x", 1), ("o4", "y", 1)}, {("o4", "x", 2)}), "a tie has one winner, never a mix"
+    assert len(project.rows("line", "order", "g", "n")) == 3, "children: upsert forgets nobody"
+    assert result_of(second, "item_facts").counts == {
+        "offered": 5, "accepted": 3, "duplicates": 0, "quarantined": 0, "passed_over": 2, "derived": 1,
+    }  # fmt: skip
+    assert {sku for (sku,) in project.rows("per_sku", "sku")} == {"a"} | {str(sku) for _, sku, _ in one}
+    project.assert_verified()
+
+    project.lines(
+        "data/3.jsonl",
+        order("o1", 30),
+        order("o2", 15, items={"c": 3}),
+        order("o4", 10, items={"x": 1, "y": 1}),
+        order("o1", 20, items={"a": 5}),
+    )
+    project.run()
+
+    assert project.rows("item", "order", "sku", "q") == {("o1", "a", 5)} | one
+    assert_conserved(project, "item", "line")
+    project.assert_verified()
+
+
+def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_deletion(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: people
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          person:
+            from: events
+            columns: {id: id, name: name, email: email, seq: {path: seq, type: int}, op: op}
+            record_set: {key: [id], order_by: [seq], deleted: "op = 'D'", latest_non_null: [email]}
+            source_at: {path: sent, type: timestamp_us}
+        """
+    )
+
+    def fact(id: str, seq: int | None, **more: object) -> dict[str, object]:
+        return {"id": id, "seq": seq, **more}
+
+    project.lines(
+        "data/1.jsonl",
+        fact("a", 10, name="n10", email="e10", sent=5),
+        fact("a", 20, name="n20", sent="7"),
+        fact("b", None, name="null"),
+    )
+    project.run()
+
+    assert project.rows("person", "id", "name", "email") == {("a", "n20", "e10"), ("b", "null", None)}
+    assert project.query("select _source_ts from person where id = 'a'") == [(7,)]
+    assert project.query("select _source_ts from person_facts where seq = 10") == [(5,)]
+
+    project.lines("data/2.jsonl", fact("a", 30, op="D"), fact("a", 40, name="n40"), fact("b", 1, name="one"))
+    project.run()
+    project.lines("data/3.jsonl", fact("b", None, name="late null", email="e"), fact("c", 1, op="D"))
+    project.run()
+
+    assert project.rows("person", "id", "name", "email") == {("a", "n40", None), ("b", "one", "e")}
+    project.assert_verified()
+
+    project.lines("data/4.jsonl", fact("a", 35, email="e35"), fact("a", 25, email="e25"), fact("b", 2, op="D"))
+    project.run()
+
+    assert project.rows("person", "id", "name", "email") == {("a", "n40", "e35")}
+    assert_conserved(project, "person")
+    project.assert_verified()
+
+
+def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: trades
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          trade:
+            from: events
+            columns: {id: id, leg: {path: leg, type: int}, price: {path: price, type: "decimal(10,2)"}, note: note}
+            event_stream: {identity: [id, leg]}
+          seen: {from: events, columns: {id: id}}
+        """
+    )
+    project.lines(
+        "data/1.jsonl",
+        {"id": "a", "leg": 1, "price": 1},
+        {"id": "a", "leg": 1, "price": "1.00"},
+        {"id": "a", "leg": 1, "price": 2},
+        {"id": "a", "leg": 2, "price": 2},
+        {"id": "b", "price": 2},
+    )
+
+    first = project.run()
+
+    counts = {"offered": 5, "accepted": 2, "duplicates": 1, "quarantined": 2, "passed_over": 0, "derived": 0}
+    assert result_of(first, "trade_facts").counts == counts
+    assert result_of(first, "seen_facts").counts["accepted"] == 5, "without identity only a repeated position is a duplicate"
+
+    project.lines(
+        "data/2.jsonl",
+        {"id": "a", "leg": 2, "price": 2, "unread": 1},
+        {"id": "a", "leg": 2, "price": 2, "note": "x"},
+        {"id": "c", "leg": 1},
+    )
+    second = project.run()
+
+    assert result_of(second, "trade_facts").counts == {**counts, "offered": 3, "accepted": 1, "quarantined": 1}
+    prices = {(id, leg): str(price) for id, leg, price in project.rows("trade", "id", "leg", "price")}
+    assert prices == {("a", 1): "1.00", ("a", 2): "2.00", ("c", 1): "None"}
+    slugs = sorted(slug for (slug,) in project.query("select slug from trade_quarantine"))
+    assert slugs == ["identity-conflict", "identity-conflict", "null-key"]
+    assert_conserved(project, "trade", "seen")
+    project.assert_verified()
+
+
+def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_it(make_project: Make) -> None:
+    yaml = """
+        project: changes
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          item:
+            from: events
+            columns: {tenant: tenant, id: id, v: {path: v, type: int}}
+            record_set: {key: [tenant, id], order_by: [v]}
+        """
+    project = make_project(yaml)
+    project.lines(
+        "data/1.jsonl",
+        {"tenant": "t", "id": "a", "v": 1, "size": "3"},
+        {"id": "b", "v": 1, "size": "4"},
+        {"tenant": "t", "id": "c", "v": "x", "size": "5"},
+    )
+    project.run()
+
+    # A dataset added later is filled by the next run; a column added makes what is there stale.
+    yaml = yaml.replace("v: {path: v, type: int}}", "v: {path: v, type: int}, size: {path: size, type: int}}")
+    yaml = yaml.rstrip() + "\n          log: {from: events, columns: {id: id}}\n"
+    project.declare(yaml)
+    project.lines("data/2.jsonl", {"tenant": "t", "id": "d", "v": 1, "size": 6})
+    grown = project.run()
+
+    assert result_of(grown, "log_facts").cause == "new_node"
+    assert project.rows("log", "id") == {("a",), ("b",), ("c",), ("d",)}
+    assert {h.node for h in project.plan().stale} == {"item_facts", "item_quarantine", "item"}
+    assert project.rows("item", "id", "size") == {("a", None), ("d", 6)}
+    found = {d.dataset: d for d in project.verify("item").datasets}
+    assert (found["item_facts"].result, found["item_facts"].stale_rows) == ("stale", 2)
+
+    project.run(RunRequest(backfill="item", only_stale=True))
+
+    assert project.rows("item", "id", "size") == {("a", 3), ("d", 6)}
+    assert project.plan().stale == ()
+    project.assert_verified()
+
+    # Correcting the declaration lets the quarantined fact pass, in the same run as its readers.
+    yaml = yaml.replace("tenant: tenant,", "tenant: {path: tenant, default: main},")
+    project.declare(yaml)
+    project.run(RunRequest(release="item"))
+
+    assert project.rows("item", "tenant", "id", "size") == {("t", "a", 3), ("main", "b", 4), ("t", "d", 6)}
+    assert [slug for (slug,) in project.query("select slug from item_quarantine")] == ["does-not-fit"]
+    assert_conserved(project, "item", "log")
+    project.run(RunRequest(release="item"))
+    assert len(project.query("select id from item_facts")) == 3, "a release releases once"
+    project.assert_verified("item", "log")
+
+    # Another type freezes: what is published stays, although facts go on arriving.
+    yaml = yaml.replace("size: {path: size, type: int}", 'size: {path: size, type: "decimal(10,1)"}')
+    project.declare(yaml)
+    project.lines("data/3.jsonl", {"tenant": "t", "id": "a", "v": 2, "size": 9.5})
+    frozen = project.run()
+
+    assert {h.node for h in frozen.plan.frozen} == {"item_facts", "item"}
+    assert not [r for r in frozen.results if r.node in ("item_facts", "item")]
+    assert project.rows("item", "id", "size") == {("a", 3), ("b", 4), ("d", 6)}
+
+    project.run(RunRequest(backfill="item"))
+
+    assert {(i, str(s)) for i, s in project.rows("item", "id", "size")} == {("a", "9.5"), ("b", "4.0"), ("d", "6.0")}
+    assert project.plan().frozen == project.plan().stale == ()
+    assert_conserved(project, "item", "log")
+    project.assert_verified()
+
+    # So does another key.
+    project.declare(yaml.replace("key: [tenant, id]", "key: [id]"))
+    assert {h.node for h in project.plan().frozen} == {"item_facts", "item"}
+    project.run(RunRequest(backfill="item"))
+    project.assert_verified()
+
+
+def test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: guarded
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          item:
+            from: events
+            columns: {id: id, g: g, v: {path: v, type: int}, op: op}
+            record_set: {key: [id], order_by: [v], deleted: "op = 'D'"}
+            guard: {max_deleted: 50%, at_least: 3}
+          log: {from: events, columns: {id: id}}
+        jobs:
+          - name: sizes
+            input_datasets: [item]
+            output_dataset: sizes
+            incremental: {mode: keyed, key: [g]}
+            sql: select g, count(*) as n from item group by g
+        """
+    )
+    project.lines("data/1.jsonl", *({"id": i, "g": "x", "v": 1} for i in "abcde"))
+    project.run()
+    project.lines("data/2.jsonl", *({"id": i, "v": 2, "op": "D"} for i in "abc"))
+
+    stopped = project.run(ok=False)
+
+    assert stopped.exit_code == 1
+    assert {r.node: str(r.status) for r in stopped.results} == {
+        "events": "done", "item_facts": "done", "item_quarantine": "unchanged", "item": "guarded", "sizes": "blocked",
+        "log_facts": "done", "log_quarantine": "unchanged",
+    }  # fmt: skip
+    assert "--accept-guard item" in result_of(stopped, "item").error
+    assert project.query("select count(*) from item") == [(5,)]
+    assert project.rows("sizes") == {("x", 5)}
+
+    again = project.run(ok=False)
+
+    assert str(result_of(again, "item").status) == "guarded", "the next run judges again"
+
+    # The net change is what counts: one of them comes back before the guard is asked again.
+    project.lines("data/3.jsonl", {"id": "a", "g": "y", "v": 3})
+    project.run()
+
+    assert project.rows("sizes") == {("x", 2), ("y", 1)}
+    project.lines("data/4.jsonl", *({"id": i, "v": 9, "op": "D"} for i in "ade"))
+    assert project.run(ok=False).exit_code == 1
+    project.run(RunRequest(accept_guard=("item",)))
+
+    assert project.query("select count(*) from item") == [(0,)]
+    assert project.rows("sizes") == set()
+    assert_conserved(project, "item", "log")
+    project.assert_verified()
