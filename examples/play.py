@@ -4,6 +4,7 @@ The story is the example's README: every section with commands is told and its c
 copy of the project in a temporary folder. So what is read, what is played and what is tested are the same commands.
 """
 
+import io
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +80,21 @@ def run_command(command: Command) -> int:
         from strandline.cli import main as strandline  # here, because a story can be read without the engine
 
         return strandline(arguments)
-    return subprocess.run([sys.executable if program == "python" else program, *arguments], check=False).returncode
+    ended = subprocess.run([sys.executable if program == "python" else program, *arguments], check=False, stdout=subprocess.PIPE, text=True)
+    print(ended.stdout, end="")
+    return ended.returncode
+
+
+def run_and_show(command: Command) -> int:
+    """Runs a command and shows what it prints; of a run, whose plan the story shows once by `plan`, without the table of the plan."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = run_command(command)
+    blocks = printed.getvalue().split("\n\n")
+    if command.words[:2] == ["strandline", "run"] and len(blocks) > 2:
+        blocks[0] = "(the plan, as `strandline plan` prints it)"
+    print("\n\n".join(blocks), end="", flush=True)
+    return code
 
 
 def tell(part: Part) -> None:
@@ -110,7 +125,7 @@ def play(example: Path) -> int:
         with chdir(project):
             for part in read_story(project / "README.md"):
                 tell(part)
-                if isinstance(part, Command) and (code := run_command(part)) != 0:
+                if isinstance(part, Command) and (code := run_and_show(part)) != 0:
                     print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
                     return code
     print(f"\nThat took {time.monotonic() - began:.0f} seconds. Play it yourself in {os.path.relpath(example)}: the commands are the same.")

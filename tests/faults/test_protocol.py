@@ -188,9 +188,11 @@ def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail:
         assert len(facts) == len({str(f) for f in facts}), f"{point} doubled a fact"
 
     fail("")
+    project.send(message("mover", 100, "home"))
     project.run()
 
     project.assert_right()
+    assert project.query("select count(*) from names where name like 'place%'") == [(0,)]
     missed = [point for point in POINTS if hits[point] == before.get(point, 0)]
     assert not missed, f"no run passed {missed}"
 

@@ -105,7 +105,7 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
     native = [c for c in received.columns if c not in METADATA_COLUMNS]
     as_json = F.to_json(F.struct(*(F.col(quote(c)) for c in native)), {"ignoreNullFields": "true"})
     payload = F.coalesce(F.col(PAYLOAD), as_json) if PAYLOAD in received.columns else as_json
-    rows = received.withColumn(PAYLOAD, payload).withColumn(_MISFIT, misfit)
+    rows = received.withColumns({PAYLOAD: payload, _MISFIT: misfit})
     outcome = F.when(F.col(_MISFIT), QUARANTINED)
     if dataset.where:
         outcome = outcome.when(~F.coalesce(F.expr(inline_calendar(dataset.where, calendar)), F.lit(False)), PASSED_OVER)

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from strandline.lake.reads import SIGN
-from strandline.lake.work import NEW, OLD, Prepared, Work
+from strandline.lake.staging import Staged, read_counts
+from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, quote
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import By, Input, Node, Via
@@ -54,7 +55,7 @@ def prepare_job(work: Work) -> Prepared:
     backfill = work.task.cause is Cause.PERSON
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
-    _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
+    _check_row_key(work, job, _with_others(work, job, staged, own))
     return replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
 
 
@@ -70,7 +71,7 @@ def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame,
     old = keys.restrict(own.where(~F.col(DELETED)), F.col(KEY))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
-    _check_row_key(work, job, staged.read(work.session).where(F.col("__side") == NEW))
+    _check_row_key(work, job, _with_others(work, job, staged, own))
     read = keys.rows + _count_read(result, counters)
     scope = f"{keys.count} keys"
     return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
@@ -145,7 +146,7 @@ def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataTy
 def _count_read(result: DataFrame, counters: Mapping[str, Observation]) -> int:
     """Input rows left after restriction to the scope. An input that the user's code leaves out is in no plan, and would be waited for."""
     plan = result._jdf.queryExecution().analyzed().toString()
-    return sum(int(counter.get.get("rows") or 0) for name, counter in counters.items() if name in plan)
+    return sum(read_counts(counter, ["rows"])["rows"] for name, counter in counters.items() if name in plan)
 
 
 def compute_whole(work: Work, job: Job, session: SparkSession) -> DataFrame:
@@ -208,6 +209,17 @@ def _fit(rows: DataFrame, own: DataFrame, node: Node) -> DataFrame:
 def _type_changes(new: StructType, old: StructType) -> list[str]:
     stored = {f.name: f.dataType.simpleString() for f in old}
     return [f"`{f.name}` as {f.dataType.simpleString()}" for f in new if f.name in stored and stored[f.name] != f.dataType.simpleString()]
+
+
+def _with_others(work: Work, job: Job, staged: Staged, own: DataFrame) -> DataFrame:
+    """The rows to be written; where the row key does not hold the scope key, beside those that stay, for one of them may be its twin."""
+    differing = staged.read(work.session)
+    new = differing.where(F.col(SIDE) == NEW)
+    if set(job.key) <= set(job.row_key) or not set(job.row_key) <= set(own.columns) or not job.row_key:
+        return new
+    stay = own.where(~F.col(DELETED)).join(F.broadcast(differing.select(KEY).distinct()), KEY, "left_anti")
+    names = [quote(c) for c in job.row_key]
+    return new.select(*names).unionByName(stay.select(*names))
 
 
 def _check_row_key(work: Work, job: Job, rows: DataFrame) -> None:

@@ -1,7 +1,7 @@
 """Running users' code: SQL over views named as the inputs, or a Python function."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,7 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
     asked = {c.name.lower() for c in tree.find_all(exp.Column)} & set(METADATA_COLUMNS)
     for name, rows in inputs.items():
         rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
-    text = hide_from_stars(tree, asked) if asked else job.code
+    text = hide_from_stars(tree, {name: asked & set(rows.columns) for name, rows in inputs.items()}) if asked else job.code
     arguments: dict[str, object] = {**job.config, **({"as_of": as_of} if job.uses_as_of else {})}
     try:
         return session.sql(text.rstrip().rstrip(";"), args=arguments) if arguments else session.sql(text.rstrip().rstrip(";"))
@@ -34,15 +34,26 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
         ) from error
 
 
-def hide_from_stars(tree: exp.Expr, asked: set[str]) -> str:
-    """The same query whose `*` leaves out the metadata columns that it asks for by name elsewhere."""
+def hide_from_stars(tree: exp.Expr, exposed: Mapping[str, Collection[str]]) -> str:
+    """The same query whose `*` over an input leaves out the metadata columns that it asks for by name elsewhere.
 
-    def rewrite(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-            node.set("except_", [exp.to_identifier(c) for c in sorted(asked)])
-        return node
-
-    return tree.transform(rewrite).sql(dialect="spark")
+    `exposed` has them by input. What a subquery selected by name is its own column, and stays in a `*` over it.
+    """
+    tree = tree.copy()
+    common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for select in tree.find_all(exp.Select):
+        read = [clause.this for clause in (select.args.get("from_"), *(select.args.get("joins") or ())) if clause is not None]
+        tables = {t.alias_or_name.lower(): t.name.lower() for t in read if isinstance(t, exp.Table) and t.name.lower() not in common}
+        for item in select.expressions:
+            star = item.this if isinstance(item, exp.Column) else item
+            if not isinstance(star, exp.Star):
+                continue
+            owner = item.table.lower() if isinstance(item, exp.Column) else ""
+            hidden = [(alias, c) for alias, name in tables.items() if owner in ("", alias) for c in sorted(exposed.get(name, ()))]
+            if hidden:
+                columns = [exp.column(c, table=None if owner else alias) for alias, c in hidden]
+                star.set("except_", [*(star.args.get("except_") or ()), *columns])
+    return tree.sql(dialect="spark")
 
 
 def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context: object) -> DataFrame:

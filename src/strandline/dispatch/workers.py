@@ -38,7 +38,7 @@ def prepare(
         now=desk.now(),
         inputs=inputs,
         own_version=own.version if own else None,
-        live_rows=desk.pins.rows(node.name),
+        live_rows=desk.pins.rows(node.name) if own else 0,
         input_rows={i.dataset: desk.pins.rows(i.dataset) for i in node.inputs},
         files=record.files if record and own else {},
         config=config,

@@ -1,9 +1,10 @@
 """Results written aside before they are committed: known size for the write, and exact counts for its metadata."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow.fs
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
@@ -33,9 +34,16 @@ def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column
     counted = rows.observe(observation, *(column.alias(name) for name, column in counts.items()))
     kept = counted if keep is None else counted.where(keep)
     kept.write.mode("overwrite").parquet(path)
-    # Counts over no rows at all come back as NULL.
-    found = observation.get
-    return Staged(path=path, schema=rows.schema, counts={name: int(found.get(name) or 0) for name in counts})
+    return Staged(path=path, schema=rows.schema, counts=read_counts(observation, counts))
+
+
+def read_counts(observation: Observation, names: Iterable[str]) -> dict[str, int]:
+    """What was counted. Spark drops a stage that turns out empty together with its counter, and then has no row to tell it with."""
+    try:
+        found = observation.get
+    except Py4JJavaError:
+        found = {}
+    return {name: int(found.get(name) or 0) for name in names}
 
 
 def clear_staging(lake: Lake, run: str | None = None) -> None:
