@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,7 @@ def main(words: list[str] | None = None) -> int:
     call = parser.parse_args(words)
     if call.scale < 1:
         parser.error("--scale must be at least 1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # gigabytes lie there: whoever ends us, they go
     folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
     try:
         results = _measure(folder, call.scale, (call.only,) if call.only else SECTIONS)

@@ -19,6 +19,7 @@ CHAINED = """
     project: balances
     sources:
       events: {files: "data/*.jsonl"}
+      rates: {files: "rates/*.jsonl"}
     datasets:
       property:
         from: events
@@ -36,8 +37,7 @@ CHAINED = """
         columns: {id: detail, demand: demand, amount: {path: amount, type: int}, v: {path: v, type: int}}
         record_set: {key: [id], order_by: [v]}
       rate:
-        from: events
-        where: "rate is not null"
+        from: rates
         columns: {name: rate, factor: {path: factor, type: int}, v: {path: v, type: int}}
         record_set: {key: [name], order_by: [v]}
     jobs:
@@ -104,8 +104,8 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
         *(prop("p1", "A", 1), prop("p2", "A", 2), prop("p3", "B", 3), prop("p4", None, 4), prop("p5", "C", 5)),
         *(demand("m1", "p1"), demand("m2", "p3"), demand("m5", "p5")),
         *(detail("d1", "m1", 10), detail("d2", "m2", 20), detail("d3", "unknown", 5), detail("d5", "m5", 7)),
-        {"rate": "tax", "factor": 1, "v": 1},
     )
+    project.lines("rates/1.jsonl", {"rate": "tax", "factor": 1, "v": 1})
     project.run()
 
     assert project.rows("owners") == {("A", 2, 3), ("B", 1, 3), (None, 1, 4), ("C", 1, 5)}
@@ -141,7 +141,7 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     assert (version_of(project, "owners"), version_of(project, "balance")) == before
 
     # A whole input widens the task to everything, and the plan says why.
-    project.lines("data/6.jsonl", {"rate": "tax", "factor": 2, "v": 2})
+    project.lines("rates/2.jsonl", {"rate": "tax", "factor": 2, "v": 2})
     widened = project.run()
     assert result_of(widened, "balance").strategy == "full"
     assert "`rate` is read whole" in result_of(widened, "balance").reason

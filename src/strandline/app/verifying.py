@@ -18,7 +18,7 @@ from .running import run_name
 from .workspace import Workspace
 
 if TYPE_CHECKING:
-    from strandline.lake.work import Work
+    from strandline.lake.work import Shared, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,9 @@ def verify(
         nodes = [n for n in nodes if n.kind is not NodeKind.QUARANTINE or n.name in observed.tables]
     scratch = tempfile.mkdtemp(prefix="strandline-verify-")
     try:
+        shared = _share(workspace, scratch)
         with ThreadPoolExecutor(max_workers=workspace.project.settings.workers) as pool:
-            futures = [pool.submit(_verify_one, workspace, observed, node, sample_percent, scratch) for node in nodes]
+            futures = [pool.submit(_verify_one, workspace, observed, node, sample_percent, shared) for node in nodes]
             results = []
             for future in futures:
                 results.append(future.result())
@@ -74,7 +75,7 @@ def verify(
     return VerifyOutcome(datasets=tuple(results))
 
 
-def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, scratch: str) -> VerifiedDataset:
+def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, shared: "Shared") -> VerifiedDataset:
     record = observed.view.nodes.get(node.name)
     cursors = dict(record.cursors) if record else {}
     versions = {name: cursor.version for name, cursor in cursors.items()}
@@ -88,12 +89,12 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
     from strandline.compute.recompute import compare_with_recompute
 
     try:
-        work = _work(workspace, node, record, cursors, WrittenConfig(hash=config.hash, parts=config.parts), scratch)
+        work = _work(workspace, node, record, cursors, WrittenConfig(hash=config.hash, parts=config.parts), shared)
         found = compare_with_recompute(work, stale=stale is not None, sample_percent=sample_percent)
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on
-        return _cannot(node, versions, as_of, f"the recompute failed: {str(error).splitlines()[0][:300]}")
+        return _cannot(node, versions, as_of, f"the recompute failed: {' '.join(str(error).split())[:600]}")
     if counts_break := _broken_counts(node, record):
         return VerifiedDataset(
             dataset=node.name,
@@ -120,6 +121,14 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
     )
 
 
+def _share(workspace: Workspace, scratch: str) -> "Shared":
+    """What the nodes being verified share: a small table is read once for all of them."""
+    from strandline.lake.small import SmallTables
+    from strandline.lake.work import Shared
+
+    return Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small"))
+
+
 def _broken_counts(node: Node, record: NodeRecord) -> str:
     """L10: offered = accepted + duplicates + quarantined + passed over."""
     counts = record.counts
@@ -133,10 +142,11 @@ def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) ->
     return VerifiedDataset(dataset=node.name, result="unverifiable", equal=False, input_versions=versions, as_of=as_of, reason=reason)
 
 
-def _work(workspace: Workspace, node: Node, record: NodeRecord, cursors: dict[str, Cursor], config: WrittenConfig, scratch: str) -> "Work":
+def _work(
+    workspace: Workspace, node: Node, record: NodeRecord, cursors: dict[str, Cursor], config: WrittenConfig, shared: "Shared"
+) -> "Work":
     from strandline.lake.session import get_session
-    from strandline.lake.small import SmallTables
-    from strandline.lake.work import Shared, Work
+    from strandline.lake.work import Work
 
     task = Task(
         node=node.name,
@@ -162,7 +172,7 @@ def _work(workspace: Workspace, node: Node, record: NodeRecord, cursors: dict[st
         files=record.files,
         config=config,
         accept_guard=False,
-        shared=Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small")),
+        shared=shared,
         attempt=node.name,
-        scratch=scratch,
+        scratch=shared.small.folder,
     )

@@ -9,8 +9,11 @@ from strandline.model.project import Calendar
 def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
     """Name -> (type, SQL over `ts`)."""
     local = f"from_utc_timestamp(ts, '{calendar.timezone}')"
-    started = f"date_format({local}, 'MM-dd') >= '{calendar.year_starts_month:02}-{calendar.year_starts_day:02}'"
-    year = f"year({local}) - CASE WHEN {started} THEN 0 ELSE 1 END"
+    month, day = calendar.year_starts_month, calendar.year_starts_day
+    if day == 1:
+        year = f"year(add_months({local}, {1 - month}))"
+    else:
+        year = f"year({local}) - CASE WHEN date_format({local}, 'MM-dd') >= '{month:02}-{day:02}' THEN 0 ELSE 1 END"
     return {
         "local_date": ("DATE", f"to_date({local})"),
         "local_month": ("STRING", f"date_format({local}, 'yyyy-MM')"),

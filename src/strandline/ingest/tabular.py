@@ -133,7 +133,15 @@ def _read_csv(session: SparkSession, source: FileSource, part: _Part, staging: s
     for index, piece in enumerate(part.pieces):
         places[str(piece.file) if piece.whole else _cut(source, piece, f"{staging}/csv_{number}_{index}.csv")] = piece
     schema = StructType([*(StructField(c.lower(), StringType()) for c in part.columns), StructField(_CORRUPT, StringType())])
-    options = {"escape": '"', **source.options, "header": str(_has_header(source)).lower(), "enforceSchema": "true"}
+    # An unquoted empty field is NULL and a quoted one is not: Spark tells them apart when NULL is spelt in a way that no file has.
+    options = {
+        "escape": '"',
+        "nullValue": "\x00",
+        "emptyValue": "",
+        **source.options,
+        "header": str(_has_header(source)).lower(),
+        "enforceSchema": "true",
+    }
     options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     rows = own.read.schema(schema).options(**options).csv(list(places))
     rows = rows.withColumns({"__file": _file_path(), "__row": F.monotonically_increasing_id().bitwiseAND(_ROW_BITS)})
