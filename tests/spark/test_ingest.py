@@ -54,7 +54,7 @@ def test_csv_rows_keep_what_was_written_and_what_is_broken_goes_to_the_quarantin
     assert result_of(first, "people").counts == {"received": 6, "unfinished": 1}
     assert positions(project, "people", "id")[0][:3] == ("people/1.csv", 0, 1)
     refused = project.query("select slug, payload from person_quarantine order by payload")
-    assert [slug for slug, _ in refused] == ["type-changed", "type-changed", "null-key", "does-not-fit"]
+    assert sorted(slug for slug, _ in refused) == ["does-not-fit", "null-key", "type-changed", "type-changed"]
     assert ("type-changed", "3,short") in refused
     assert ("type-changed", "4,x,y,5,1,long") in refused
 

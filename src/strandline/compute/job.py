@@ -82,8 +82,8 @@ def find_affected(work: Work, job: Job, types: Mapping[str, DataType]) -> DataFr
     found: DataFrame | None = None
     for planned in work.task.inputs:
         relation = work.node.get_input(planned.name).relation
-        if not planned.changes or not isinstance(relation, By | Via):
-            continue
+        if not planned.changes or not isinstance(relation, By | Via) or work.after(planned.dataset) >= work.version(planned.dataset):
+            continue  # nothing past the cursor: what this run might have changed it did not
         changed = work.read_changes(planned.dataset)
         keys = _keys_of(work, job, planned.name, changed, types)
         found = keys if found is None else found.unionByName(keys)

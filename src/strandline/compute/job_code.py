@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 
@@ -10,6 +11,7 @@ import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import WorkError
@@ -23,15 +25,82 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
     for name, rows in inputs.items():
         rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
     text = hide_from_stars(tree, {name: asked & set(rows.columns) for name, rows in inputs.items()}) if asked else job.code
-    arguments: dict[str, object] = {**job.config, **({"as_of": as_of} if job.uses_as_of else {})}
     try:
-        return session.sql(text.rstrip().rstrip(";"), args=arguments) if arguments else session.sql(text.rstrip().rstrip(";"))
+        return session.sql(bind_parameters(text, {**job.config, "as_of": as_of}).rstrip().rstrip(";"))
     except PySparkException as error:
         raise WorkError(
             f"{job.file}: Spark refuses the SQL of `{job.name}`: {str(error).splitlines()[0]}",
             remedy="Correct the SQL.",
             slug="sql-refused",
         ) from error
+
+
+def fill_parameters(sql: str, values: Mapping[str, object]) -> str:
+    """The text with each `:name` as a literal. Spark's own parameters are not bound where an extension (Delta's) brings its parser."""
+    tokens = sqlglot.tokenize(sql, read="spark")
+    pieces: list[str] = []
+    done = 0
+    for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        # `column:field` is a path into a value and no parameter.
+        is_path = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_PATH
+        if colon.token_type is TokenType.COLON and name.text in values and colon.end + 1 == name.start and not is_path:
+            pieces += [sql[done : colon.start], spell(values[name.text])]
+            done = name.end + 1
+    return "".join([*pieces, sql[done:]])
+
+
+_BEFORE_A_PATH = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
+
+
+def spell(value: object) -> str:
+    """A value of `config`, or the run's time, as a literal of Spark's SQL."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case int() | Decimal():
+            return f"({value})" if value < 0 else str(value)
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case datetime():
+            at = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return f"TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+
+
+def bind_parameters(sql: str, values: Mapping[str, object]) -> str:
+    """The text with each `:name` written out as a literal; nothing else of it is touched.
+
+    Spark's own binding does not reach through Delta's SQL parser. A colon that follows a value (`variant:path`) is no parameter.
+    """
+    tokens = sqlglot.tokenize(sql, read="spark")
+    for colon, name in reversed(list(pairwise(tokens))):
+        follows_value = colon.start > 0 and (sql[colon.start - 1].isalnum() or sql[colon.start - 1] in "_])`'\":")
+        if colon.text == ":" and name.start == colon.end + 1 and name.text in values and not follows_value:
+            sql = sql[: colon.start] + _literal(values[name.text]) + sql[name.end + 1 :]
+    return sql
+
+
+def _literal(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case int():
+            return str(value)
+        case datetime():
+            return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+        case _:
+            escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
 
 
 def hide_from_stars(tree: exp.Expr, exposed: Mapping[str, Collection[str]]) -> str:

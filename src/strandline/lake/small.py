@@ -7,6 +7,7 @@ Spark.
 
 import json
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ class SmallTables:
     _paths: dict[tuple[str, int], tuple[str, StructType] | None] = field(default_factory=dict)
     _locks: dict[tuple[str, int], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    _number: int = field(default_factory=count().__next__)
+    """Two that share a folder must not write the same file: one of them may be reading it."""
 
     def find(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """A table at a version, if it is small."""
@@ -54,7 +57,7 @@ class SmallTables:
         found = pa.table(QueryBuilder().register("t", table).execute("select * from t").read_all())
         rows = found.select([f.name for f in schema])
         plain = rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema]))
-        path = f"{self.folder}/{dataset}_{version}.parquet"
+        path = f"{self.folder}/{dataset}_{version}_{self._number}.parquet"
         file_system, target = open_folder(path)
         file_system.create_dir(target.rsplit("/", 1)[0], recursive=True)
         pq.write_table(plain, target, filesystem=file_system)
