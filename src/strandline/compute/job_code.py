@@ -10,8 +10,7 @@ from types import ModuleType
 import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot import TokenType, exp
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import WorkError
@@ -26,7 +25,7 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
         rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
     text = hide_from_stars(tree, {name: asked & set(rows.columns) for name, rows in inputs.items()}) if asked else job.code
     try:
-        return session.sql(bind_parameters(text, {**job.config, "as_of": as_of}).rstrip().rstrip(";"))
+        return session.sql(fill_parameters(text, {**job.config, "as_of": as_of}).rstrip().rstrip(";"))
     except PySparkException as error:
         raise WorkError(
             f"{job.file}: Spark refuses the SQL of `{job.name}`: {str(error).splitlines()[0]}",
@@ -68,36 +67,6 @@ def spell(value: object) -> str:
             return f"TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
         case date():
             return f"DATE '{value.isoformat()}'"
-        case _:
-            escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
-
-
-def bind_parameters(sql: str, values: Mapping[str, object]) -> str:
-    """The text with each `:name` written out as a literal; nothing else of it is touched.
-
-    Spark's own binding does not reach through Delta's SQL parser. A colon that follows a value (`variant:path`) is no parameter.
-    """
-    tokens = sqlglot.tokenize(sql, read="spark")
-    for colon, name in reversed(list(pairwise(tokens))):
-        follows_value = colon.start > 0 and (sql[colon.start - 1].isalnum() or sql[colon.start - 1] in "_])`'\":")
-        if colon.text == ":" and name.start == colon.end + 1 and name.text in values and not follows_value:
-            sql = sql[: colon.start] + _literal(values[name.text]) + sql[name.end + 1 :]
-    return sql
-
-
-def _literal(value: object) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
-        case int():
-            return str(value)
-        case datetime():
-            return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
         case _:
             escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
             return f"'{escaped}'"
