@@ -2,7 +2,7 @@ PYTHON ?= python3
 EXAMPLE ?= property_tax
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults lint bench clean
+.PHONY: help setup demo test test-long lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -17,8 +17,8 @@ test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 	@$(PYTHON) scripts/test_needs.py
 	@$(BIN)/python -m pytest --durations=15 $(PYTEST_ARGS)
 
-test-faults: setup ## stop the engine at every step of its protocol and start it again; minutes
-	@$(BIN)/python -m pytest tests/faults --durations=15 $(PYTEST_ARGS)
+test-long: setup ## the long suites: jobs, the example, real data, properties, the lake, faults
+	@$(BIN)/python -m pytest tests --durations=15 $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff check
