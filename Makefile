@@ -2,7 +2,7 @@ PYTHON ?= python3
 EXAMPLE ?= property_tax
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-long lint bench clean
+.PHONY: help setup demo test lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -16,9 +16,6 @@ demo: setup ## play an example, EXAMPLE=property_tax unless told
 test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 	@$(PYTHON) scripts/test_needs.py
 	@$(BIN)/python -m pytest --durations=15 $(PYTEST_ARGS)
-
-test-long: setup ## the long suites: jobs, the example, real data, properties, the lake, faults
-	@$(BIN)/python -m pytest tests --durations=15 $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff check

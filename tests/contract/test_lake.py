@@ -1,7 +1,9 @@
 """The lake's primitives: each write is one commit that carries token and metadata; reads give what left and came, exactly."""
 
 import json
+import os
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -226,7 +228,7 @@ class Gate:
         return raised[0] if raised else None
 
 
-@pytest.mark.parametrize("write", [_replace_keys, _replace_partitions, _overwrite], ids=lambda w: w.__name__.strip("_"))
+@pytest.mark.parametrize("write", [_replace_partitions, _overwrite], ids=lambda w: w.__name__.strip("_"))
 def test_a_replace_that_raced_another_commit_is_refused(session: SparkSession, lake: Lake, tmp_path: Path, write: Primitive) -> None:
     """Step 4 of the commit protocol: Delta's Serializable isolation refuses it, although the other only appended."""
     start(session, lake)
@@ -241,6 +243,46 @@ def test_a_replace_that_raced_another_commit_is_refused(session: SparkSession, l
     assert (2, "b", 77, 0, False) in rows_of(session, lake)
     assert (2, "b", 25, 0, False) not in rows_of(session, lake)
     assert read_token(lake, "t") == 1
+
+
+def test_a_replace_of_keys_that_raced_another_commit_is_refused(session: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """The same for `replaceOn`, which takes its source aside before its transaction begins, so a gate in the source is too early.
+
+    The other's commit is made ready on a copy of the table, and put in place once the first file of ours is there: then ours has read.
+    """
+    start(session, lake)
+    table, copy = Path(lake.table("t")), tmp_path / "copy"
+    shutil.copytree(table, copy)
+    frame(session, [(2, "b", 77, 0, False)]).write.format("delta").mode("append").save(str(copy))
+    for theirs in copy.glob("*.parquet"):
+        shutil.copy2(theirs, table)
+    raised: list[Exception] = []
+
+    def work() -> None:
+        try:
+            _replace_keys(session, lake, 7, frame(session, [(2, "b", 25, 0, False)]))
+        except Exception as error:  # noqa: BLE001 the test looks at it
+            raised.append(error)
+
+    before = set(table.iterdir())
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: set(table.iterdir()) != before)
+    os.link(copy / "_delta_log" / f"{1:020}.json", table / "_delta_log" / f"{1:020}.json")
+    thread.join(60)
+
+    assert [type(error) for error in raised] == [ConflictError], raised
+    assert list_versions(lake.table("t")) == [0, 1], "theirs alone"
+    assert rows_of(session, lake) == sorted([*START, (2, "b", 77, 0, False)])
+    assert read_token(lake, "t") == 1
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    for _ in range(60_000):
+        if happened():
+            return
+        threading.Event().wait(0.001)
+    pytest.fail("it did not happen within a minute")
 
 
 def test_a_purge_leaves_what_an_earlier_commit_of_another_wrote(session: SparkSession, lake: Lake) -> None:

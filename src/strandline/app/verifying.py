@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from strandline.lake.state import count_all_bytes
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Strategy, Task
@@ -145,9 +146,11 @@ def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) ->
 def _work(
     workspace: Workspace, node: Node, record: NodeRecord, cursors: dict[str, Cursor], config: WrittenConfig, shared: "Shared"
 ) -> "Work":
-    from strandline.lake.session import get_session
+    from strandline.lake.session import get_session, open_session
     from strandline.lake.work import Work
 
+    versions = {name: cursor.version for name, cursor in cursors.items()} | {node.name: record.table_version}
+    size = count_all_bytes(workspace.lake, versions)
     task = Task(
         node=node.name,
         kind=node.kind,
@@ -160,7 +163,7 @@ def _work(
         project=workspace.project,
         node=node,
         task=task,
-        session=get_session(workspace.project.settings),
+        session=open_session(get_session(workspace.project.settings), workspace.project.settings, size),
         lake=workspace.lake,
         run=run_name(now()),
         as_of=parse_instant(record.as_of) if record.as_of else now(),

@@ -92,7 +92,7 @@ def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
     """Decode an increment (or everything) once, count every outcome, keep what passes and what fails."""
     after, upto = (-1 if full else work.after(dataset.source)), work.version(dataset.source)
     received = work.read_all(dataset.source) if full else work.read_added(dataset.source)
-    rows = decode_received(work, dataset, received, own=None if full else work.read_own())
+    rows = decode_received(work, dataset, received, own=work.read_own() if dataset.identity and not full else None)
     counts = {
         name: F.count_if(F.col(OUTCOME) == outcome)
         for name, outcome in (

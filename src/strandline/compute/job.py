@@ -1,7 +1,7 @@
 """Jobs: users' SQL or Python over the affected keys, or over everything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
@@ -41,8 +41,8 @@ class Context:
 def prepare_job(work: Work) -> Prepared:
     """Compute the job over its scope and compare with what is there."""
     job = _job_of(work.node)
-    work = replace(work, session=job_session(work))
     session = work.session
+    provide_calendar(session, work.project.calendar)
     full_rows = sum(work.input_rows.get(i.dataset, 0) for i in work.node.inputs)
     own = None if work.task.overwrite else work.read_own()
     if own is not None and work.task.strategy is Strategy.RECOMPUTE:
@@ -170,13 +170,6 @@ def compute(work: Work, job: Job, session: SparkSession, inputs: Mapping[str, Da
         run_id=work.run,
     )
     return call_python(job, work.project.folder, bare, context)
-
-
-def job_session(work: Work) -> SparkSession:
-    """A session of the task's own: its views and functions are nobody else's."""
-    session = work.session.newSession()
-    provide_calendar(session, work.project.calendar)
-    return session
 
 
 def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:

@@ -1,7 +1,7 @@
 """The full recompute of any node over pinned inputs, and its comparison with what is published: the oracle (L2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -13,10 +13,11 @@ from strandline.model.columns import CONFIG, DELETED, POSITION, quote
 from strandline.model.node import Quarantine, Snapshot
 from strandline.model.project import FactDataset, FileSource, Job
 
+from .calendar import provide_calendar
 from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
 from .exports import LAST_PLACE
 from .facts import decode_received
-from .job import compute_whole, job_session
+from .job import compute_whole
 from .keys import comparable, key_hash, user_columns
 from .snapshot import fold, is_complete
 
@@ -43,7 +44,7 @@ class Comparison:
 
 def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | None) -> Comparison:
     """Recompute a node in full and compare row by row. `stale`: some of its rows are of an older configuration."""
-    work = replace(work, session=job_session(work))
+    provide_calendar(work.session, work.project.calendar)
     match work.node.definition:
         case FileSource():
             return _check_source(work)

@@ -30,11 +30,12 @@ class Keys:
         return rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
 
 
-def find_keys(work: Work, found: DataFrame) -> Keys:
-    """The distinct hashes of rows that have one in `_key`."""
+def find_keys(work: Work, found: DataFrame, rows: int | None = None) -> Keys:
+    """The distinct hashes of rows that have one in `_key`. `rows`: how many rows there are, where that is known."""
     grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"))
-    head = grouped.limit(FEW + 1).collect()
-    if len(head) <= FEW:
-        return Keys(count=len(head), rows=sum(r["n"] for r in head), few=tuple(r[KEY] for r in head))
+    if rows is None or rows <= FEW:
+        head = grouped.limit(FEW + 1).collect()
+        if len(head) <= FEW:
+            return Keys(count=len(head), rows=sum(r["n"] for r in head), few=tuple(r[KEY] for r in head))
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
     return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], staged=staged)

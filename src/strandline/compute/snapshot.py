@@ -32,16 +32,16 @@ def prepare_snapshot(work: Work) -> Prepared:
     if work.task.strategy is Strategy.FULL:
         incoming, current, read = work.read_all(name), own, rows_full
     else:
-        incoming, current = _read_scope(work, facts, own, name)
         read = count_added(work.lake.table(name), work.after(name), work.version(name))
+        incoming, current = _read_scope(work, facts, own, name, read)
     return _merge(work, facts, incoming, current, rows_read=read, rows_full=rows_full)
 
 
-def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str) -> tuple[DataFrame, DataFrame]:
+def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str, rows: int) -> tuple[DataFrame, DataFrame]:
     """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
     assert facts.record_set is not None
     added = work.read_added(name)
-    keys = find_keys(work, added.select(KEY))
+    keys = find_keys(work, added.select(KEY), rows)
     if facts.record_set.latest_non_null:
         added = keys.restrict(work.read_all(name), F.col(KEY))
     return added, keys.restrict(own, F.col(KEY))

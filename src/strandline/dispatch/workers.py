@@ -1,17 +1,24 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
+from typing import TYPE_CHECKING
+
 from strandline.compute.facts import prepare_facts, prepare_quarantine
 from strandline.compute.job import prepare_job
 from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
+from strandline.lake.session import open_session
+from strandline.lake.state import count_all_bytes
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
-from strandline.model.plan import Cursor, Task
+from strandline.model.plan import Cursor, Strategy, Task
 from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
 
 from .desk import Desk
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _WORKERS = {
     NodeKind.SOURCE: prepare_source,
@@ -27,11 +34,13 @@ def prepare(
 ) -> Prepared:
     """Compute what a task will write."""
     own = desk.pins.find(node.name)
+    versions = {name: cursor.version for name, cursor in inputs.items()} | ({node.name: own.version} if own else {})
+    size = task.estimated_bytes if task.strategy is Strategy.APPEND else count_all_bytes(desk.lake, versions)
     work = Work(
         project=desk.project,
         node=node,
         task=task,
-        session=desk.session(),
+        session=open_session(desk.session(), desk.project.settings, size),
         lake=desk.lake,
         run=desk.run,
         as_of=desk.as_of,
@@ -67,11 +76,16 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
 
 def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
     """An empty commit with our token: no smaller one can commit after it (L7)."""
-    writes.commit_nothing(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
+    writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
-    writes.purge(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
+    writes.purge(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
+
+
+def _session(desk: Desk, node: Node) -> "SparkSession":
+    size = count_all_bytes(desk.lake, {node.name: desk.pins.get(node.name).version})
+    return open_session(desk.session(), desk.project.settings, size)
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> writes.Ticket:

@@ -5,6 +5,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.lake.small import spark_schema
+from strandline.lake.state import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.project import FileSource
@@ -53,8 +55,8 @@ def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[Da
         return None, {}
     if source.format.holds_messages:
         return read_messages(work.session, source, pieces, f"{work.staging}/received")
-    own = work.read_own()
-    return read_tabular(work.session, source, pieces, f"{work.staging}/received", own.schema if own is not None else None)
+    stored = None if work.own_version is None else spark_schema(get_table(work.lake.table(work.node.name), work.own_version))
+    return read_tabular(work.session, source, pieces, f"{work.staging}/received", stored)
 
 
 def _add_markers(work: Work, rows: DataFrame | None, empty: list[Piece]) -> DataFrame:

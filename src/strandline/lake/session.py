@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 SPARK_LOST = "spark-lost"
 """The slug of an error after which nobody knows what Spark did."""
+SMALL_WORK = 32 << 20
+"""Bytes of Parquet below which planning a query, compiling it and starting its tasks cost more than its rows."""
+_FOR_SMALL_WORK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Interpret, do not compile; one stage after the other in one job; one task a stage."""
 
 _lock = threading.Lock()
 _session: "SparkSession | None" = None
@@ -60,6 +69,16 @@ def get_session(settings: Settings) -> "SparkSession":
         if _session is None:
             _session = start_session(settings)
         return _session
+
+
+def open_session(session: "SparkSession", settings: Settings, data_bytes: int) -> "SparkSession":
+    """A session of a task's own: its views, functions and settings are nobody else's, and they suit so much data."""
+    own = session.newSession()
+    if data_bytes <= SMALL_WORK:
+        for name, value in _FOR_SMALL_WORK.items():
+            if name not in settings.spark_conf:
+                own.conf.set(name, value)
+    return own
 
 
 def stop_session() -> None:
