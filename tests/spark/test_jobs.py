@@ -256,9 +256,15 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     assert "mode `full`" in result_of(close, "totals").reason
     project.assert_verified()
 
+    # What newer code recomputes whole, and finds the same, is not stale any more.
+    project.declare(MANY.replace("datediff(:as_of, at)", "datediff(:as_of, at) + 0"))
+    assert {h.node for h in project.plan(at("1970-01-12T00:00:00+00:00")).stale} == {"ages"}
+    project.run(at("1970-01-12T01:00:00+00:00"))
+    assert project.plan(at("1970-01-12T01:00:00+00:00")).stale == ()
+
     # A key described as unique is held against the whole output, also where the other row is of another scope.
     project.lines("data/4.jsonl", item("e", "z", 1.0, day, code="a"))
-    twice = project.run(at("1970-01-12T00:00:00+00:00"), ok=False)
+    twice = project.run(at("1970-01-12T01:00:00+00:00"), ok=False)
     assert (str(result_of(twice, "codes").status), result_of(twice, "codes").slug) == ("failed", "key-not-unique")
     assert project.rows("codes", "code") == {("a",), ("b",), ("c",), ("d",)}, "what was published stays"
     assert {str(r.status) for r in twice.results if r.node != "codes"} <= {"done", "unchanged"}

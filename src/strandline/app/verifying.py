@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from strandline.lake.state import count_all_bytes
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node, NodeKind
-from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import NodeRecord, WrittenConfig
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
@@ -90,7 +89,7 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
     from strandline.compute.recompute import compare_with_recompute
 
     try:
-        work = _work(workspace, node, record, cursors, WrittenConfig(hash=config.hash, parts=config.parts), shared)
+        work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
         found = compare_with_recompute(work, stale=stale is not None, sample_percent=sample_percent)
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
@@ -143,14 +142,13 @@ def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) ->
     return VerifiedDataset(dataset=node.name, result="unverifiable", equal=False, input_versions=versions, as_of=as_of, reason=reason)
 
 
-def _work(
-    workspace: Workspace, node: Node, record: NodeRecord, cursors: dict[str, Cursor], config: WrittenConfig, shared: "Shared"
-) -> "Work":
+def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared") -> "Work":
     from strandline.lake.session import get_session, open_session
     from strandline.lake.work import Work
 
-    versions = {name: cursor.version for name, cursor in cursors.items()} | {node.name: record.table_version}
-    size = count_all_bytes(workspace.lake, versions)
+    known = observed.view.nodes
+    record = known[node.name]
+    rows = record.row_count + sum(known[name].row_count for name in record.cursors if name in known)
     task = Task(
         node=node.name,
         kind=node.kind,
@@ -163,17 +161,18 @@ def _work(
         project=workspace.project,
         node=node,
         task=task,
-        session=open_session(get_session(workspace.project.settings), workspace.project.settings, size),
+        session=open_session(get_session(workspace.project.settings), workspace.project.settings, rows),
         lake=workspace.lake,
         run=run_name(now()),
         as_of=parse_instant(record.as_of) if record.as_of else now(),
         now=now(),
-        inputs=cursors,
+        inputs=record.cursors,
         own_version=record.table_version,
         live_rows=record.row_count,
         input_rows={},
         files=record.files,
         config=config,
+        stale=False,
         accept_guard=False,
         shared=shared,
         attempt=node.name,

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
-from strandline.model.plan import Cause
 from strandline.model.records import Operation
 
 from .exports import LAST_PLACE
@@ -68,8 +67,8 @@ def replace_differences(work: Work, staged: Staged, *, rows_read: int, rows_full
     counts = staged.counts
     rows = staged.read(work.session).where(F.col(SIDE) != OLD).drop(SIDE)
     if not counts["new_rows"]:
-        # A backfill that changes no row still says that every row is of this configuration.
-        write = Write(operation=Operation.COUNTS, rows=rows) if whole and work.task.cause is Cause.PERSON else None
+        # A recompute of everything that changes no row still says that every row is what this configuration gives.
+        write = Write(operation=Operation.COUNTS, rows=rows) if whole and work.stale else None
         return Prepared(write=write, rows_read=rows_read, rows_full=rows_full, live_rows=work.live_rows, scope=scope, whole=whole)
     return Prepared(
         write=Write(operation=Operation.REPLACE_KEYS, rows=rows),

@@ -22,7 +22,7 @@ from .calendar import provide_calendar
 from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
 from .job_code import call_python, run_sql
 from .keys import typed_key, user_columns
-from .scope import Keys, find_keys
+from .scope import Keys, find_keys, read_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame,
     result = compute(work, job, session, inputs)
     rows = _keyed(work, result, keys)
     rows = _fit(rows, own, work.node)
-    old = keys.restrict(own.where(~F.col(DELETED)), F.col(KEY))
+    old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
     _check_row_key(work, job, _with_others(work, job, staged, own))

@@ -1,16 +1,25 @@
-"""A scope of keys: a set of key hashes, few enough to name or staged aside."""
+"""A scope of keys: a set of key hashes, few enough to name, or aside in a file."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
+from strandline.lake.location import write_parquet
+from strandline.lake.log import count_added
+from strandline.lake.reads import read_added_column
+from strandline.lake.session import open_session
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import KEY
 
 FEW = 2000
 """So many hashes are a filter inside each scan, which needs no job of its own (on a small scope jobs are the cost); more are joined."""
+MANY = 200_000
+"""So many are held here, and rows of theirs can be looked up without a Spark job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +28,59 @@ class Keys:
 
     count: int
     rows: int
-    few: tuple[int, ...] = ()
-    staged: Staged | None = None
+    listed: tuple[int, ...] | None
+    """The hashes; None where there are too many."""
+    staged: Staged | None
+    """The same aside; None where they are few."""
 
     def restrict(self, rows: DataFrame, key: Column) -> DataFrame:
         """The rows whose key hash is in the scope."""
         if self.staged is None:
-            return rows.where(key.isin(list(self.few)))
+            return rows.where(key.isin(list(self.listed or ())))
         wanted = self.staged.read(rows.sparkSession).select(F.col(KEY).alias("__scope"))
         return rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
 
 
-def find_keys(work: Work, found: DataFrame, rows: int | None = None) -> Keys:
-    """The distinct hashes of rows that have one in `_key`. `rows`: how many rows there are, where that is known."""
+def find_keys(work: Work, found: DataFrame) -> Keys:
+    """The distinct hashes of rows that have one in `_key`."""
     grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"))
-    if rows is None or rows <= FEW:
-        head = grouped.limit(FEW + 1).collect()
-        if len(head) <= FEW:
-            return Keys(count=len(head), rows=sum(r["n"] for r in head), few=tuple(r[KEY] for r in head))
+    head = grouped.limit(MANY + 1).toArrow()
+    if head.num_rows <= MANY:
+        return _listed(work, head.column(KEY).to_pylist(), sum(head.column("n").to_pylist()))
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
-    return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], staged=staged)
+    return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
+
+
+def find_added_keys(work: Work, dataset: str) -> Keys:
+    """The hashes of the rows added to an append-only input since the cursor."""
+    after, upto = work.after(dataset), work.version(dataset)
+    if count_added(work.lake.table(dataset), after, upto) > MANY:
+        return find_keys(work, work.read_added(dataset).select(KEY))
+    column = read_added_column(work.lake, dataset, after, upto, KEY)
+    return _listed(work, column.unique().to_pylist(), len(column))
+
+
+def fit_session(work: Work, keys: Keys) -> Work:
+    """Where the output's rows of a scope are looked up, the computation handles no more than those, whatever the output's size."""
+    if keys.listed is None or work.own_version is None or not work.shared.small.is_middling(work.node.name, work.own_version):
+        return work
+    return replace(work, session=open_session(work.session, work.project.settings, 2 * keys.rows))
+
+
+def read_own(work: Work, keys: Keys) -> DataFrame:
+    """The output's own rows of a scope, deleted ones included."""
+    assert work.own_version is not None
+    if keys.listed is not None:
+        found = work.shared.small.find_rows(work.session, work.node.name, work.own_version, KEY, keys.listed)
+        if found is not None:
+            return found
+    return keys.restrict(work.read(work.node.name, work.own_version), F.col(KEY))
+
+
+def _listed(work: Work, hashes: Sequence[int], rows: int) -> Keys:
+    if len(hashes) <= FEW:
+        return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=None)
+    path = f"{work.staging}/keys.parquet"
+    write_parquet(pa.table({KEY: pa.array(hashes, pa.int64())}), path)
+    staged = Staged(path=path, schema=StructType([StructField(KEY, LongType())]), counts={})
+    return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=staged)

@@ -15,7 +15,7 @@ from strandline.model.project import Children, FactDataset, FileSource, RecordSe
 
 from .compare import compared_columns, replace_differences, stage_differences, write_whole
 from .keys import rank, row_hash, user_columns
-from .scope import find_keys
+from .scope import find_added_keys, fit_session, read_own
 
 _WINS = "__wins"
 
@@ -33,18 +33,17 @@ def prepare_snapshot(work: Work) -> Prepared:
         incoming, current, read = work.read_all(name), own, rows_full
     else:
         read = count_added(work.lake.table(name), work.after(name), work.version(name))
-        incoming, current = _read_scope(work, facts, own, name, read)
+        incoming, current = _read_scope(work, facts, name)
     return _merge(work, facts, incoming, current, rows_read=read, rows_full=rows_full)
 
 
-def _read_scope(work: Work, facts: FactDataset, own: DataFrame, name: str, rows: int) -> tuple[DataFrame, DataFrame]:
+def _read_scope(work: Work, facts: FactDataset, name: str) -> tuple[DataFrame, DataFrame]:
     """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
     assert facts.record_set is not None
-    added = work.read_added(name)
-    keys = find_keys(work, added.select(KEY), rows)
-    if facts.record_set.latest_non_null:
-        added = keys.restrict(work.read_all(name), F.col(KEY))
-    return added, keys.restrict(own, F.col(KEY))
+    keys = find_added_keys(work, name)
+    work = fit_session(work, keys)
+    incoming = keys.restrict(work.read_all(name), F.col(KEY)) if facts.record_set.latest_non_null else work.read_added(name)
+    return incoming, read_own(work, keys)
 
 
 def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFrame, *, rows_read: int, rows_full: int) -> Prepared:
@@ -53,7 +52,7 @@ def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFra
     full = work.task.strategy is Strategy.FULL
     recompute = bool(record_set.latest_non_null) or full
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
-    both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True)
+    both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(KEY)  # once for all that follows
     sides = _choose(both, facts, complete=is_complete(work, facts), old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
         Window.partitionBy(KEY, *(quote(c) for c in record_set.key))

@@ -18,8 +18,8 @@ def source_config(source: FileSource, spec: SourceSpec) -> NodeConfig:
     return make_config({"format": str(source.format), "options": options, "complete": source.complete})
 
 
-def facts_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
-    return make_config(_decode_parts(dataset, calendar), FREEZING)
+def facts_config(dataset: FactDataset, source: FileSource, calendar: Calendar) -> NodeConfig:
+    return make_config({**_decode_parts(dataset, calendar), "complete": source.complete}, FREEZING)
 
 
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
@@ -27,9 +27,9 @@ def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     return make_config(_decode_parts(dataset, calendar))
 
 
-def snapshot_config(dataset: FactDataset) -> NodeConfig:
+def snapshot_config(dataset: FactDataset, source: FileSource) -> NodeConfig:
     parts = {name: value for name, value in _kind_parts(dataset).items() if name != "identity"} | _type_parts(dataset)
-    return make_config(parts, FREEZING)
+    return make_config({**parts, "complete": source.complete}, FREEZING)
 
 
 def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar) -> NodeConfig:
@@ -46,7 +46,7 @@ def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], ca
     return make_config(parts, frozenset({"mode", "key"}))
 
 
-FREEZING = frozenset({"key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "type *", "cast **"})
+FREEZING = frozenset({"key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "complete", "type *", "cast **"})
 """Of fact datasets and snapshots. An added column has a type that nothing was written by; an added cast changes a column that was there."""
 
 

@@ -125,7 +125,7 @@ class _Loading:
             dataset, known = make_fact_dataset(name, spec, source, native, self.document, self.report)
             if not claimed:
                 continue
-            nodes = dataset_nodes(dataset, calendar)
+            nodes = dataset_nodes(dataset, source, calendar)
             self.nodes += nodes
             self.names |= {node.name: (node.name,) for node in nodes}
             self.names[name] = tuple(node.name for node in nodes)

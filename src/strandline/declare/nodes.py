@@ -15,11 +15,15 @@ def source_node(source: FileSource, spec: SourceSpec) -> Node:
     return Node(name=source.name, kind=NodeKind.SOURCE, inputs=(), definition=source, config=source_config(source, spec))
 
 
-def dataset_nodes(dataset: FactDataset, calendar: Calendar) -> tuple[Node, ...]:
+def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) -> tuple[Node, ...]:
     """The facts, the quarantine, and for a record set its snapshot."""
     received = Input(name=dataset.source, dataset=dataset.source, relation=NewRows())
     facts = Node(
-        name=f"{dataset.name}_facts", kind=NodeKind.FACTS, inputs=(received,), definition=dataset, config=facts_config(dataset, calendar)
+        name=f"{dataset.name}_facts",
+        kind=NodeKind.FACTS,
+        inputs=(received,),
+        definition=dataset,
+        config=facts_config(dataset, source, calendar),
     )
     quarantine = Node(
         name=f"{dataset.name}_quarantine",
@@ -35,7 +39,7 @@ def dataset_nodes(dataset: FactDataset, calendar: Calendar) -> tuple[Node, ...]:
         kind=NodeKind.SNAPSHOT,
         inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
         definition=Snapshot(facts=dataset),
-        config=snapshot_config(dataset),
+        config=snapshot_config(dataset, source),
     )
     return facts, quarantine, snapshot
 

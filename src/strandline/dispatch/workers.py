@@ -8,7 +8,6 @@ from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
 from strandline.lake.session import open_session
-from strandline.lake.state import count_all_bytes
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
@@ -34,23 +33,25 @@ def prepare(
 ) -> Prepared:
     """Compute what a task will write."""
     own = desk.pins.find(node.name)
-    versions = {name: cursor.version for name, cursor in inputs.items()} | ({node.name: own.version} if own else {})
-    size = task.estimated_bytes if task.strategy is Strategy.APPEND else count_all_bytes(desk.lake, versions)
+    live_rows = desk.pins.rows(node.name) if own else 0
+    input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
+    rows = task.estimated_rows if task.strategy is Strategy.APPEND else live_rows + sum(input_rows.values())
     work = Work(
         project=desk.project,
         node=node,
         task=task,
-        session=open_session(desk.session(), desk.project.settings, size),
+        session=open_session(desk.session(), desk.project.settings, rows),
         lake=desk.lake,
         run=desk.run,
         as_of=desk.as_of,
         now=desk.now(),
         inputs=inputs,
         own_version=own.version if own else None,
-        live_rows=desk.pins.rows(node.name) if own else 0,
-        input_rows={i.dataset: desk.pins.rows(i.dataset) for i in node.inputs},
+        live_rows=live_rows,
+        input_rows=input_rows,
         files=record.files if record and own else {},
         config=config,
+        stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
         shared=desk.shared,
         attempt=f"{node.name}_{lease.token}",
@@ -84,8 +85,7 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def _session(desk: Desk, node: Node) -> "SparkSession":
-    size = count_all_bytes(desk.lake, {node.name: desk.pins.get(node.name).version})
-    return open_session(desk.session(), desk.project.settings, size)
+    return open_session(desk.session(), desk.project.settings, desk.pins.rows(node.name))
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> writes.Ticket:

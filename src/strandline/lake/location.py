@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
 
+import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,13 @@ def open_folder(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     from deltalake.fs import DeltaStorageHandler
 
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler(for_delta_rs(uri))), ""
+
+
+def write_parquet(rows: pa.Table, uri: str) -> None:
+    """Write a file, and the folders it lies in."""
+    file_system, path = open_folder(uri)
+    file_system.create_dir(path.rsplit("/", 1)[0], recursive=True)
+    pq.write_table(rows, path, filesystem=file_system)
 
 
 def for_delta_rs(uri: str) -> str:

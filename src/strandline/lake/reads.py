@@ -1,11 +1,13 @@
 """Read primitives: a dataset at a version, and what left and came between two versions."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED, METADATA_COLUMNS
 
-from .location import Lake
+from .location import Lake, open_folder
 from .log import read_entries
 from .small import spark_schema
 from .state import get_table
@@ -23,10 +25,22 @@ def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto
     """The rows of the files that commits after one version and up to another added to an append-only table: no feed is needed."""
     root = lake.table(dataset)
     schema = spark_schema(get_table(root, upto))
-    files = [f"{root}/{f.path}" for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
+    files = [f"{root}/{file}" for file in _added_files(root, after, upto)]
     if not files:
         return session.createDataFrame([], schema)
     return session.read.schema(schema).parquet(*files)
+
+
+def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: str) -> pa.ChunkedArray:
+    """One column of those rows, without Spark."""
+    file_system, root = open_folder(lake.table(dataset))
+    files = _added_files(lake.table(dataset), after, upto)
+    read = [pq.read_table(f"{root}/{file}" if root else file, columns=[column], filesystem=file_system) for file in files]
+    return pa.chunked_array([c for t in read for c in t.column(column).chunks], pa.int64())
+
+
+def _added_files(root: str, after: int, upto: int) -> list[str]:
+    return [f.path for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
 
 
 def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto: int) -> DataFrame:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SPARK_LOST = "spark-lost"
 """The slug of an error after which nobody knows what Spark did."""
-SMALL_WORK = 32 << 20
-"""Bytes of Parquet below which planning a query, compiling it and starting its tasks cost more than its rows."""
+SMALL_WORK = 20_000
+"""Rows up to which planning a query, compiling it and starting its tasks cost more than they do."""
 _FOR_SMALL_WORK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -47,6 +47,8 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
         # Statistics are gathered from the files' footers by the writer; nothing reads the table-level ones.
         "spark.databricks.delta.stats.collect": "true",
+        # More queries than the hundred that Spark keeps compiled: compiling one again costs as much as a commit.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         # The driver's web page is not ours to show, and costs a second at start.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -71,10 +73,10 @@ def get_session(settings: Settings) -> "SparkSession":
         return _session
 
 
-def open_session(session: "SparkSession", settings: Settings, data_bytes: int) -> "SparkSession":
-    """A session of a task's own: its views, functions and settings are nobody else's, and they suit so much data."""
+def open_session(session: "SparkSession", settings: Settings, rows: int) -> "SparkSession":
+    """A session of a task's own: its views, functions and settings are nobody else's, and they suit so many rows."""
     own = session.newSession()
-    if data_bytes <= SMALL_WORK:
+    if rows <= SMALL_WORK:
         for name, value in _FOR_SMALL_WORK.items():
             if name not in settings.spark_conf:
                 own.conf.set(name, value)

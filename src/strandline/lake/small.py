@@ -1,26 +1,28 @@
-"""Small tables, read once a run through delta-rs and kept aside as plain Parquet.
+"""Small tables, and few rows of middling ones, read through delta-rs and kept aside as plain Parquet.
 
-Spark plans a Delta scan with jobs of its own over the table's log, half a second each whatever the table's size; a run over small
-tables spends most of its time there. delta-rs reads the same rows, deletion vectors applied, in milliseconds. Large tables are left to
-Spark.
+Spark plans a Delta scan with jobs of its own over the table's log, a second and more whatever it then reads; a run over small tables
+spends most of its time there. delta-rs reads the same rows, deletion vectors applied, in milliseconds, and finds some keys' rows among
+millions in about a second. What is large is left to Spark.
 """
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from .location import Lake, open_folder
+from .location import Lake, for_delta_rs, write_parquet
 from .state import count_bytes, get_table
 
 SMALL_BYTES = 8 << 20
 """Of Parquet; some 100,000 rows."""
+MIDDLING_BYTES = 1 << 30
+"""Up to here the rows of some keys are found sooner by delta-rs alone than by Spark planning a scan; beyond, a cluster helps."""
 
 
 @dataclass(slots=True)
@@ -32,8 +34,8 @@ class SmallTables:
     _paths: dict[tuple[str, int], tuple[str, StructType] | None] = field(default_factory=dict)
     _locks: dict[tuple[str, int], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
-    _number: int = field(default_factory=count().__next__)
-    """Two that share a folder must not write the same file: one of them may be reading it."""
+    _numbers: Iterator[int] = field(default_factory=count)
+    """No file is written twice: somebody may be reading it."""
 
     def find(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """A table at a version, if it is small."""
@@ -49,18 +51,38 @@ class SmallTables:
         path, schema = found
         return session.read.schema(schema).parquet(path)
 
+    def is_middling(self, dataset: str, version: int) -> bool:
+        """Whether some rows of a table are looked up, not scanned for."""
+        return SMALL_BYTES < count_bytes(get_table(self.lake.table(dataset), version)) <= MIDDLING_BYTES
+
+    def find_rows(self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]) -> DataFrame | None:
+        """The rows of a table at a version whose `column` is among `values`; None if it is small (it is read once for all), or large."""
+        if not self.is_middling(dataset, version):
+            return None
+        table = get_table(self.lake.table(dataset), version)
+        with self._lock:
+            number = next(self._numbers)
+        wanted = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
+        write_deltalake(wanted, pa.table({column: pa.array(values, pa.int64())}))
+        query = QueryBuilder().register("t", table).register("wanted", DeltaTable(wanted))
+        found = query.execute(f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"')
+        path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
+        return session.read.schema(schema).parquet(path)
+
     def _keep(self, dataset: str, version: int) -> tuple[str, StructType] | None:
         table = get_table(self.lake.table(dataset), version)
         if count_bytes(table) > SMALL_BYTES:
             return None
+        with self._lock:
+            number = next(self._numbers)
+        found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
+        return self._write(table, found, f"{dataset}_{number}")
+
+    def _write(self, table: DeltaTable, found: pa.Table, name: str) -> tuple[str, StructType]:
         schema = spark_schema(table)
-        found = pa.table(QueryBuilder().register("t", table).execute("select * from t").read_all())
         rows = found.select([f.name for f in schema])
-        plain = rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema]))
-        path = f"{self.folder}/{dataset}_{version}_{self._number}.parquet"
-        file_system, target = open_folder(path)
-        file_system.create_dir(target.rsplit("/", 1)[0], recursive=True)
-        pq.write_table(plain, target, filesystem=file_system)
+        path = f"{self.folder}/{name}.parquet"
+        write_parquet(rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema])), path)
         return path, schema
 
 

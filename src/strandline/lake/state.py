@@ -1,7 +1,5 @@
 """The state of a table as planners and pages need it, read through delta-rs: no Spark is started."""
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
@@ -40,11 +38,6 @@ def count_bytes(table: DeltaTable) -> int:
     """The size of a table's live files."""
     adds = table.get_add_actions(flatten=True)
     return sum(adds.column("size_bytes").to_pylist()) if adds.num_rows else 0
-
-
-def count_all_bytes(lake: Lake, versions: Mapping[str, int]) -> int:
-    """The size of several tables, each at its version."""
-    return sum(count_bytes(get_table(lake.table(dataset), version)) for dataset, version in versions.items())
 
 
 def count_live(table: DeltaTable) -> int:

@@ -106,6 +106,8 @@ class Work:
     files: Mapping[str, FileRead]
     """By path: how far each file of a source has been read."""
     config: WrittenConfig
+    stale: bool
+    """Whether the output has rows of another configuration."""
     accept_guard: bool
     shared: Shared
     attempt: str

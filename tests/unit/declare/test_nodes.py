@@ -170,5 +170,12 @@ def test_a_change_is_named_and_freezes_only_what_it_must(
     assert changed(tmp_path, node, (old, new)) == (parts, freezes)
 
 
+@pytest.mark.parametrize("node", ["person_facts", "person"])
+def test_a_source_that_becomes_complete_freezes_what_is_made_of_it(node: str, tmp_path: Path) -> None:
+    edits = ('"d/*.jsonl"', '"d/*.jsonl", complete: true'), ("event_stream: {identity: [id]}", "record_set: {key: [id], order_by: [id]}")
+
+    assert changed(tmp_path, node, *edits) == ({"complete"}, True)
+
+
 def test_the_shipped_json_schema_is_up_to_date() -> None:
     assert SCHEMA_FILE.read_text() == make_json_schema(), "run `python -m strandline.declare.json_schema`"
