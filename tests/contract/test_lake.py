@@ -384,8 +384,10 @@ def random_row(chance: random.Random, key: int) -> tuple[object, ...]:
     )
 
 
-def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(session: SparkSession, lake: Lake) -> None:
-    """L2 on both read paths: delta-rs applies deletion vectors, NULLs and types as Spark does."""
+def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
+    session: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L2 on every read path: delta-rs applies deletion vectors, NULLs and types as Spark does; also where some keys are looked up."""
     chance = random.Random(7)
     writes.overwrite(frame(session, [random_row(chance, k) for k in range(20)], WIDE), lake, ticket(1, Operation.OVERWRITE))
     for token in range(2, 8):
@@ -403,6 +405,15 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(s
         assert by_delta_rs is not None
         assert by_delta_rs.schema.simpleString() == by_spark.schema.simpleString()
         assert sorted(map(repr, by_delta_rs.collect())) == sorted(map(repr, by_spark.collect())), f"version {version}"
+    assert small.find_rows(session, "t", versions[-1], "_key", [1]) is None, "it is small: read once for all"
+    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 10)
+    for version in versions:
+        wanted = [*chance.sample(range(26), 6), 99]
+        found = small.find_rows(session, "t", version, "_key", wanted)
+        assert found is not None
+        by_spark = read_table(session, lake, "t", version).where(F.col("_key").isin(wanted))
+        assert found.schema.simpleString() == by_spark.schema.simpleString()
+        assert sorted(map(repr, found.collect())) == sorted(map(repr, by_spark.collect())), f"version {version}"
     live = read_table(session, lake, "t", versions[-1]).where(~F.col("_deleted")).count()
     assert count_live(get_table(lake.table("t"))) == live
 
@@ -410,8 +421,11 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(s
 def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     start(session, lake)
     monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 10)
+    monkeypatch.setattr("strandline.lake.small.MIDDLING_BYTES", 20)
+    tables = SmallTables(lake=lake, folder=f"{lake.root}/_staging/small")
 
-    assert SmallTables(lake=lake, folder=f"{lake.root}/_staging/small").find(session, "t", 0) is None
+    assert tables.find(session, "t", 0) is None
+    assert tables.find_rows(session, "t", 0, "_key", [1]) is None
 
 
 def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSession, lake: Lake) -> None:
