@@ -77,7 +77,7 @@ def make_register(folder: Path, tenants: int) -> Register:
     """Write the facts of an initial load, in the order of their versions, to a few Parquet files."""
     for name in ("base", "increments"):
         (folder / name).mkdir(parents=True)
-    origin = str(CHANGES) if CHANGES.exists() else "generated"
+    origin = CHANGES.name if CHANGES.exists() else "generated"
     with duckdb.connect(str(folder / "register.duckdb"), config={"threads": THREADS}) as connection:
         changes = f"SELECT * FROM '{CHANGES}'" if CHANGES.exists() else _generated()
         connection.execute(
