@@ -1,7 +1,7 @@
 """A scope of keys: a set of key hashes, few enough to name, or aside in a file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -11,7 +11,6 @@ from pyspark.sql.types import LongType, StructField, StructType
 from strandline.lake.location import write_parquet
 from strandline.lake.log import count_added
 from strandline.lake.reads import read_added_column
-from strandline.lake.session import open_session
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import KEY
@@ -58,13 +57,6 @@ def find_added_keys(work: Work, dataset: str) -> Keys:
         return find_keys(work, work.read_added(dataset).select(KEY))
     column = read_added_column(work.lake, dataset, after, upto, KEY)
     return _listed(work, column.unique().to_pylist(), len(column))
-
-
-def fit_session(work: Work, keys: Keys) -> Work:
-    """Where the output's rows of a scope are looked up, the computation handles no more than those, whatever the output's size."""
-    if keys.listed is None or work.own_version is None or not work.shared.small.is_middling(work.node.name, work.own_version):
-        return work
-    return replace(work, session=open_session(work.session, work.project.settings, 2 * keys.rows))
 
 
 def read_own(work: Work, keys: Keys) -> DataFrame:

@@ -15,7 +15,7 @@ from strandline.model.project import Children, FactDataset, FileSource, RecordSe
 
 from .compare import compared_columns, replace_differences, stage_differences, write_whole
 from .keys import rank, row_hash, user_columns
-from .scope import find_added_keys, fit_session, read_own
+from .scope import find_added_keys, read_own
 
 _WINS = "__wins"
 
@@ -41,7 +41,6 @@ def _read_scope(work: Work, facts: FactDataset, name: str) -> tuple[DataFrame, D
     """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
     assert facts.record_set is not None
     keys = find_added_keys(work, name)
-    work = fit_session(work, keys)
     incoming = keys.restrict(work.read_all(name), F.col(KEY)) if facts.record_set.latest_non_null else work.read_added(name)
     return incoming, read_own(work, keys)
 

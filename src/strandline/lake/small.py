@@ -51,15 +51,11 @@ class SmallTables:
         path, schema = found
         return session.read.schema(schema).parquet(path)
 
-    def is_middling(self, dataset: str, version: int) -> bool:
-        """Whether some rows of a table are looked up, not scanned for."""
-        return SMALL_BYTES < count_bytes(get_table(self.lake.table(dataset), version)) <= MIDDLING_BYTES
-
     def find_rows(self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]) -> DataFrame | None:
         """The rows of a table at a version whose `column` is among `values`; None if it is small (it is read once for all), or large."""
-        if not self.is_middling(dataset, version):
-            return None
         table = get_table(self.lake.table(dataset), version)
+        if not SMALL_BYTES < count_bytes(table) <= MIDDLING_BYTES:
+            return None
         with self._lock:
             number = next(self._numbers)
         wanted = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
