@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.lake import writes
@@ -21,9 +21,10 @@ from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.reads import SIGN, read_added, read_feed, read_table
 from strandline.lake.session import get_session
 from strandline.lake.small import SmallTables
+from strandline.lake.staging import find_counts, read_counts, stage
 from strandline.lake.state import count_live, get_table, read_token
 from strandline.lake.writes import Ticket
-from strandline.model.errors import ConflictError
+from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
 from strandline.model.records import CommitMetadata, Operation, WrittenConfig
@@ -436,3 +437,22 @@ def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSessio
 
     assert newest(lake).metadata == told
     assert json.loads(to_json(told))["scope"] == told.scope
+
+
+def test_staged_rows_are_counted_also_where_there_are_none(session: SparkSession, tmp_path: Path) -> None:
+    counts = {"rows": F.count(F.lit(1)), "sum": F.sum("id")}
+    rows = session.range(10).groupBy("id").count()
+    assert stage(rows, f"{tmp_path}/some", counts, F.col("id") > 7).counts == {"rows": 10, "sum": 45}
+    assert stage(rows.where("id > 100"), f"{tmp_path}/none", counts).counts == {"rows": 0, "sum": 0}
+
+
+def test_counts_that_spark_lost_are_an_error_and_not_taken_for_no_rows_l13(session: SparkSession, tmp_path: Path) -> None:
+    """Adaptive planning drops a counter below a stage that turns out empty: here all ten rows were counted."""
+    session.range(10).write.parquet(f"{tmp_path}/rows")
+    counter = Observation()
+    counted = session.read.parquet(f"{tmp_path}/rows").observe(counter, F.count(F.lit(1)).alias("rows"))
+    counted.where("id > 100").groupBy("id").count().join(session.range(3), "id").write.parquet(f"{tmp_path}/none")
+    assert find_counts(counter) is None
+    with pytest.raises(OutsideError) as raised:
+        read_counts(counter, ["rows"])
+    assert raised.value.slug == "counts-lost"

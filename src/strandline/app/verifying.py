@@ -143,12 +143,14 @@ def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) ->
 
 
 def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared") -> "Work":
-    from strandline.lake.session import get_session, open_session
+    from strandline.lake.session import fit_session, get_session
     from strandline.lake.work import Work
 
     known = observed.view.nodes
     record = known[node.name]
     rows = record.row_count + sum(known[name].row_count for name in record.cursors if name in known)
+    settings = workspace.project.settings
+    session = get_session(settings)
     task = Task(
         node=node.name,
         kind=node.kind,
@@ -161,7 +163,7 @@ def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenC
         project=workspace.project,
         node=node,
         task=task,
-        session=open_session(get_session(workspace.project.settings), workspace.project.settings, rows),
+        session=fit_session(session, settings, rows, own=node.kind is NodeKind.JOB),
         lake=workspace.lake,
         run=run_name(now()),
         as_of=parse_instant(record.as_of) if record.as_of else now(),

@@ -24,10 +24,11 @@ def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
     }
 
 
-def provide_calendar(session: SparkSession, calendar: Calendar) -> None:
-    """Define the functions in a session, for users' SQL."""
+def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None = None) -> None:
+    """Define the functions in a session, for users' code: those that a given SQL names, or all."""
     for name, (result, body) in _bodies(calendar).items():
-        session.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(ts TIMESTAMP) RETURNS {result} RETURN {body}")
+        if code is None or name in code.lower():
+            session.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(ts TIMESTAMP) RETURNS {result} RETURN {body}")
 
 
 def inline_calendar(sql: str, calendar: Calendar) -> str:

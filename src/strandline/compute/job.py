@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from strandline.lake.reads import SIGN
-from strandline.lake.staging import Staged, read_counts
+from strandline.lake.staging import Staged, find_counts
 from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, quote
 from strandline.model.errors import StrandlineError, WorkError
@@ -41,13 +41,11 @@ class Context:
 def prepare_job(work: Work) -> Prepared:
     """Compute the job over its scope and compare with what is there."""
     job = _job_of(work.node)
-    session = work.session
-    provide_calendar(session, work.project.calendar)
     full_rows = sum(work.input_rows.get(i.dataset, 0) for i in work.node.inputs)
     own = None if work.task.overwrite else work.read_own()
     if own is not None and work.task.strategy is Strategy.RECOMPUTE:
-        return _recompute_keys(work, job, session, own, full_rows)
-    rows = _keyed(work, compute_whole(work, job, session), None)
+        return _recompute_keys(work, job, own, full_rows)
+    rows = _keyed(work, compute_whole(work, job), None)
     if own is None:
         return write_whole(work, rows, rows_full=full_rows, check=lambda built: _check_row_key(work, job, built))
     rows = _fit(rows, own, work.node)
@@ -59,13 +57,13 @@ def prepare_job(work: Work) -> Prepared:
     return replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
 
 
-def _recompute_keys(work: Work, job: Job, session: SparkSession, own: DataFrame, full_rows: int) -> Prepared:
+def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepared:
     types = {c: own.schema[c].dataType for c in job.key}
     keys = find_keys(work, find_affected(work, job, types))
     if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
     inputs, counters = restrict_inputs(work, job, keys, types)
-    result = compute(work, job, session, inputs)
+    result = compute(work, job, inputs)
     rows = _keyed(work, result, keys)
     rows = _fit(rows, own, work.node)
     old = read_own(work, keys).where(~F.col(DELETED))
@@ -144,21 +142,27 @@ def restrict_inputs(work: Work, job: Job, keys: Keys, types: Mapping[str, DataTy
 
 
 def _count_read(result: DataFrame, counters: Mapping[str, Observation]) -> int:
-    """Input rows left after restriction to the scope. An input that the user's code leaves out is in no plan, and would be waited for."""
+    """Input rows left after restriction to the scope, for the report alone.
+
+    An input that the user's code leaves out is in no plan, and would be waited for. One whose counter Spark dropped counts as not read.
+    """
     plan = result._jdf.queryExecution().analyzed().toString()
-    return sum(read_counts(counter, ["rows"])["rows"] for name, counter in counters.items() if name in plan)
+    told = [find_counts(counter) for name, counter in counters.items() if name in plan]
+    return sum(counted["rows"] or 0 for counted in told if counted)
 
 
-def compute_whole(work: Work, job: Job, session: SparkSession) -> DataFrame:
+def compute_whole(work: Work, job: Job) -> DataFrame:
     """The job over everything: what a full recompute gives at the pinned versions."""
     inputs = {i.name: work.read_live(i.dataset) for i in work.node.inputs}
-    return compute(work, job, session, inputs)
+    return compute(work, job, inputs)
 
 
-def compute(work: Work, job: Job, session: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """Run the user's code over given inputs."""
     if job.language is Language.SQL:
-        return run_sql(session, job, inputs, work.as_of)
+        provide_calendar(work.session, work.project.calendar, job.code)
+        return run_sql(work.session, job, inputs, work.as_of)
+    provide_calendar(work.session, work.project.calendar)
     bare = {name: rows.drop(*METADATA_COLUMNS) for name, rows in inputs.items()}
     context = Context(
         config=MappingProxyType(dict(job.config)),

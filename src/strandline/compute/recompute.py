@@ -13,7 +13,6 @@ from strandline.model.columns import CONFIG, DELETED, POSITION, quote
 from strandline.model.node import Quarantine, Snapshot
 from strandline.model.project import FactDataset, FileSource, Job
 
-from .calendar import provide_calendar
 from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
 from .exports import LAST_PLACE
 from .facts import decode_received
@@ -44,7 +43,6 @@ class Comparison:
 
 def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | None) -> Comparison:
     """Recompute a node in full and compare row by row. `stale`: some of its rows are of an older configuration."""
-    provide_calendar(work.session, work.project.calendar)
     match work.node.definition:
         case FileSource():
             return _check_source(work)
@@ -82,7 +80,7 @@ def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Job) ->
             rows = fold(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset)).where(~F.col(DELETED))
             return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), dataset.record_set.key
         case Job() as job:
-            result = compute_whole(work, job, work.session)
+            result = compute_whole(work, job)
             rows = result.select(*(F.col(quote(c)).alias(c.lower()) for c in result.columns))
             return rows, own.where(~F.col(DELETED)), job.key or rows.columns
 

@@ -7,7 +7,7 @@ from strandline.compute.job import prepare_job
 from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
-from strandline.lake.session import open_session
+from strandline.lake.session import fit_session
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
@@ -40,7 +40,7 @@ def prepare(
         project=desk.project,
         node=node,
         task=task,
-        session=open_session(desk.session(), desk.project.settings, rows),
+        session=fit_session(desk.session(), desk.project.settings, rows, own=node.kind is NodeKind.JOB),
         lake=desk.lake,
         run=desk.run,
         as_of=desk.as_of,
@@ -85,7 +85,7 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def _session(desk: Desk, node: Node) -> "SparkSession":
-    return open_session(desk.session(), desk.project.settings, desk.pins.rows(node.name))
+    return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> writes.Ticket:

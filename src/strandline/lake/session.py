@@ -26,8 +26,16 @@ _FOR_SMALL_WORK = {
 }
 """Interpret, do not compile; one stage after the other in one job; one task a stage."""
 
+_COMPILE_LATER = (
+    "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=4000"
+    " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
+)
+"""Four times Java's thresholds for its second compiler: planning queries runs much code a little, and compiling it cost most of a run."""
+
 _lock = threading.Lock()
 _session: "SparkSession | None" = None
+_small: "dict[frozenset[str], SparkSession]" = {}
+"""By the settings a project says itself: the session that small tasks share."""
 
 
 def _settings(cores: int) -> dict[str, str]:
@@ -49,6 +57,10 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.databricks.delta.stats.collect": "true",
         # More queries than the hundred that Spark keeps compiled: compiling one again costs as much as a commit.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # A list of all files beside each commit costs a job to start and spares none.
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
+        # Nobody waits for the marker file of what is staged; each file made is two processes started.
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         # The driver's web page is not ours to show, and costs a second at start.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -73,14 +85,26 @@ def get_session(settings: Settings) -> "SparkSession":
         return _session
 
 
-def open_session(session: "SparkSession", settings: Settings, rows: int) -> "SparkSession":
-    """A session of a task's own: its views, functions and settings are nobody else's, and they suit so many rows."""
-    own = session.newSession()
-    if rows <= SMALL_WORK:
-        for name, value in _FOR_SMALL_WORK.items():
-            if name not in settings.spark_conf:
-                own.conf.set(name, value)
-    return own
+def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool) -> "SparkSession":
+    """A session whose settings suit so many rows. `own`: its views and functions are nobody else's, as users' code needs it."""
+    if rows > SMALL_WORK:
+        return session.newSession() if own else session
+    if own:
+        return _open_small(session, settings)
+    # Opening one costs as much as a small query: tasks that leave nothing behind in it share it.
+    with _lock:
+        names = frozenset(settings.spark_conf)
+        if names not in _small:
+            _small[names] = _open_small(session, settings)
+        return _small[names]
+
+
+def _open_small(session: "SparkSession", settings: Settings) -> "SparkSession":
+    opened = session.newSession()
+    for name, value in _FOR_SMALL_WORK.items():
+        if name not in settings.spark_conf:
+            opened.conf.set(name, value)
+    return opened
 
 
 def stop_session() -> None:
@@ -90,6 +114,7 @@ def stop_session() -> None:
         if _session is not None:
             _session.stop()
             _session = None
+            _small.clear()
 
 
 def _heap_gib() -> int:
@@ -123,7 +148,7 @@ def start_session(settings: Settings, java_options: str | None = None) -> "Spark
     if not settings.spark_master.startswith("local"):
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     options = archive.java_options(home) if java_options is None else java_options
-    builder = builder.config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {options}".strip())
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {_COMPILE_LATER} {options}".strip())
     builder = builder.config("spark.driver.memory", f"{_heap_gib()}g")
     for name, value in settings.spark_conf.items():
         builder = builder.config(name, value)

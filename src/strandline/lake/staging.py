@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow.fs
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
+
+from strandline.model.errors import OutsideError
 
 from .location import Lake, open_folder
 
@@ -38,12 +39,20 @@ def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column
 
 
 def read_counts(observation: Observation, names: Iterable[str]) -> dict[str, int]:
-    """What was counted. Spark drops a stage that turns out empty together with its counter, and then has no row to tell it with."""
-    try:
-        found = observation.get
-    except Py4JJavaError:
-        found = {}
-    return {name: int(found.get(name) or 0) for name in names}
+    """What was counted; a sum of nothing is 0. Counts that Spark does not tell are an error, and never taken for no rows (L13)."""
+    counted = find_counts(observation)
+    if counted is None:
+        raise OutsideError("Spark wrote rows aside and lost their counts.", remedy="Run again.", slug="counts-lost")
+    return {name: int(counted[name] or 0) for name in names}
+
+
+def find_counts(observation: Observation) -> dict[str, int | None] | None:
+    """What was counted. None: adaptive planning found the plan above the counter empty and dropped both; its row has no columns then."""
+    told = observation._jo.getRow() if observation._jo is not None else None
+    if told is None or not told.length():
+        return None
+    counted: dict[str, int | None] = observation.get
+    return counted
 
 
 def clear_staging(lake: Lake, run: str | None = None) -> None:
