@@ -4,8 +4,8 @@ from strandline.catalog import acquire_lease, release_lease
 from strandline.lake.log import list_versions
 from strandline.lake.state import read_token
 
-from .attempt import settle
 from .desk import Desk
+from .settle import settle
 
 
 def rebuild(desk: Desk) -> None:

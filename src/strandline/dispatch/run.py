@@ -10,11 +10,13 @@ from dataclasses import replace
 from strandline.catalog import record_task, renew_leases
 from strandline.model.errors import ConflictError, FencedError, GuardedError, OutsideError, StrandlineError, WorkError
 from strandline.model.node import NodeKind
-from strandline.model.plan import Plan, Status, Task, TaskResult
+from strandline.model.plan import Plan, Status, Task, TaskResult, conclude
 
-from .attempt import _changed, attempt, give_back, record_entry, take, write_and_confirm
+from .attempt import attempt, has_changed
+from .commit import record_entry, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
+from .settle import give_back, take
 
 TRIES = 3
 _BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
@@ -71,7 +73,7 @@ def _try(desk: Desk, task: Task) -> TaskResult:
 def _refuse_widening(desk: Desk, task: Task) -> None:
     """`strict_incremental`: a change in an input that is read whole is an error, once it is known that it did change."""
     for given in task.inputs:
-        if given.dataset in task.refuses and _changed(desk, given.dataset, given.after, desk.pins.get(given.dataset)):
+        if given.dataset in task.refuses and has_changed(desk, given.dataset, given.after, desk.pins.get(given.dataset)):
             raise WorkError(
                 f"`{given.name}` has changed and `{task.node}` reads it whole, so everything would be recomputed; "
                 "its `strict_incremental: true` refuses that.",
@@ -83,9 +85,8 @@ def _refuse_widening(desk: Desk, task: Task) -> None:
 
 def _failed(task: Task, status: Status, error: Exception, started: float) -> TaskResult:
     known = isinstance(error, StrandlineError)
-    return _result(
-        task,
-        status,
+    return replace(
+        conclude(task, status),
         error=str(error) if known else _explain(error),
         slug=error.slug if isinstance(error, StrandlineError) else _slug(error),
         seconds=round(time.monotonic() - started, 3),
@@ -109,24 +110,7 @@ def _slug(error: Exception) -> str:
 
 
 def _blocked(task: Task, bad: list[str]) -> TaskResult:
-    return _result(task, Status.BLOCKED, error=f"waits for {', '.join(f'`{n}`' for n in bad)}", slug="blocked", seconds=0.0)
-
-
-def _result(task: Task, status: Status, *, error: str, slug: str, seconds: float) -> TaskResult:
-    return TaskResult(
-        node=task.node,
-        kind=task.kind,
-        cause=task.cause,
-        strategy=task.strategy,
-        reason=task.reason,
-        scope=task.scope,
-        status=status,
-        input_versions={},
-        seconds=seconds,
-        counts={},
-        error=error,
-        slug=slug,
-    )
+    return replace(conclude(task, Status.BLOCKED), error=f"waits for {', '.join(f'`{n}`' for n in bad)}", slug="blocked")
 
 
 def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor) -> None:

@@ -142,3 +142,18 @@ class TaskResult:
     """`_deleted` rows written, to be purged at the end of the run."""
     notes: tuple[str, ...] = ()
     """What must not be silent (L13): a skipped file, a fence, a settled commit."""
+
+
+def conclude(task: Task, status: Status) -> TaskResult:
+    """A task's result before anything is known but how it ended."""
+    return TaskResult(
+        node=task.node,
+        kind=task.kind,
+        cause=task.cause,
+        strategy=task.strategy,
+        reason=task.reason,
+        scope=task.scope,
+        status=status,
+        input_versions={},
+        counts={},
+    )
