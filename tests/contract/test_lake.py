@@ -89,7 +89,8 @@ def _append(session: SparkSession, lake: Lake, token: int, rows: DataFrame | Non
 
 def _insert_new(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
     given = frame(session, [(4, None, 40, 0, False), (4, None, 40, 0, False), (1, "a", 99, 0, False)]) if rows is None else rows
-    writes.insert_new(given, lake, ticket(token, Operation.INSERT_NEW), unique_key=["_key", "id"], own_version=0)
+    own = session.read.format("delta").option("versionAsOf", 0).load(lake.table("t"))
+    writes.insert_new(writes.only_new(given, own, ["_key", "id"]), lake, ticket(token, Operation.INSERT_NEW))
 
 
 def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
@@ -157,7 +158,8 @@ def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(se
     writes.append(frame(session, [(0, None, 1, 0, False), (0, "x", 1, 0, False)]), lake, ticket(1))
     again = frame(session, [(0, None, 2, 0, False), (0, "x", 2, 0, False), (0, "y", 2, 0, False), (0, "y", 2, 0, False)])
 
-    writes.insert_new(again, lake, ticket(2, Operation.INSERT_NEW), unique_key=["id"], own_version=0)
+    own = session.read.format("delta").load(lake.table("t"))
+    writes.insert_new(writes.only_new(again, own, ["id"]), lake, ticket(2, Operation.INSERT_NEW))
 
     found = session.read.format("delta").load(lake.table("t")).select("id", "value").collect()
     assert {tuple(r) for r in found} == {(None, 1), ("x", 1), ("y", 2)}

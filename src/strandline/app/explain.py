@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from strandline.model.node import By, Input, Lookup, NewRows, Node, NodeKind, Via, Whole
 from strandline.model.plan import Held, Plan, Strategy, Task
-from strandline.model.project import FileSource, Job, Language, Mode
+from strandline.model.project import Chain, FileSource, Job, Language, Mode
 from strandline.plan import Observed
 from strandline.plan.selection import get_nodes
 
@@ -85,18 +85,31 @@ def _how(node: Node) -> str:
     match node.definition:
         case FileSource(files=files):
             return f"Files matching {files} are read once and every row is appended as it came."
+        case Chain(head=head, blocks=blocks):
+            rule = f"{head.kind} {head.column}".replace("_", " ").strip()
+            return f"The branch of the best head ({rule}) among the blocks of `{blocks}`: only numbers whose block differs are replaced."
         case Job(mode=Mode.FULL):
             return "Mode `full`: computed anew as a whole whenever an input changes."
-        case Job(language=language) as job:
-            code = "SQL" if language is Language.SQL else "Python"
-            clock = " It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else ""
-            return f"Mode `keyed`: the {code} is run for the keys ({key}) that a change touches, and only those are replaced.{clock}"
+        case Job() as job:
+            return _how_job(job) + (" It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else "")
         case _ if node.kind is NodeKind.FACTS:
             return "What the source received is decoded once; what passes is appended."
         case _ if node.kind is NodeKind.QUARANTINE:
             return "What the source received is decoded once; what fails is appended, with the reason."
         case _:
             return f"The newest fact of each key ({key}): new facts are compared with the row of their key, and what differs is replaced."
+
+
+def _how_job(job: Job) -> str:
+    code, key = "SQL" if job.language is Language.SQL else "Python", ", ".join(job.key)
+    if job.partition is not None:
+        final = f", once it lies {job.partition.final_after} behind the newest" if job.partition.final_after is not None else ""
+        return f"Mode `partition`: the {code} is run for the partitions of {key} that a change touches, and each is replaced whole{final}."
+    if job.unique_key:
+        new = f"rows whose ({', '.join(job.unique_key)}) is new are inserted; nothing leaves"
+        return f"Mode `cursor`, appending: the {code} is run for the values of {key} that a change touches, and {new}."
+    what = f"values of {key}" if job.mode is Mode.CURSOR else f"keys ({key})"
+    return f"Mode `{job.mode}`: the {code} is run for the {what} that a change touches, and only those are replaced."
 
 
 def _relation_name(given: Input) -> str:

@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 
+from strandline.declare.filters import parse_filter
 from strandline.model.errors import CallError
+from strandline.model.filters import Filter, check_filter
+from strandline.model.node import Node, Project
 from strandline.model.plan import Plan
+from strandline.model.project import Job
 from strandline.plan import Backfill, Observed, PlanRequest, plan, select_nodes
 
 from .clock import now
@@ -21,6 +26,8 @@ class RunRequest:
     """None: nobody; empty: every guard; else the names whose guard may be passed."""
     backfill: str | None = None
     only_stale: bool = False
+    partitions: tuple[str, ...] = ()
+    where: str = ""
     reason: str = ""
     release: str | None = None
     dry: bool = False
@@ -50,11 +57,51 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
                 remedy="Backfill the datasets that are decoded from it.",
                 slug="backfill-of-a-source",
             )
-        backfill = Backfill(nodes=nodes, only_stale=request.only_stale, reason=request.reason)
+        backfill = Backfill(
+            nodes=nodes,
+            only_stale=request.only_stale,
+            reason=request.reason,
+            partitions=_check_partitions(project, observed, request, nodes),
+            filter=_check_where(observed, request, nodes) if request.where else None,
+        )
     release = None
     if request.release is not None:
         release = _fact_dataset(workspace, request.release)
     return PlanRequest(as_of=as_of, selected=selected, backfill=backfill, release=release)
+
+
+def _check_partitions(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> tuple[str, ...]:
+    """The partitions asked for; each must be one that was built or waits to be."""
+    if not request.partitions:
+        return ()
+    node = _only_job(project, request, nodes, "--partitions")
+    record = observed.view.nodes.get(node.name)
+    if not isinstance(node.definition, Job) or node.definition.partition is None:
+        raise CallError(f"`{request.backfill}` has no partitions.", remedy="Use `--where`, `--stale` or `--all`.", slug="no-partitions")
+    known = {*record.partitions, *record.waiting} if record else set()
+    for name in request.partitions:
+        if name not in known:
+            near = get_close_matches(name, sorted(known), 1, 0.5)
+            remedy = f"Did you mean `{near[0]}`?" if near else f"It has {len(known)}; `strandline status {node.name}` lists them."
+            raise CallError(f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition")
+    return tuple(dict.fromkeys(request.partitions))
+
+
+def _check_where(observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
+    found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
+    if len(nodes) != 1 or not found:
+        raise CallError(
+            f"`--where` speaks of the rows of one job's output, and `{request.backfill}` has none yet, or means several.",
+            remedy="Name one job that has been built, or use `--all`.",
+            slug="no-rows-to-filter",
+        )
+    return check_filter(parse_filter(request.where), dict(found[0].columns))
+
+
+def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:
+    if len(nodes) != 1:
+        raise CallError(f"`{word}` needs one job, and `{request.backfill}` means {len(nodes)} nodes.", remedy="Name a job.", slug="call")
+    return project.get(next(iter(nodes)))
 
 
 def _fact_dataset(workspace: Workspace, name: str) -> str:

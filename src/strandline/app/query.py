@@ -10,11 +10,12 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.lake.query import ENGINE, Published, query_tables, read_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
-from strandline.model.node import NodeKind, Project
+from strandline.model.node import Project
 from strandline.plan.selection import get_nodes
 
 from .clock import parse_instant
 from .reading import Readable
+from .records import RECORDS, record_tables
 from .sql_names import find_metadata_columns, find_tables, keep_stars, require_reading
 from .values import instant_text
 
@@ -44,7 +45,8 @@ class QueryResult:
 def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> QueryResult:
     """Run one reading statement of DataFusion's SQL over the tables it names."""
     require_reading(sql)
-    return query_pinned(workspace.project, sql, pin_tables(workspace, sql, known_at))
+    with record_tables(workspace.project, sql) as records:
+        return query_pinned(workspace.project, sql, (*pin_tables(workspace, sql, known_at), *records))
 
 
 def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()) -> QueryResult:
@@ -91,7 +93,7 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
         version = known_at.versions.get(dataset, version)
     if not versions[0] <= version <= versions[-1]:
         raise CallError(f"`{name}` has no version {version}.", remedy=f"It has {versions[0]} to {versions[-1]}.", slug="unknown-version")
-    live_only = workspace.project.get(dataset).kind in (NodeKind.SNAPSHOT, NodeKind.JOB)
+    live_only = not workspace.project.get(dataset).appends
     return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=live_only)
 
 
@@ -114,6 +116,7 @@ def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
 def _unknown_table(project: Project, name: str) -> CallError:
     if name in project.tables:
         return CallError(f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
-    close = get_close_matches(name, project.tables, 1)
-    remedy = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(sorted(project.tables))}."
+    known = sorted({*project.tables, *RECORDS})
+    close = get_close_matches(name, known, 1)
+    remedy = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(known)}."
     return CallError(f"There is no dataset `{name}`.", remedy=remedy, slug="unknown-table")

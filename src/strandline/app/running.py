@@ -53,7 +53,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     name = run_name(started_at)
     if not plan.tasks:
         return RunOutcome(run=name, plan=plan, results=())
-    session = _open_lake(workspace, started_at)
+    session = open_lake(workspace, started_at)
     from strandline.lake.staging import clear_staging
 
     clear_staging(workspace.lake)
@@ -110,7 +110,7 @@ def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:
     return select_nodes(workspace.project, " ".join(request.accept_guard))
 
 
-def _open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:
+def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:
     """Start Spark and take the lake for this process."""
     from strandline.lake.lock import hold_lake
     from strandline.lake.session import get_session

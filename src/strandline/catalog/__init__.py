@@ -6,6 +6,7 @@ Only `dispatch` and `app` write it. Must not import Spark, `lake` or `plan`; SQL
 
 from .commits import record_commit, record_unchanged
 from .handle import Catalog
+from .invalidations import count_pending, read_invalidations
 from .leases import acquire_lease, next_token, release_lease, renew_leases
 from .open import open_catalog
 from .runs import audit, finish_run, read_runs, read_tasks, record_task, start_run
@@ -15,10 +16,12 @@ __all__ = [
     "Catalog",
     "acquire_lease",
     "audit",
+    "count_pending",
     "find_node",
     "finish_run",
     "next_token",
     "open_catalog",
+    "read_invalidations",
     "read_runs",
     "read_tasks",
     "read_view",

@@ -1,6 +1,6 @@
 """Record what a lease's holder did (step 6 of the commit protocol): one transaction checks the token and moves everything."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
@@ -11,9 +11,11 @@ from strandline.model.plan import Cursor
 from strandline.model.records import CommitRecord, FileRead, Lease, Operation
 
 from .handle import Catalog, insert_into
+from .invalidations import acknowledge, put_invalidations
 from .leases import check_token
+from .partitions import put_partitions
 from .sqltypes import database_now
-from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table
+from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table, partition_versions
 
 
 def record_commit(
@@ -26,10 +28,11 @@ def record_commit(
     row_count: int,
     bytes_: int,
     release: bool,
+    readers: Sequence[str] = (),
 ) -> None:
     """Record the commits of ours that stand in the table's log. One recorded before is passed over, so twice changes nothing.
 
-    `row_count` and `bytes_` are the table's after the last of them.
+    `row_count` and `bytes_` are the table's after the last of them; `readers` the jobs that owe it to each invalidation among them.
     """
     with catalog.writing() as connection:
         check_token(connection, lease, release=release)
@@ -42,11 +45,14 @@ def record_commit(
             if state["table_id"] not in ("", record.table_id):
                 # recreated: what was read for the old table says nothing about the new one
                 connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
+                connection.execute(delete(partition_versions).where(partition_versions.c.dataset == lease.dataset))
                 state = no_table()
             state = {**_after(state, record, kind), "location": location, "row_count": row_count, "bytes": bytes_}
             cursors.update(record.metadata.inputs)
             files.update({file.path: file for file in record.metadata.files})
             _put_dataset(connection, lease.dataset, kind, state)
+            put_partitions(connection, record, location)
+            put_invalidations(connection, record, readers)
         _put_cursors(connection, lease.dataset, cursors, files)
 
 
@@ -60,11 +66,12 @@ def record_unchanged(
     as_of: str,
     table_version: int | None,
     release: bool,
+    waiting: tuple[str, ...] = (),
 ) -> None:
     """Record that inputs were read and the output stays as it is: cursors move in the catalog alone."""
     with catalog.writing() as connection:
         check_token(connection, lease, release=release)
-        state = {**_read_dataset(connection, lease.dataset), "as_of": as_of}
+        state = {**_read_dataset(connection, lease.dataset), "as_of": as_of, "waiting": list(waiting)}
         if table_version is not None and state["table_id"]:
             state["table_version"] = max(state["table_version"], table_version)
         _put_dataset(connection, lease.dataset, kind, state)
@@ -75,17 +82,19 @@ def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> di
     """What is known of the dataset once the commit is recorded."""
     metadata = record.metadata
     after = {**state, "table_id": record.table_id, "table_version": record.version}
-    if metadata.operation in (Operation.FENCE, Operation.PURGE):
+    if metadata.operation in (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE):
         return after  # read nothing and computed nothing, so no row is of their configuration or `as_of`
     config = {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)}
     if metadata.whole:
         after["configs"] = [config]
     elif config["hash"] not in {written["hash"] for written in state["configs"]}:
         after["configs"] = [*state["configs"], config]
-    decoded_again = metadata.whole and metadata.operation is Operation.OVERWRITE and kind in (NodeKind.FACTS, NodeKind.QUARANTINE)
-    before: Mapping[str, int] = {} if decoded_again else state["counts"]
+    decoded_again = metadata.operation is Operation.OVERWRITE and kind in (NodeKind.FACTS, NodeKind.QUARANTINE)
+    counted_anew = metadata.whole and (decoded_again or kind is NodeKind.CHAIN)
+    before: Mapping[str, int] = {} if counted_anew else state["counts"]
     after["counts"] = {name: before.get(name, 0) + metadata.counts.get(name, 0) for name in before.keys() | metadata.counts.keys()}
     after["as_of"] = metadata.as_of
+    after["waiting"] = list(metadata.waiting)
     return after
 
 
@@ -112,3 +121,4 @@ def _put_cursors(connection: Connection, dataset: str, cursors: Mapping[str, Cur
     insert = insert_into(connection, dataset_cursors).values(updated_at=database_now())
     moved = {name: insert.excluded[name] for name in ("cursor_value", "table_id", "table_version", "updated_at")}
     connection.execute(insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved), rows)
+    acknowledge(connection, dataset, cursors)

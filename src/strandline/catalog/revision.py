@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from strandline.model.errors import OutsideError
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration. A test compares it with the folder."""
 
 

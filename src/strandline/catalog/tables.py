@@ -24,13 +24,24 @@ datasets = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("as_of", Text, nullable=False),
     Column("counts", JsonText, nullable=False),
+    Column("waiting", JsonText, nullable=False),
     Column("updated_at", Instant),
 )
 
 
 def no_table() -> dict[str, Any]:
     """What `datasets` says of a node that was tried and has no table yet."""
-    return {"table_id": "", "table_version": -1, "configs": [], "location": "", "row_count": 0, "bytes": 0, "as_of": "", "counts": {}}
+    return {
+        "table_id": "",
+        "table_version": -1,
+        "configs": [],
+        "location": "",
+        "row_count": 0,
+        "bytes": 0,
+        "as_of": "",
+        "counts": {},
+        "waiting": [],
+    }
 
 
 TABLE_CURSOR = "table"
@@ -46,6 +57,44 @@ dataset_cursors = Table(
     Column("table_id", Text),
     Column("table_version", BigInteger),
     Column("updated_at", Instant, nullable=False),
+)
+
+partition_versions = Table(
+    "partition_versions",
+    metadata,
+    Column("dataset", Text, ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True),
+    Column("partition_key", Text, primary_key=True),
+    Column("version", Instant, nullable=False),
+    Column("config_hash", Text, nullable=False),
+    Column("schema_hash", Text, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("table_version", BigInteger, nullable=False),
+)
+
+data_invalidations = Table(
+    "data_invalidations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("partition_key", Text),
+    Column("row_filter", JsonText),
+    Column("reason", FreeText, nullable=False),
+    Column("source_event", JsonText),
+    Column("created_at", Instant, nullable=False),
+    Column("table_id", Text, nullable=False),
+    Column("table_version", BigInteger, nullable=False),
+    Index("invalidations_by_dataset", "dataset", "table_version"),
+)
+
+invalidation_jobs = Table(
+    "invalidation_jobs",
+    metadata,
+    Column("invalidation_id", Text, ForeignKey("data_invalidations.id", ondelete="CASCADE"), primary_key=True),
+    Column("job", Text, primary_key=True),
+    Column("processed_at", Instant),
 )
 
 HELD = "held"

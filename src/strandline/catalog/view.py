@@ -8,10 +8,11 @@ from sqlalchemy import Row, Select, func, select
 from strandline.model.metadata import file_from_dict
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import CatalogView, FileRead, NodeRecord, WrittenConfig
+from strandline.model.records import CatalogView, FileRead, NodeRecord, PartitionVersion, WrittenConfig
 
 from .handle import Catalog
-from .tables import FILE_CURSOR, dataset_cursors, datasets, tasks
+from .partitions import read_partitions
+from .tables import FILE_CURSOR, dataset_cursors, datasets, partition_versions, tasks
 
 _NEWEST = select(func.max(tasks.c.id)).where(tasks.c.node == datasets.c.dataset).correlate(datasets).scalar_subquery()
 """By index for each dataset: the table of tasks grows with every run, and plans read this."""
@@ -20,20 +21,28 @@ _NODES = select(datasets, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.st
     datasets.outerjoin(tasks, tasks.c.id == _NEWEST)
 )
 _CURSORS = select(dataset_cursors)
+_PARTITIONS = select(partition_versions)
 
 
 def read_view(catalog: Catalog) -> CatalogView:
     """Every node ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
-    return CatalogView(nodes=_read_nodes(catalog, _NODES, _CURSORS))
+    return CatalogView(nodes=_read_nodes(catalog, _NODES, _CURSORS, _PARTITIONS))
 
 
 def find_node(catalog: Catalog, dataset: str) -> NodeRecord | None:
     """One node of the view, without reading the files and cursors of the others."""
-    nodes = _read_nodes(catalog, _NODES.where(datasets.c.dataset == dataset), _CURSORS.where(dataset_cursors.c.dataset == dataset))
+    nodes = _read_nodes(
+        catalog,
+        _NODES.where(datasets.c.dataset == dataset),
+        _CURSORS.where(dataset_cursors.c.dataset == dataset),
+        _PARTITIONS.where(partition_versions.c.dataset == dataset),
+    )
     return nodes.get(dataset)
 
 
-def _read_nodes(catalog: Catalog, wanted: Select[Any], wanted_cursors: Select[Any]) -> dict[str, NodeRecord]:
+def _read_nodes(
+    catalog: Catalog, wanted: Select[Any], wanted_cursors: Select[Any], wanted_partitions: Select[Any]
+) -> dict[str, NodeRecord]:
     cursors: dict[str, dict[str, Cursor]] = defaultdict(dict)
     files: dict[str, dict[str, FileRead]] = defaultdict(dict)
     with catalog.reading() as connection:
@@ -42,11 +51,12 @@ def _read_nodes(catalog: Catalog, wanted: Select[Any], wanted_cursors: Select[An
                 files[row.dataset][row.input] = file_from_dict(row.cursor_value)
             else:
                 cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
+        partitions = read_partitions(connection, wanted_partitions)
         rows = sorted(connection.execute(wanted), key=lambda row: row.dataset)
-    return {row.dataset: _node(row, cursors[row.dataset], files[row.dataset]) for row in rows}
+    return {row.dataset: _node(row, cursors[row.dataset], files[row.dataset], partitions.get(row.dataset, {})) for row in rows}
 
 
-def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead]) -> NodeRecord:
+def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead], partitions: dict[str, PartitionVersion]) -> NodeRecord:
     return NodeRecord(
         dataset=row.dataset,
         kind=NodeKind(row.kind),
@@ -59,6 +69,8 @@ def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead])
         counts=row.counts,
         cursors=cursors,
         files=files,
+        partitions=partitions,
+        waiting=tuple(row.waiting),
         updated_at=row.updated_at,
         last_status=row.status or "",
         last_error=row.error or "",

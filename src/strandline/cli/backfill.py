@@ -1,6 +1,7 @@
 """Run a node again with the current configuration, and bring all that depends on it up to date.
 
---stale writes again what an older configuration wrote; --all everything, which is also what ends a freeze.
+--stale writes again what an older configuration wrote; --partitions or --where a part of it; --all everything, which is also what
+ends a freeze. The plan is printed, with what it will read, before anything is done.
 `strandline plan` shows what is stale or frozen and why.
 """
 
@@ -19,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scope = parser.add_mutually_exclusive_group(required=True)
     scope.add_argument("--stale", action="store_true", help="what an older configuration wrote")
     scope.add_argument("--all", action="store_true", help="everything")
+    scope.add_argument("--partitions", metavar="A,B", help="these partitions of a job in mode `partition`")
+    scope.add_argument("--where", metavar="EXPR", help="the scopes of the output's rows with this: comparisons, BETWEEN, IN and AND")
     parser.add_argument("--reason", metavar="R", default="", help="why, for the record")
     parser.add_argument("--as-of", metavar="T", help="the logical time of the run; by default its start")
     parser.set_defaults(select=None)
@@ -26,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    request = replace(make_request(call), backfill=call.name, only_stale=call.stale, reason=call.reason)
+    partitions = tuple(p.strip() for p in (call.partitions or "").split(",") if p.strip())
+    request = replace(
+        make_request(call), backfill=call.name, only_stale=call.stale, reason=call.reason, partitions=partitions, where=call.where or ""
+    )
     with open_workspace(Path(call.project)) as workspace:
         return work(workspace, request, call.output, "backfill")

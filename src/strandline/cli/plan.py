@@ -50,7 +50,13 @@ def _task(task: Task) -> dict[str, object]:
 
 
 def _held(held: Held) -> dict[str, object]:
-    return {"node": held.node, "reason": held.reason, "changed": list(held.changed)}
+    return {
+        "node": held.node,
+        "reason": held.reason,
+        "changed": list(held.changed),
+        **({"partitions": list(held.partitions)} if held.partitions else {}),
+        "backfill_rows": held.backfill_rows,
+    }
 
 
 def render_plan(plan: Plan) -> str:
@@ -92,4 +98,5 @@ def _because(task: Task) -> str:
 
 
 def _held_line(held: Held) -> str:
-    return f"  {held.node}: {held.reason}"
+    named = f" ({', '.join(held.partitions[:5])}{', ...' if len(held.partitions) > 5 else ''})" if held.partitions else ""
+    return f"  {held.node}: {held.reason}{named}; it would read about {plural(held.backfill_rows, 'row')}"

@@ -24,7 +24,8 @@ VERBS: tuple[Verb, ...] = (
     Verb(name="history", usage="DATASET KEY...", summary="every fact about one key, and which one won"),
     Verb(name="verify", usage="[NAME...] [--sample P%]", summary="recompute in full and compare row by row"),
     Verb(name="explain", usage="NAME", summary="how a node is kept up to date, and why so"),
-    Verb(name="backfill", usage="NAME (--stale | --all)", summary="run again with the current configuration"),
+    Verb(name="invalidate", usage="DATASET (--where EXPR | --partition P)", summary="say that a scope must be processed again, and why"),
+    Verb(name="backfill", usage="NAME (--partitions A,B | --where EXPR | ...)", summary="run again with the current configuration"),
     Verb(name="quarantine", usage="DATASET [--release]", summary="what was refused and why"),
     Verb(name="doctor", usage="", summary="what is wrong here and what to do"),
 )

@@ -1,20 +1,69 @@
 """Running users' code: SQL over views named as the inputs, or a Python function."""
 
+import json
 import sys
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import TokenType, exp
 
+from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import WorkError
-from strandline.model.project import Job
+from strandline.model.project import Job, Language
+
+from .calendar import provide_calendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a Python job may know of its task."""
+
+    config: Mapping[str, object]
+    as_of: datetime
+    scope: str
+    row_filter: str | None
+    cause: str
+    invalidation_ids: tuple[str, ...]
+    run_id: str
+
+
+def compute_whole(work: Work, job: Job) -> DataFrame:
+    """The job over everything: what a full recompute gives at the pinned versions."""
+    inputs = {i.name: work.read_live(i.dataset) for i in work.node.inputs}
+    return compute(work, job, inputs)
+
+
+def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Run the user's code over given inputs."""
+    if job.language is Language.SQL:
+        provide_calendar(work.session, work.project.calendar, job.code)
+        return run_sql(work.session, job, inputs, work.as_of)
+    provide_calendar(work.session, work.project.calendar)
+    bare = {name: rows.drop(*METADATA_COLUMNS) for name, rows in inputs.items()}
+    context = Context(
+        config=MappingProxyType(dict(job.config)),
+        as_of=work.as_of,
+        scope=work.task.scope.text,
+        row_filter=describe_pending(work),
+        cause=work.task.cause.value,
+        invalidation_ids=tuple(i.id for given in work.node.inputs for i in work.invalidations(given.dataset)),
+        run_id=work.run,
+    )
+    return call_python(job, work.project.folder, bare, context)
+
+
+def describe_pending(work: Work) -> str | None:
+    """The filters of the invalidations a task answers, as JSON; None when there are none."""
+    filters = [dict(i.row_filter) for given in work.node.inputs for i in work.invalidations(given.dataset) if i.row_filter]
+    return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
 
 
 def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as_of: datetime) -> DataFrame:

@@ -11,13 +11,16 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import CONFIG, DELETED, POSITION, quote
 from strandline.model.node import Quarantine, Snapshot
-from strandline.model.project import FactDataset, FileSource, Job
+from strandline.model.project import Chain, FactDataset, FileSource, Job
 
+from .chain import recompute_chain
 from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
 from .exports import LAST_PLACE
 from .facts import decode_received
-from .job import compute_whole
+from .job_code import compute_whole
+from .job_rows import lower_columns
 from .keys import comparable, key_hash, user_columns
+from .partitions import recompute_partitions
 from .snapshot import fold, is_complete
 
 _STALE, _EXPECTED, _ACTUAL = "__stale", "__expected", "__actual"
@@ -38,6 +41,8 @@ class Comparison:
     compared: int
     differing: int
     stale: int
+    kept: int = 0
+    """Rows of an output that appends which the recompute no longer gives."""
     examples: tuple[Difference, ...]
 
 
@@ -46,6 +51,8 @@ def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | N
     match work.node.definition:
         case FileSource():
             return _check_source(work)
+        case Job(unique_key=unique_key) as job if unique_key:
+            return _compare_published(work, job, stale=stale, sample_percent=sample_percent)
         case definition:
             expected, actual, sampled_by = _sides(work, definition)
     columns = [c for c in expected.columns if c in actual.columns]
@@ -54,12 +61,11 @@ def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | N
     for name in missing:
         actual = actual.withColumn(name, F.lit(None).cast(expected.schema[name].dataType))
     if sample_percent is not None:
-        inside = F.pmod(key_hash([F.col(quote(c)) for c in sampled_by]), F.lit(1_000_000)) < int(sample_percent * 10_000)
-        expected, actual = expected.where(inside), actual.where(inside)
+        expected, actual = _sample(expected, sampled_by, sample_percent), _sample(actual, sampled_by, sample_percent)
     return _compare(work, expected, actual, columns, stale=stale)
 
 
-def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Job) -> tuple[DataFrame, DataFrame, Sequence[str]]:
+def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Chain | Job) -> tuple[DataFrame, DataFrame, Sequence[str]]:
     """What a recompute gives, what is there, and the columns a sample is drawn by."""
     own = work.read_own()
     assert own is not None
@@ -79,10 +85,50 @@ def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Job) ->
             assert dataset.record_set is not None
             rows = fold(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset)).where(~F.col(DELETED))
             return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), dataset.record_set.key
+        case Chain() as chain:
+            rows = recompute_chain(work, chain)
+            return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), chain.key
         case Job() as job:
-            result = compute_whole(work, job)
+            result = compute_whole(work, job) if job.partition is None else recompute_partitions(work, job)
             rows = result.select(*(F.col(quote(c)).alias(c.lower()) for c in result.columns))
-            return rows, own.where(~F.col(DELETED)), job.key or rows.columns
+            by_key = job.key and set(job.key) <= set(rows.columns)
+            return rows, own.where(~F.col(DELETED)), job.key if by_key else rows.columns
+
+
+def _sample(rows: DataFrame, columns: Sequence[str], percent: float) -> DataFrame:
+    return rows.where(F.pmod(key_hash([F.col(quote(c)) for c in columns]), F.lit(1_000_000)) < int(percent * 10_000))
+
+
+def _compare_published(work: Work, job: Job, *, stale: bool, sample_percent: float | None) -> Comparison:
+    """An output that appends misses nothing that the recompute gives, has no key twice, and keeps what was published (L2)."""
+    own = work.read_own()
+    assert own is not None
+    expected = lower_columns(compute_whole(work, job))
+    names = [quote(c) for c in job.unique_key]
+    if sample_percent is not None:
+        expected, own = _sample(expected, job.unique_key, sample_percent), _sample(own, job.unique_key, sample_percent)
+    theirs = expected.select(*names).distinct().withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0)})
+    typed = [F.col(quote(c)).cast(expected.schema[c].dataType).alias(c) for c in job.unique_key]
+    ours = own.select(*typed).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
+    grouped = theirs.unionByName(ours).groupBy(*names).agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL))
+    missing, twice = (F.col(_EXPECTED) > 0) & (F.col(_ACTUAL) == 0), F.col(_ACTUAL) > 1
+    counts = {
+        "compared": F.sum(F.greatest(_EXPECTED, _ACTUAL)),
+        "missing": F.count_if(missing),
+        "twice": F.count_if(twice),
+        "kept": F.count_if((F.col(_EXPECTED) == 0) & (F.col(_ACTUAL) > 0)),
+    }
+    staged = stage(grouped, f"{work.staging}/differences", counts, missing | twice)
+    waiting = staged.counts["missing"] if stale else 0
+    rows = staged.read(work.session).limit(EXAMPLES).collect() if staged.counts["missing"] + staged.counts["twice"] else []
+    examples = tuple(
+        Difference(
+            only_in="published" if r[_ACTUAL] else "recomputed", row={c: r[c] for c in job.unique_key}, stale=stale and not r[_ACTUAL]
+        )
+        for r in rows
+    )
+    differing = staged.counts["missing"] + staged.counts["twice"] - waiting
+    return Comparison(compared=staged.counts["compared"], differing=differing, stale=waiting, kept=staged.counts["kept"], examples=examples)
 
 
 def _is_marker(dataset: FactDataset) -> Column:

@@ -1,7 +1,7 @@
 """A scope of keys: a set of key hashes, few enough to name, or aside in a file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -17,6 +17,8 @@ from strandline.model.columns import KEY
 
 FEW = 2000
 """So many hashes are a filter inside each scan, which needs no job of its own (on a small scope jobs are the cost); more are joined."""
+VALUE = "__value"
+"""The column beside `_key` that says what a hash stands for."""
 MANY = 200_000
 """So many are held here, and rows of theirs can be looked up without a Spark job."""
 
@@ -31,6 +33,8 @@ class Keys:
     """The hashes; None where there are too many."""
     staged: Staged | None
     """The same aside; None where they are few."""
+    values: Mapping[int, object] = field(default_factory=dict)
+    """By hash: what it stands for, where a scope is asked for it and not too large: a cursor's value, a partition's name."""
 
     def restrict(self, rows: DataFrame, key: Column) -> DataFrame:
         """The rows whose key hash is in the scope."""
@@ -41,11 +45,14 @@ class Keys:
 
 
 def find_keys(work: Work, found: DataFrame) -> Keys:
-    """The distinct hashes of rows that have one in `_key`."""
-    grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"))
+    """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them."""
+    valued = [F.min(VALUE).alias(VALUE)] if VALUE in found.columns else []
+    grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"), *valued)
     head = grouped.limit(MANY + 1).toArrow()
     if head.num_rows <= MANY:
-        return _listed(work, head.column(KEY).to_pylist(), sum(head.column("n").to_pylist()))
+        hashes = head.column(KEY).to_pylist()
+        keys = list_keys(work, hashes, sum(head.column("n").to_pylist()))
+        return replace(keys, values=dict(zip(hashes, head.column(VALUE).to_pylist(), strict=True))) if valued else keys
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
     return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
 
@@ -56,7 +63,7 @@ def find_added_keys(work: Work, dataset: str) -> Keys:
     if count_added(work.lake.table(dataset), after, upto) > MANY:
         return find_keys(work, work.read_added(dataset).select(KEY))
     column = read_added_column(work.lake, dataset, after, upto, KEY)
-    return _listed(work, column.unique().to_pylist(), len(column))
+    return list_keys(work, column.unique().to_pylist(), len(column))
 
 
 def read_own(work: Work, keys: Keys) -> DataFrame:
@@ -69,7 +76,7 @@ def read_own(work: Work, keys: Keys) -> DataFrame:
     return keys.restrict(work.read(work.node.name, work.own_version), F.col(KEY))
 
 
-def _listed(work: Work, hashes: Sequence[int], rows: int) -> Keys:
+def list_keys(work: Work, hashes: Sequence[int], rows: int) -> Keys:
     if len(hashes) <= FEW:
         return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=None)
     path = f"{work.staging}/keys.parquet"

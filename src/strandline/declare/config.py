@@ -5,7 +5,7 @@ An explicit list (DESIGN 7): settings, guards, places and the order of the file 
 
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
-from strandline.model.project import Calendar, FactColumn, FactDataset, FileSource, Job, Language
+from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language
 
 from .schema import SourceSpec
 from .settings import as_text
@@ -38,12 +38,30 @@ def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], ca
         "function": job.function,
         "mode": str(job.mode),
         "key": job.key,
+        "unique_key": job.unique_key,
+        "partition": [job.partition.size, job.partition.unit, len(job.partition.by)] if job.partition else None,
+        "final_after": job.partition.final_after if job.partition else None,
         "inputs": {i.name: _spell(i.relation) for i in inputs if i.name not in lookups},
         "lookups": sorted(lookups),
         "config": dict(job.config),
         "calendar": _calendar(calendar) if uses_calendar(job.code) else None,
     }
-    return make_config(parts, frozenset({"mode", "key"}))
+    return make_config(parts, frozenset({"mode", "key", "unique_key", "partition"}))
+
+
+def chain_config(chain: Chain) -> NodeConfig:
+    """Any change of it may change any block, and the branch is kept from block to block: all of it freezes."""
+    parts: dict[str, object] = {
+        "from": chain.blocks,
+        "number": chain.number,
+        "hash": chain.hash,
+        "parent": chain.parent,
+        "head": [str(chain.head.kind), chain.head.column],
+        "order_by": chain.order_by,
+        "group_by": chain.group_by,
+        "anchor": None if chain.anchor is None else str(chain.anchor),
+    }
+    return make_config(parts, frozenset(parts))
 
 
 FREEZING = frozenset({"key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "complete", "type *", "cast **"})

@@ -1,13 +1,15 @@
 """How a job's inputs relate to its key: declared, proved, or asked for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
-from strandline.model.project import Mode
+from strandline.model.project import Calendar, Mode
 
 from .code import Code
+from .finer import write_as_column
 from .jobs import Draft
 from .known import NOTHING, Known
 from .relations import Analysis, Table, analyse
@@ -20,7 +22,9 @@ Relations = dict[str, tuple[Relation, bool]]
 """By input: how it relates to the key, and whether that was proved."""
 
 
-def relate_inputs(draft: Draft, known: Mapping[str, Known], document: Document, report: Report) -> tuple[Relations, Known]:
+def relate_inputs(
+    draft: Draft, known: Mapping[str, Known], calendar: Calendar, document: Document, report: Report
+) -> tuple[Relations, Known]:
     """How each input relates to the key, declared or proved, and what columns the output has."""
     relations: Relations = {name: (Lookup(), False) for name in draft.lookups}
     if draft.mode is Mode.FULL:
@@ -37,8 +41,11 @@ def relate_inputs(draft: Draft, known: Mapping[str, Known], document: Document, 
         by = {**restricted, **open_inputs}
         tables = {name: Table(known=known[name], by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
         analysis = analyse(code.tree, draft.key, tables)
-        relations |= {name: (By(columns=draft.key), True) for name in open_inputs if name in analysis.proved}
         _check_columns(draft, code, analysis, document, report)
+        if draft.partition:
+            finer = write_as_column(code.tree, draft.partition, calendar)
+            analysis = replace(analyse(finer, draft.key, tables, by_name=False), output=analysis.output)
+        relations |= {name: (By(columns=draft.key), True) for name in open_inputs if name in analysis.proved}
     _ask_for_relations(draft, [n for n in draft.inputs if n not in relations], analysis, known, document, report)
     return relations, analysis.output if analysis else NOTHING
 
@@ -115,9 +122,11 @@ def _check_columns(draft: Draft, code: Code, analysis: Analysis, document: Docum
         what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is no column of what it reads."
         report.add("unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column)))
     names = analysis.output.names
-    for name in (column for column in draft.key if names is not None and column not in names):
-        what = f"job `{draft.spec.name}` is keyed by `{name}`, which its SQL does not give."
-        report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental", "key"))
+    needed = {"key": draft.key if draft.partition is None else (), "unique_key": draft.unique_key}
+    for word, columns in needed.items():
+        for name in (column for column in columns if names is not None and column not in names):
+            what = f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`, which its SQL does not give."
+            report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental"))
 
 
 def _ask_for_relations(
@@ -126,10 +135,12 @@ def _ask_for_relations(
     if not names or not draft.key:
         return
     key = ", ".join(draft.key)
+    scope = {Mode.CURSOR: f"follows `{key}`", Mode.PARTITION: f"is partitioned by ({key})"}.get(draft.mode, f"is keyed by ({key})")
     reasons = {name: (analysis.reasons.get(name) if analysis else None) or "Python jobs always declare `inputs`" for name in names}
     told = "; ".join(f"`{name}`: {reason}" for name, reason in reasons.items())
     relate = "relates" if len(names) == 1 else "relate"
-    what = f"job `{draft.spec.name}` is keyed by ({key}), and how {listed(names)} {relate} to that key is not known ({told})."
+    that = "that key" if draft.mode is Mode.KEYED else "that"
+    what = f"job `{draft.spec.name}` {scope}, and how {listed(names)} {relate} to {that} is not known ({told})."
     width = max(len(name) for name in names) + 1
     lines = [f"      {(name + ':').ljust(width)} whole   # or {_other_ways(name, draft, known)}" for name in names]
     say = "Say so under `incremental` (`whole` is always right; a change in it recomputes everything):"

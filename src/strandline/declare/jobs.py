@@ -6,9 +6,10 @@ from pathlib import Path
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
-from strandline.model.project import Job, Language, Mode
+from strandline.model.project import Job, Language, Mode, Partitioning
 
 from .code import Code, load_code
+from .modes import check_mode, lowered, make_partitioning, scope_key
 from .names import NameRegistry
 from .report import Report, suggest
 from .schema import JobSpec
@@ -28,6 +29,8 @@ class Draft:
     lookups: tuple[str, ...]
     key: tuple[str, ...]
     mode: Mode
+    unique_key: tuple[str, ...] = ()
+    partition: Partitioning | None = None
 
     @property
     def output(self) -> str:
@@ -38,12 +41,14 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
     path: DataPath = ("jobs", index)
     place = document.place(*path)
     mode = Mode(spec.incremental.mode) if spec.incremental else Mode.FULL
-    _check_mode(spec, mode, path, document, report)
-    key = tuple(dict.fromkeys(column.lower() for column in (spec.incremental.key or [] if spec.incremental else [])))
-    for column in key:
+    check_mode(spec, mode, path, document, report)
+    partition = make_partitioning(spec, path, document, report) if mode is Mode.PARTITION else None
+    key = scope_key(spec, mode, partition)
+    unique_key = lowered(spec.incremental.unique_key if spec.incremental else None) if spec.update_strategy == "append" else ()
+    for column in dict.fromkeys((*key, *unique_key)):
         if column in METADATA_COLUMNS:
             what = f"the key of job `{spec.name}` names the metadata column `{column}`."
-            report.add("metadata-column", what, "Use columns of the output.", document.place(*path, "incremental", "key"))
+            report.add("metadata-column", what, "Use columns of the output.", document.place(*path, "incremental"))
     if not spec.input_datasets:
         report.add("missing-key", f"job `{spec.name}` reads nothing.", "Add `input_datasets: [<dataset>]`.", place)
     for name in set(spec.input_datasets) & set(spec.lookup_datasets):
@@ -60,22 +65,11 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
         code=load_code(spec, path, folder, document, report),
         inputs=tuple(dict.fromkeys(spec.input_datasets)),
         lookups=tuple(dict.fromkeys(name for name in spec.lookup_datasets if name not in spec.input_datasets)),
-        key=key if mode is Mode.KEYED else (),
+        key=key,
         mode=mode,
+        unique_key=unique_key,
+        partition=partition,
     )
-
-
-def _check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, report: Report) -> None:
-    incremental = spec.incremental
-    if mode is Mode.KEYED and incremental is not None and not incremental.key:
-        what = f"job `{spec.name}` is keyed but has no key."
-        remedy = "Add `key: [<columns of the output>]` to `incremental`."
-        report.add("keyed-without-key", what, remedy, document.place(*path, "incremental"))
-    if mode is Mode.FULL and incremental is not None:
-        for word in ("key", "inputs"):
-            if getattr(incremental, word):
-                what = f"job `{spec.name}` has mode `full` and `{word}`, which only mode `keyed` has."
-                report.add("unused-key", what, f"Remove `{word}`, or write `mode: keyed`.", document.place(*path, "incremental", word))
 
 
 def check_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report) -> bool:
@@ -121,6 +115,8 @@ def make_job(draft: Draft, row_key: tuple[str, ...]) -> Job:
         output=draft.output,
         mode=draft.mode,
         key=draft.key,
+        unique_key=draft.unique_key,
+        partition=draft.partition,
         language=draft.code.language,
         code=draft.code.text,
         file=draft.code.file,

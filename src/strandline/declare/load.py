@@ -6,8 +6,9 @@ from pathlib import Path
 
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Node, Project
-from strandline.model.project import Calendar, FileFormat, FileSource
+from strandline.model.project import Calendar, Chain, FileFormat, FileSource
 
+from .chains import chain_node, follow_node, make_chain
 from .datasets import make_fact_dataset
 from .job_inputs import make_inputs, relate_inputs
 from .jobs import Draft, check_inputs, draft_job, make_job
@@ -76,6 +77,7 @@ class _Loading:
         settings = make_settings(head, self.folder, secrets, self.environ, self.document, self.report) if head else None
         sources = self.load_sources(shape, secrets)
         self.load_datasets(shape, sources, calendar)
+        self.load_chains(shape, calendar)
         self.load_jobs(shape, calendar)
         if len(self.report) or head is None or settings is None:
             return None
@@ -133,6 +135,47 @@ class _Loading:
             self.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
             self.add_table(name, name if dataset.record_set else f"{name}_facts", known)
 
+    def load_chains(self, shape: Shape, calendar: Calendar) -> None:
+        for name, spec in shape.chains.items():
+            place = self.document.place("chains", name)
+            claimed = self.registry.claim(name, "chain", place)
+            source = shape.datasets.get(spec.from_)
+            if not isinstance(source, FactDatasetSpec) or self.tables.get(spec.from_) != f"{spec.from_}_facts":
+                if spec.from_ not in self.registry.broken:
+                    what = f"the chain `{name}` is made of `{spec.from_}`, which is no event stream."
+                    streams = [n for n, table in self.tables.items() if table == f"{n}_facts"]
+                    self.report.add("chain-needs-stream", what, suggest(spec.from_, streams, "event streams"), place)
+                self.registry.broken |= {name, *spec.follow}
+                continue
+            known = self.known[spec.from_]
+            chain = make_chain(name, spec, known, self.document, self.report)
+            if not claimed or chain is None:
+                self.registry.broken |= {name, *spec.follow}
+                continue
+            self.nodes.append(chain_node(chain))
+            self.names[name] = (name,)
+            self.add_table(name, name, known)
+            for output, dataset in spec.follow.items():
+                self.load_follow(output, dataset, chain, calendar)
+
+    def load_follow(self, name: str, dataset: str, chain: Chain, calendar: Calendar) -> None:
+        place = self.document.place("chains", chain.name, "follow", name)
+        claimed = self.registry.claim(name, "dataset that follows a chain", place)
+        if dataset not in self.tables and dataset not in self.registry.broken:
+            what = f"`{name}` follows the chain `{chain.name}` with `{dataset}`, which is no dataset."
+            self.report.add("unknown-dataset", what, suggest(dataset, self.tables, "datasets"), place)
+        names = self.known[dataset].names if dataset in self.tables else None
+        missing = [c for c in (*chain.group_by, chain.hash) if names is not None and c not in names]
+        if missing:
+            what = f"`{dataset}` has no column `{missing[0]}`, by which `{name}` would follow the chain `{chain.name}`."
+            self.report.add("unknown-column", what, suggest(missing[0], names or (), "columns"), place)
+        if not claimed or missing or dataset not in self.tables:
+            self.registry.broken |= {name}
+            return
+        self.nodes.append(follow_node(name, dataset, chain, self.tables, calendar))
+        self.names[name] = (name,)
+        self.add_table(name, name, self.known[dataset])
+
     def load_jobs(self, shape: Shape, calendar: Calendar) -> None:
         drafts: dict[str, Draft] = {}
         for index, spec in shape.jobs.items():
@@ -159,7 +202,7 @@ class _Loading:
         if any(name in self.registry.broken for name in (draft.output, *draft.inputs, *draft.lookups)):
             self.registry.broken |= {draft.output}
             return
-        relations, known = relate_inputs(draft, self.known, self.document, self.report)
+        relations, known = relate_inputs(draft, self.known, calendar, self.document, self.report)
         self.known[draft.output] = known
         if known.names is not None and (missing := [column for column in row_key if column not in known.names]):
             place = self.document.place("datasets", draft.output, "key")

@@ -6,7 +6,6 @@ from .report import Report
 from .yaml_lines import DataPath, Document
 
 SECTIONS = {
-    "chains": "Chains",
     "timelines": "Timelines",
     "entities": "Entities and their variables",
     "views": "Views",
@@ -21,15 +20,6 @@ KEYS: dict[DataPath, str] = {
     ("sources", "*", "delta"): "A Delta source",
     ("sources", "*", "envelope"): "`envelope`",
     ("datasets", "*", "mirror"): "`mirror`",
-    ("jobs", "*", "partition"): "Mode `partition`",
-    ("jobs", "*", "incremental", "cursor_column"): "Mode `cursor`",
-    ("jobs", "*", "incremental", "unique_key"): "`unique_key`",
-}
-
-VALUES: dict[tuple[DataPath, str], str] = {
-    (("jobs", "*", "incremental", "mode"), "partition"): "Mode `partition`",
-    (("jobs", "*", "incremental", "mode"), "cursor"): "Mode `cursor`",
-    (("jobs", "*", "update_strategy"), "append"): "`update_strategy: append`",
 }
 
 
@@ -45,9 +35,9 @@ def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object
         if document.data.get(section) is not None:
             aside[(section,)] = document.data[section]
             _add(report, document, (section,), words)
-    for path, value in _walk(document.data, ()):
+    for path in _walk(document.data, ()):
         entry, pattern = path[:2], (path[0], "*", *path[2:])
-        words = KEYS.get(pattern, "") or (VALUES.get((pattern, value), "") if isinstance(value, str) else "")
+        words = KEYS.get(pattern, "")
         if words and entry not in aside:
             aside[entry] = _at(document.data, entry)
             _add(report, document, path, words)
@@ -60,11 +50,11 @@ def _add(report: Report, document: Document, path: DataPath, words: str) -> None
     report.add("not-yet", what, "Leave it out until a later version.", document.place(*path))
 
 
-def _walk(data: object, path: DataPath) -> Iterator[tuple[DataPath, object]]:
-    """Everything at the depths the table speaks of."""
-    if len(path) >= 3:
-        yield path, data
-    if len(path) < 4:
+def _walk(data: object, path: DataPath) -> Iterator[DataPath]:
+    """Everything at the depth the table speaks of."""
+    if len(path) == 3:
+        yield path
+    else:
         pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
         for step, value in pairs:
             yield from _walk(value, (*path, step))

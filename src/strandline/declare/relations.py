@@ -46,12 +46,13 @@ class Analysis:
     """Columns that are certainly none, each with those there are."""
 
 
-def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table]) -> Analysis:
-    """Follow the key from the inputs to the output."""
+def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table], *, by_name: bool = True) -> Analysis:
+    """Follow the key from the inputs to the output. `by_name` False: the output need not have the key's columns."""
     prover = _Prover(key, tables)
     rows = prover.query(tree, {}, ())
     prover.blame(frozenset(table.name.lower() for table in tree.find_all(exp.Table) if id(table) not in prover.followed), _NOT_FOLLOWED)
-    lacking = next((column for column in key if column not in rows.carriers.get(column, ())), None)
+    wanted = [column for column in key if by_name or rows.names is None or column in rows.names]
+    lacking = next((column for column in wanted if column not in rows.carriers.get(column, ())), None)
     if lacking is not None:
         rows = prover.broken(rows, f"the output's `{lacking}` is not its own `{lacking}` passed on unchanged")
     proved = frozenset(name for name in rows.live if name not in prover.reasons)

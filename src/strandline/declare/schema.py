@@ -156,9 +156,64 @@ RelationSpec = Annotated[
 class IncrementalSpec(Strict):
     """What a change in an input touches."""
 
-    mode: Literal["full", "keyed"]
-    key: Names | None = None
+    mode: Literal["full", "keyed", "cursor", "partition"]
+    key: Names | None = Field(default=None, description="Mode `keyed`: the output's key.")
+    cursor_column: str | None = Field(default=None, description="Mode `cursor`: the column whose changed values are computed again.")
+    unique_key: Names | None = Field(default=None, description="`update_strategy: append`: rows with a new one are inserted.")
     inputs: dict[str, RelationSpec] = Field(default_factory=dict, description="How each input relates to the key.")
+
+
+class MostSpec(Strict):
+    most: str
+
+
+class MostSummedSpec(Strict):
+    most_summed: str
+
+
+class LastSpec(Strict):
+    last: str
+
+
+def _head(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    if isinstance(value, dict):
+        return "<summed>" if "most_summed" in value else "<last>" if "last" in value else "<most>"
+    return "<text>"
+
+
+HeadSpec = Annotated[
+    Annotated[Literal["longest"], Tag("<text>")]
+    | Annotated[MostSpec, Tag("<most>")]
+    | Annotated[MostSummedSpec, Tag("<summed>")]
+    | Annotated[LastSpec, Tag("<last>")],
+    Discriminator(_head),
+]
+
+
+class ChainSpec(Strict):
+    """The canonical blocks among all that were announced."""
+
+    from_: str = Field(alias="from", description="An event stream of every block ever announced.")
+    number: str
+    hash: str
+    parent: str = Field(description="The hash of the block with the number before.")
+    head: HeadSpec = Field(description="`longest`, {most: column}, {most_summed: column} along the branch, or {last: column}.")
+    order_by: Names | None = Field(default=None, description="The source's own order: of equal heads the lower was seen first.")
+    group_by: Names | None = Field(default=None, description="One chain per value.")
+    anchor: int | None = Field(default=None, description="The first number; by default the lowest seen. Every block there is a root.")
+    follow: dict[str, str] = Field(default_factory=dict, description="New dataset: the dataset whose rows of canonical blocks it has.")
+
+
+class PartitionSpec(Strict):
+    """Which rows stand and fall together."""
+
+    column: str
+    size: int | None = Field(default=None, ge=1, description="Ranges of so many numbers: `1000000-1010000` holds 1000000 to 1009999.")
+    unit: Literal["hour", "day", "month"] | None = Field(default=None, description="Of the project's time zone.")
+    final_after: int | str | None = Field(default=None, description="Built once its end lies so far behind the newest: 100, or `2 days`.")
+    by: Names | None = Field(default=None, description="One tip, and partitions of its own, per value.")
 
 
 class JobSpec(Strict):
@@ -169,7 +224,8 @@ class JobSpec(Strict):
     lookup_datasets: list[str] = Field(default_factory=list, description="Read whole; a change in one makes what is written stale.")
     output_dataset: str
     incremental: IncrementalSpec | None = None
-    update_strategy: Literal["replace"] = "replace"
+    partition: PartitionSpec | None = Field(default=None, description="Mode `partition`.")
+    update_strategy: Literal["replace", "append"] = "replace"
     strict_incremental: bool = Field(default=False, description="Refuse to widen a task to everything.")
     sql: str | None = Field(default=None, description="SQL text, or a file ending in `.sql`.")
     python: str | None = Field(default=None, description="file.py:function")
@@ -194,4 +250,5 @@ class ProjectFile(Strict):
     settings: SettingsSpec = SettingsSpec()
     sources: dict[str, SourceSpec] = Field(default_factory=dict)
     datasets: dict[str, DatasetSpec] = Field(default_factory=dict)
+    chains: dict[str, ChainSpec] = Field(default_factory=dict)
     jobs: list[JobSpec] = Field(default_factory=list)

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from .known_keys import known_keys
 from .not_yet import SECTIONS, set_aside
 from .report import Report, find_nearest, suggest
-from .schema import DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
+from .schema import ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
 from .yaml_lines import DataPath, Document
 
 T = TypeVar("T")
@@ -18,6 +18,7 @@ T = TypeVar("T")
 _HEAD: TypeAdapter[ProjectFile] = TypeAdapter(ProjectFile)
 _SOURCE: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
 _DATASET: TypeAdapter[FactDatasetSpec | OutputSpec] = TypeAdapter(DatasetSpec)
+_CHAIN: TypeAdapter[ChainSpec] = TypeAdapter(ChainSpec)
 _JOB: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
 
 
@@ -29,6 +30,7 @@ class Shape:
     """The project file without its sources, datasets and jobs."""
     sources: Mapping[str, SourceSpec]
     datasets: Mapping[str, FactDatasetSpec | OutputSpec]
+    chains: Mapping[str, ChainSpec]
     jobs: Mapping[int, JobSpec]
     source_names: frozenset[str]
     """Of all sources, also of those that are wrong."""
@@ -42,10 +44,10 @@ def check_shape(document: Document, report: Report) -> Shape:
     if not isinstance(data, dict):
         what = f"the file holds {_kind(data)}, not a mapping of keys."
         report.add("wrong-type", what, "Start with `project: <name>`.", document.place())
-        return Shape(head=None, sources={}, datasets={}, jobs={}, source_names=frozenset(), broken=frozenset())
+        return Shape(head=None, sources={}, datasets={}, chains={}, jobs={}, source_names=frozenset(), broken=frozenset())
     aside, words = set_aside(document, report)
     broken = set(words)
-    head_data = {k: v for k, v in data.items() if v is not None and k not in {"sources", "datasets", "jobs", *SECTIONS}}
+    head_data = {k: v for k, v in data.items() if v is not None and k not in {"sources", "datasets", "chains", "jobs", *SECTIONS}}
     head = _validate(_HEAD, head_data, (), document, report) or _validate_parts(head_data)
 
     def entries(section: str, kind: type) -> Iterator[tuple[Any, object]]:
@@ -60,7 +62,7 @@ def check_shape(document: Document, report: Report) -> Shape:
             if (section, step) not in aside:
                 yield step, entry
 
-    sources, datasets, jobs = {}, {}, {}
+    sources, datasets, chains, jobs = {}, {}, {}, {}
     for name, entry in entries("sources", dict):
         if (source := _validate(_SOURCE, entry, ("sources", name), document, report)) is not None:
             sources[name] = source
@@ -71,13 +73,19 @@ def check_shape(document: Document, report: Report) -> Shape:
             datasets[name] = dataset
         else:
             broken |= {name, f"{name}_facts", f"{name}_quarantine"}
+    for name, entry in entries("chains", dict):
+        if (chain := _validate(_CHAIN, entry, ("chains", name), document, report)) is not None:
+            chains[name] = chain
+        else:
+            followed = entry.get("follow") if isinstance(entry, dict) else None
+            broken |= {name, *(map(str, followed) if isinstance(followed, dict) else ())}
     for place, entry in entries("jobs", list):
         if (job := _validate(_JOB, entry, ("jobs", place), document, report)) is not None:
             jobs[place] = job
         elif isinstance(entry, dict):
             broken |= {str(entry.get("name")), str(entry.get("output_dataset"))}
     names = frozenset(data["sources"]) if isinstance(data.get("sources"), dict) else frozenset()
-    return Shape(head=head, sources=sources, datasets=datasets, jobs=jobs, source_names=names, broken=frozenset(broken))
+    return Shape(head=head, sources=sources, datasets=datasets, chains=chains, jobs=jobs, source_names=names, broken=frozenset(broken))
 
 
 def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: Document, report: Report) -> T | None:

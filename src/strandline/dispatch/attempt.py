@@ -51,7 +51,7 @@ def _work(desk: Desk, node: Node, task: Task, lease: Lease) -> TaskResult:
 def _compute_and_commit(
     desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], result: TaskResult
 ) -> TaskResult:
-    from .workers import commit_write, prepare  # Spark only from here on
+    from .workers import commit_write, hash_schema, prepare  # Spark only from here on
 
     config = _written_config(desk, node, inputs)
     reach("before-prepare", node.name)
@@ -83,6 +83,7 @@ def _compute_and_commit(
             as_of=as_of,
             table_version=own.version if own else None,
             release=True,
+            waiting=prepared.waiting,
         )
         reach("after-record", node.name)
         return result
@@ -101,6 +102,10 @@ def _compute_and_commit(
         counts=prepared.counts,
         files=prepared.files,
         rows=prepared.live_rows,
+        schema_hash=hash_schema(prepared.write) if prepared.partitions else "",
+        partitions=prepared.partitions,
+        waiting=prepared.waiting,
+        invalidations=prepared.invalidations,
     )
     before = desk.pins.find(node.name)
     write = prepared.write
@@ -129,7 +134,7 @@ def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
 
 def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
     """Whether an input has row changes past the cursor; a task that rebuilds, or looks into files, always has."""
-    if task.strategy is Strategy.FULL or task.files or task.release or not task.inputs:
+    if task.strategy is Strategy.FULL or task.files or task.release or task.partitions or task.filter or not task.inputs:
         return not _only_waits(desk, task, inputs)
     return any(i.changes and has_changed(desk, i.dataset, i.after, inputs[i.dataset]) for i in task.inputs)
 
@@ -160,7 +165,7 @@ def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> 
         return True
     if after.version >= now.version:
         return False
-    return any(e.changes_rows for e in read_entries(desk.lake.table(dataset), after.version) if e.version <= now.version)
+    return any(e.wakes_readers for e in read_entries(desk.lake.table(dataset), after.version) if e.version <= now.version)
 
 
 def _quiet_since(desk: Desk, node: Node, version: int) -> int:

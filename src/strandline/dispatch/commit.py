@@ -12,7 +12,7 @@ from strandline.model.records import CommitRecord, Lease
 
 from .desk import Desk
 from .failpoints import reach
-from .settle import count_bytes, find_foreign, find_ours
+from .settle import count_bytes, find_foreign, find_ours, jobs_reading
 
 
 def write_and_confirm(
@@ -62,7 +62,15 @@ def record_entry(desk: Desk, node: Node, lease: Lease, entry: LogEntry, live_row
     assert isinstance(record, CommitRecord)
     reach("before-record", node.name)
     record_commit(
-        desk.catalog, lease, (record,), kind=node.kind, location=uri, row_count=live_rows, bytes_=count_bytes(desk, node), release=True
+        desk.catalog,
+        lease,
+        (record,),
+        kind=node.kind,
+        location=uri,
+        row_count=live_rows,
+        bytes_=count_bytes(desk, node),
+        release=True,
+        readers=jobs_reading(desk, node),
     )
     reach("after-record", node.name)
     cursor = Cursor(table_id=table_id, version=entry.version)

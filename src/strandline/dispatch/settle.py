@@ -8,7 +8,7 @@ from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.session import SPARK_LOST
 from strandline.lake.state import count_live, open_table, read_token
 from strandline.model.errors import StrandlineError, WorkError
-from strandline.model.node import Node
+from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import Lease, Operation
 
@@ -83,7 +83,15 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     rows = next((r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0)
     if found:
         record_commit(
-            desk.catalog, lease, tuple(found), kind=node.kind, location=uri, row_count=rows, bytes_=count_bytes(desk, node), release=False
+            desk.catalog,
+            lease,
+            tuple(found),
+            kind=node.kind,
+            location=uri,
+            row_count=rows,
+            bytes_=count_bytes(desk, node),
+            release=False,
+            readers=jobs_reading(desk, node),
         )
     if foreign:
         rows = count_live(table)  # what the catalog has is not of these rows
@@ -124,6 +132,11 @@ def find_ours(desk: Desk, lease: Lease, entries: Sequence[LogEntry]) -> LogEntry
 def task_id(desk: Desk, lease: Lease) -> str:
     """Unique per attempt: the token grows with each."""
     return f"{desk.run}/{lease.dataset}/{lease.token}"
+
+
+def jobs_reading(desk: Desk, node: Node) -> tuple[str, ...]:
+    """The jobs that an invalidation of this dataset concerns."""
+    return tuple(n.name for n in desk.project.readers_of(node.name) if n.kind is NodeKind.JOB)
 
 
 def count_bytes(desk: Desk, node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from strandline.compute.chain import prepare_chain
 from strandline.compute.facts import prepare_facts, prepare_quarantine
 from strandline.compute.job import prepare_job
 from strandline.compute.snapshot import prepare_snapshot
@@ -9,10 +10,12 @@ from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
 from strandline.lake.session import fit_session
 from strandline.lake.work import Prepared, Work, Write
+from strandline.model.columns import KEY
+from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor, Strategy, Task
-from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
+from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
 
 from .desk import Desk
 
@@ -24,6 +27,7 @@ _WORKERS = {
     NodeKind.FACTS: prepare_facts,
     NodeKind.QUARANTINE: prepare_quarantine,
     NodeKind.SNAPSHOT: prepare_snapshot,
+    NodeKind.CHAIN: prepare_chain,
     NodeKind.JOB: prepare_job,
 }
 
@@ -50,6 +54,8 @@ def prepare(
         live_rows=live_rows,
         input_rows=input_rows,
         files=record.files if record and own else {},
+        partitions=record.partitions if record and own else {},
+        waiting=record.waiting if record and own else (),
         config=config,
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
@@ -60,6 +66,12 @@ def prepare(
     return _WORKERS[node.kind](work)
 
 
+def hash_schema(write: Write) -> str:
+    """A digest of the columns and types that a write has."""
+    assert write.rows is not None
+    return digest([[f.name, f.dataType.simpleString()] for f in write.rows.schema])
+
+
 def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     """Commit a prepared write by the primitive it names."""
     ticket = writes.Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
@@ -67,10 +79,15 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     match write.operation:
         case Operation.APPEND | Operation.COUNTS:
             writes.append(write.rows, desk.lake, ticket, received=write.received)
+        case Operation.INSERT_NEW:
+            writes.insert_new(write.rows, desk.lake, ticket)
         case Operation.REPLACE_KEYS:
             writes.replace_keys(write.rows, desk.lake, ticket)
+        case Operation.REPLACE_PARTITIONS:
+            condition = f"{KEY} IN ({', '.join(map(str, write.replaced))})"
+            writes.replace_partitions(write.rows, desk.lake, ticket, condition=condition)
         case Operation.OVERWRITE:
-            writes.overwrite(write.rows, desk.lake, ticket)
+            writes.overwrite(write.rows, desk.lake, ticket, indexed=desk.project.indexed(lease.dataset))
         case other:
             raise ValueError(f"no worker prepares {other}")
 
@@ -78,6 +95,11 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
 def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
     """An empty commit with our token: no smaller one can commit after it (L7)."""
     writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
+
+
+def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
+    """An empty commit that says what readers have to process again."""
+    writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations))
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -88,7 +110,7 @@ def _session(desk: Desk, node: Node) -> "SparkSession":
     return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
-def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> writes.Ticket:
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = ()) -> writes.Ticket:
     """For commits that move no cursor and change nothing a reader sees."""
     metadata = CommitMetadata(
         run=desk.run,
@@ -103,5 +125,6 @@ def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation) -> 
         whole=False,
         as_of=desk.as_of.isoformat(),
         counts={},
+        invalidations=invalidations,
     )
     return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))

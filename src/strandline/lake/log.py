@@ -46,6 +46,11 @@ class LogEntry:
         """Whether a reader of the table has anything to do after it."""
         return self.data_change and (self.metadata is None or self.metadata.operation.changes_rows)
 
+    @property
+    def wakes_readers(self) -> bool:
+        """Whether a job that reads the table has anything to do after it: rows changed, or someone says a scope is wrong."""
+        return self.changes_rows or (self.metadata is not None and bool(self.metadata.invalidations))
+
     def summary(self) -> CommitSummary:
         return CommitSummary(
             version=self.version,
@@ -66,6 +71,7 @@ class LogEntry:
             table_id=table_id,
             version=self.version,
             committed_at=self.committed_at or datetime.fromtimestamp(0, UTC),
+            bytes_added=sum(f.bytes for f in self.added),
         )
 
 

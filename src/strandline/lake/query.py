@@ -1,17 +1,19 @@
 """SQL over published tables by delta-rs (DataFusion), and its answers as plain values. Starts no Spark."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
@@ -58,6 +60,17 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
     rows = tuple(zip(*columns, strict=True)) if columns else ()
     return Answer(columns=tuple(answer.column_names), rows=rows, versions=versions)
+
+
+def write_records(folder: Path, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows that lie in no table of the lake, as one, so that SQL can be asked of them. What is nested becomes JSON."""
+    kinds = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
+    data = {name: pa.array([_flat(row[name]) for row in rows], kinds[kind]) for name, kind in columns.items()}
+    write_deltalake(str(folder), pa.table(data))
+
+
+def _flat(value: object) -> object:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
 
 
 def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:

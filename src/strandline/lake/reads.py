@@ -1,5 +1,7 @@
 """Read primitives: a dataset at a version, and what left and came between two versions."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -32,11 +34,24 @@ def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto
 
 
 def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: str) -> pa.ChunkedArray:
-    """One column of those rows, without Spark."""
+    """One column of those rows, a number, without Spark."""
+    return read_added_rows(lake, dataset, after, upto, [column]).column(column).cast(pa.int64())
+
+
+def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Sequence[str]) -> pa.Table:
+    """Some columns of those rows, without Spark. A file from before a column was added has NULL there."""
     file_system, root = open_folder(lake.table(dataset))
-    files = _added_files(lake.table(dataset), after, upto)
-    read = [pq.read_table(f"{root}/{file}" if root else file, columns=[column], filesystem=file_system) for file in files]
-    return pa.chunked_array([c for t in read for c in t.column(column).chunks], pa.int64())
+    files = [f"{root}/{file}" if root else file for file in _added_files(lake.table(dataset), after, upto)]
+    schemas = [pq.read_schema(file, filesystem=file_system) for file in files]
+    read = [
+        pq.read_table(file, columns=[c for c in columns if c in schema.names], filesystem=file_system)
+        for file, schema in zip(files, schemas, strict=True)
+    ]
+    found = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
+    missing = [c for c in columns if c not in found.column_names]
+    for column in missing:
+        found = found.append_column(column, pa.nulls(found.num_rows))
+    return found.select(list(columns))
 
 
 def _added_files(root: str, after: int, upto: int) -> list[str]:

@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED
-from strandline.model.node import Node, NodeKind, Project
+from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Task
-from strandline.model.records import FileRead, Operation, WrittenConfig
+from strandline.model.records import BuiltPartition, FileRead, Invalidation, Operation, PartitionVersion, WrittenConfig
 
 from .location import Lake
+from .log import LogEntry, read_entries
 from .reads import SIGN, read_added, read_feed, read_table
 from .small import SmallTables
 from .staging import Staged
@@ -31,6 +32,8 @@ class Write:
     rows: DataFrame | None = None
     received: bool = False
     """A source's table: append-only for ever (L1)."""
+    replaced: tuple[int, ...] = ()
+    """For `replace_partitions`: the hashes of the partitions whose rows these are, also of those left empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,9 @@ class Prepared:
     files: tuple[FileRead, ...] = ()
     scope: str = ""
     notes: tuple[str, ...] = ()
+    partitions: tuple[BuiltPartition, ...] = ()
+    waiting: tuple[str, ...] = ()
+    invalidations: tuple[Invalidation, ...] = ()
     changes: Staged | None = None
     """Rows that leave and come by this write, with their sign, for readers in the same run."""
     tombstones: int = 0
@@ -105,6 +111,10 @@ class Work:
     """Live rows of each input, as recorded."""
     files: Mapping[str, FileRead]
     """By path: how far each file of a source has been read."""
+    partitions: Mapping[str, PartitionVersion]
+    """The partitions of the output that have been built."""
+    waiting: tuple[str, ...]
+    """Those of what was read before that were not final then."""
     config: WrittenConfig
     stale: bool
     """Whether the output has rows of another configuration."""
@@ -133,8 +143,7 @@ class Work:
     def read_live(self, dataset: str) -> DataFrame:
         """What a reader sees of an input at its pinned version, metadata columns still there. Of facts, every one."""
         rows = self.read_all(dataset)
-        keeps_deleted = self.project.get(dataset).kind in APPEND_ONLY
-        return rows if keeps_deleted or DELETED not in rows.columns else rows.where(~F.col(DELETED))
+        return rows if self.project.get(dataset).appends or DELETED not in rows.columns else rows.where(~F.col(DELETED))
 
     def read_added(self, dataset: str) -> DataFrame:
         """The rows added to an append-only input since the cursor."""
@@ -149,10 +158,21 @@ class Work:
         planned = next((i for i in self.task.inputs if i.dataset == dataset), None)
         return planned.after.version if planned and planned.after else -1
 
+    def has_changes(self, dataset: str) -> bool:
+        """Whether rows of an input changed since the cursor."""
+        return any(e.changes_rows for e in self._entries(dataset))
+
+    def invalidations(self, dataset: str) -> tuple[Invalidation, ...]:
+        """What someone said of an input since the cursor. A commit that changed rows speaks for itself, whatever it carries."""
+        return tuple(i for e in self._entries(dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations)
+
+    def _entries(self, dataset: str) -> list[LogEntry]:
+        return [e for e in read_entries(self.lake.table(dataset), self.after(dataset)) if e.version <= self.version(dataset)]
+
     def read_changes(self, dataset: str) -> DataFrame:
         """Live rows of an input that left and came since the cursor: declared columns and a sign."""
         after, upto = self.after(dataset), self.version(dataset)
-        if self.project.get(dataset).kind in APPEND_ONLY:
+        if self.project.get(dataset).appends:
             return self.read_added(dataset).withColumn(SIGN, F.lit(1))
         if staged := self.shared.find_changes(dataset, after, upto):
             return read_signed(staged, self.session)
@@ -163,6 +183,3 @@ def read_signed(staged: Staged, session: SparkSession) -> DataFrame:
     """Staged differences as changes: live rows with +1 where they come and -1 where they leave."""
     rows = staged.read(session).where(~F.col(DELETED))
     return rows.withColumn(SIGN, F.when(F.col(SIDE) == NEW, F.lit(1)).otherwise(F.lit(-1))).drop(SIDE)
-
-
-APPEND_ONLY = frozenset({NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE})

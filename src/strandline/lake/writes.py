@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from strandline.model.columns import DELETED, KEY
+from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.errors import ConflictError, OutsideError
 
 from .location import Lake
@@ -45,15 +45,16 @@ def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = Fals
     _save(writer.option("mergeSchema", "true").mode("append"), lake, ticket)
 
 
-def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket, *, unique_key: Sequence[str], own_version: int | None) -> None:
-    """Add the rows whose key (null-safe, L5) the table does not have at the pinned version, one row a key."""
-    fresh = rows.dropDuplicates(list(unique_key))
-    if own_version is not None:
-        own = rows.sparkSession.read.format("delta").option("versionAsOf", own_version).load(lake.table(ticket.dataset))
-        theirs = own.select(*(F.col(c).alias(f"_own_{c}") for c in unique_key))
-        same = [F.col(c).eqNullSafe(F.col(f"_own_{c}")) for c in unique_key]
-        fresh = fresh.join(theirs, on=same, how="left_anti")
-    append(fresh, lake, ticket)
+def only_new(rows: DataFrame, own: DataFrame, unique_key: Sequence[str]) -> DataFrame:
+    """The rows whose key (null-safe, L5) is not among `own`, one row a key: what `insert_new` is given."""
+    theirs = own.select(*(F.col(quote(c)).alias(f"__own_{c}") for c in unique_key))
+    same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__own_{c}"))) for c in unique_key]
+    return rows.dropDuplicates(list(unique_key)).join(theirs, on=same, how="left_anti")
+
+
+def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
+    """Add rows whose unique key the table does not have at the pinned version. Whoever confirms looks for commits in between."""
+    append(rows, lake, ticket)
 
 
 def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
@@ -70,9 +71,11 @@ def replace_partitions(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition
     _save(_writer(rows, ticket).option("replaceWhere", condition).mode("overwrite"), lake, ticket)
 
 
-def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
-    """Replace the table, and its schema, in one commit; the first write of a table too."""
-    _save(_writer(rows, ticket).options(**OWNED_TABLE).option("overwriteSchema", "true").mode("overwrite"), lake, ticket)
+def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
+    """Replace the table, and its schema, in one commit; the first write of a table too. `indexed`: the columns statistics are kept of."""
+    columns = [c for c in indexed if c in rows.columns]
+    statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
+    _save(_writer(rows, ticket).options(**OWNED_TABLE, **statistics).option("overwriteSchema", "true").mode("overwrite"), lake, ticket)
 
 
 def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:

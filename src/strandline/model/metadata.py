@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from .plan import Cursor
-from .records import CommitMetadata, FileRead, Operation, WrittenConfig
+from .records import BuiltPartition, CommitMetadata, FileRead, Invalidation, Operation, WrittenConfig
 
 MARKER = "strandline"
 FORMAT = 1
@@ -31,6 +31,10 @@ def to_json(metadata: CommitMetadata) -> str:
         "counts": dict(metadata.counts),
         "files": [file_to_dict(file) for file in metadata.files],
         "rows": metadata.rows,
+        **_said("schema_hash", metadata.schema_hash),
+        **_said("partitions", {p.partition_key: p.rows for p in metadata.partitions}),
+        **_said("waiting", list(metadata.waiting)),
+        **_said("invalidations", [invalidation_to_dict(i) for i in metadata.invalidations]),
     }
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
@@ -44,6 +48,26 @@ def find_metadata(text: str | None) -> CommitMetadata | None:
         return _read(value) if _typed(value, MARKER, int) == FORMAT else None
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
+
+
+def _said(name: str, value: object) -> dict[str, object]:
+    return {name: value} if value else {}
+
+
+def invalidation_to_dict(invalidation: Invalidation) -> dict[str, object]:
+    said = {"id": invalidation.id, "scope": invalidation.scope, "reason": invalidation.reason, "row_filter": dict(invalidation.row_filter)}
+    return said | _said("partition_key", invalidation.partition_key) | _said("source_event", dict(invalidation.source_event))
+
+
+def _invalidation(value: Mapping[str, object]) -> Invalidation:
+    return Invalidation(
+        id=_typed(value, "id", str),
+        scope=_typed(value, "scope", str),
+        partition_key=_typed({"partition_key": "", **value}, "partition_key", str),
+        row_filter=_mapping(value["row_filter"]),
+        reason=_typed(value, "reason", str),
+        source_event=_mapping(value.get("source_event", {})),
+    )
 
 
 def file_to_dict(file: FileRead) -> dict[str, object]:
@@ -89,6 +113,10 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         counts=_mapping_of(value["counts"], int),
         files=tuple(file_from_dict(_mapping(file)) for file in _typed(value, "files", list)),
         rows=_typed({"rows": -1, **value}, "rows", int),
+        schema_hash=_typed({"schema_hash": "", **value}, "schema_hash", str),
+        partitions=tuple(BuiltPartition(partition_key=k, rows=n) for k, n in _mapping_of(value.get("partitions", {}), int).items()),
+        waiting=tuple(str(name) for name in _typed({"waiting": [], **value}, "waiting", list)),
+        invalidations=tuple(_invalidation(_mapping(i)) for i in _typed({"invalidations": [], **value}, "invalidations", list)),
     )
 
 

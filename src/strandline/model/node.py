@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .project import Calendar, FactDataset, FileSource, Job, Settings
+from .project import Calendar, Chain, FactDataset, FileSource, Job, Mode, Settings
 
 
 class NodeKind(StrEnum):
@@ -12,6 +12,7 @@ class NodeKind(StrEnum):
     FACTS = "facts"
     QUARANTINE = "quarantine"
     SNAPSHOT = "snapshot"
+    CHAIN = "chain"
     JOB = "job"
 
 
@@ -90,7 +91,7 @@ class Snapshot:
     facts: FactDataset
 
 
-Definition = FileSource | FactDataset | Quarantine | Snapshot | Job
+Definition = FileSource | FactDataset | Quarantine | Snapshot | Chain | Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +110,27 @@ class Node:
         match self.definition:
             case Job() as job:
                 return job.key
+            case Chain() as chain:
+                return chain.key
             case FactDataset(record_set=record_set, identity=identity):
                 return record_set.scope_key if record_set else identity
             case Snapshot(facts=facts) if facts.record_set:
                 return facts.record_set.scope_key
             case _:
                 return ()
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows only ever come: what was added is then read from the files added."""
+        return self.kind in (NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE) or (
+            isinstance(self.definition, Job) and bool(self.definition.unique_key)
+        )
+
+    @property
+    def ranged(self) -> bool:
+        """Whether its scopes lie beside each other in a column: a cursor's values, partitions, a chain's numbers."""
+        job = self.definition if isinstance(self.definition, Job) else None
+        return self.kind is NodeKind.CHAIN or (job is not None and job.mode in (Mode.CURSOR, Mode.PARTITION))
 
     def get_input(self, name: str) -> Input:
         return next(i for i in self.inputs if i.name == name)
@@ -142,6 +158,16 @@ class Project:
 
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
+
+    def indexed(self, name: str) -> tuple[str, ...]:
+        """The columns of a dataset by whose ranges it is read: statistics of them let files be skipped."""
+        node = self.get(name)
+        columns = [node.key[-1]] if node.ranged else []
+        for reader in self.readers_of(name):
+            for given in reader.inputs:
+                if reader.ranged and given.dataset == name and isinstance(given.relation, By):
+                    columns.append(given.relation.columns[-1])
+        return tuple(dict.fromkeys(columns))
 
     def _by_name(self) -> dict[str, Node]:
         return {node.name: node for node in self.nodes}

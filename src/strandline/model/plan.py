@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from .filters import Filter
 from .node import NodeKind
 
 
@@ -40,6 +41,7 @@ class ScopeKind(StrEnum):
 
     ROWS = "rows"
     KEYS = "keys"
+    PARTITIONS = "partitions"
     EVERYTHING = "everything"
 
 
@@ -94,6 +96,10 @@ class Task:
     """Replace the table, schema and all, in one commit: a backfill after a change that froze the node, or a gap."""
     release: bool = False
     """Decode the quarantined positions again and append what now passes."""
+    partitions: tuple[str, ...] = ()
+    """Partitions that someone asked for."""
+    filter: Filter | None = None
+    """Rows of the output whose scopes someone asked for."""
     refuses: tuple[str, ...] = ()
     """`whole` inputs of a job with `strict_incremental`: if one of them has changed, the task fails instead of widening to everything."""
 
@@ -106,6 +112,10 @@ class Held:
     reason: str
     changed: tuple[str, ...]
     """The parts of the declaration that differ."""
+    partitions: tuple[str, ...] = ()
+    """The partitions concerned, of a node that has them."""
+    backfill_rows: int = 0
+    """About how many rows the backfill would read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

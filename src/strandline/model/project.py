@@ -130,9 +130,69 @@ class FactDataset:
     guard: Guard
 
 
+class Head(StrEnum):
+    LONGEST = "longest"
+    MOST = "most"
+    MOST_SUMMED = "most_summed"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadRule:
+    """Which head is the best one."""
+
+    kind: Head
+    column: str = ""
+
+    @property
+    def summed(self) -> bool:
+        return self.kind is Head.MOST_SUMMED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The canonical blocks among all that were announced."""
+
+    name: str
+    place: Place
+    blocks: str
+    """The event stream of every block ever announced."""
+    number: str
+    hash: str
+    parent: str
+    head: HeadRule
+    order_by: tuple[str, ...]
+    group_by: tuple[str, ...] = ()
+    anchor: int | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*self.group_by, self.number)
+
+
 class Mode(StrEnum):
     FULL = "full"
     KEYED = "keyed"
+    CURSOR = "cursor"
+    PARTITION = "partition"
+
+
+class Unit(StrEnum):
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """Half-open ranges of a number, or hours, days and months of the project's time zone."""
+
+    column: str
+    size: int | None = None
+    unit: Unit | None = None
+    final_after: int | None = None
+    """Built once its end lies so far behind the newest value: of the number, or in seconds."""
+    by: tuple[str, ...] = ()
 
 
 class Language(StrEnum):
@@ -149,7 +209,10 @@ class Job:
     output: str
     mode: Mode
     key: tuple[str, ...] = ()
-    """The scope key of a keyed job."""
+    """What a scope of it is a set of: the key of a keyed job, the column of a cursor, what a partition is made of."""
+    unique_key: tuple[str, ...] = ()
+    """Set where the job appends: rows whose unique key is new are inserted, and nothing ever leaves."""
+    partition: Partitioning | None = None
     language: Language
     code: str
     """The SQL text, or the source text of the Python module."""

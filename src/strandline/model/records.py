@@ -19,13 +19,15 @@ class Operation(StrEnum):
     OVERWRITE = "overwrite"
     FENCE = "fence"
     PURGE = "purge"
+    INVALIDATE = "invalidate"
+    """An empty commit that carries invalidations: readers compute those scopes again."""
     COUNTS = "counts"
     """An empty commit that carries the counts of an increment without facts (L10)."""
 
     @property
     def changes_rows(self) -> bool:
         """Whether a reader has anything to do after it."""
-        return self not in (Operation.FENCE, Operation.PURGE, Operation.COUNTS)
+        return self not in (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COUNTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,42 @@ class WrittenConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltPartition:
+    """A partition as one commit leaves it."""
+
+    partition_key: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVersion:
+    """One materialisation of one partition."""
+
+    dataset: str
+    partition_key: str
+    version: datetime
+    config_hash: str
+    schema_hash: str
+    location: str
+    row_count: int
+    bytes: int
+    table_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalidation:
+    """A recorded statement that a scope of a dataset must be processed again, and why. It is a commit on that dataset's table."""
+
+    id: str
+    scope: str
+    """`partition` or `row_range`."""
+    partition_key: str = ""
+    row_filter: Mapping[str, object]
+    reason: str
+    source_event: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
     """What every output commit carries (L6), as the `userMetadata` of the Delta commit."""
 
@@ -90,6 +128,12 @@ class CommitMetadata:
     files: tuple[FileRead, ...] = ()
     rows: int = -1
     """Live rows of the output once this commit stands; -1 where the commit does not say."""
+    schema_hash: str = ""
+    partitions: tuple[BuiltPartition, ...] = ()
+    """The partitions this commit built."""
+    waiting: tuple[str, ...] = ()
+    """Partitions of what was read that are not final yet."""
+    invalidations: tuple[Invalidation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +144,7 @@ class CommitRecord:
     table_id: str
     version: int
     committed_at: datetime
+    bytes_added: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +159,10 @@ class CommitSummary:
     """None for a commit that is not ours."""
     operation: str
     committed_at: datetime | None = None
+
+    @property
+    def wakes_readers(self) -> bool:
+        return self.changes_rows or (self.metadata is not None and bool(self.metadata.invalidations))
 
     @property
     def foreign(self) -> bool:
@@ -160,6 +209,10 @@ class NodeRecord:
     """By input dataset."""
     files: Mapping[str, FileRead] = field(default_factory=dict)
     """By path, for sources."""
+    partitions: Mapping[str, PartitionVersion] = field(default_factory=dict)
+    """By partition key."""
+    waiting: tuple[str, ...] = ()
+    """Partitions of what was read that are not final yet."""
     updated_at: datetime | None = None
     last_status: str = ""
     last_error: str = ""

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
+from strandline.model.filters import Filter, describe
 from strandline.model.node import Lookup, Node, NodeConfig, NodeKind, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
 from strandline.model.project import FileSource, Job, Mode
-from strandline.model.records import NodeRecord, Operation, TableState
+from strandline.model.records import Invalidation, NodeRecord, Operation, TableState
 
 from .estimates import Amount, estimate
 from .request import Observed, PlanRequest
@@ -54,10 +55,19 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         if task is not None:
             draft.tasks[node.name] = task
         if frozen and not (task and task.overwrite):
-            draft.frozen.append(frozen)
+            draft.frozen.append(_with_cost(node, frozen, observed))
         if stale and not (task and task.strategy is Strategy.FULL and not task.refuses):
-            draft.stale.append(stale)
+            draft.stale.append(_with_cost(node, stale, observed))
     return Plan(as_of=request.as_of, tasks=tuple(draft.tasks.values()), stale=tuple(draft.stale), frozen=tuple(draft.frozen))
+
+
+def _with_cost(node: Node, held: Held, observed: Observed) -> Held:
+    """What the backfill that it waits for would read: its partitions' rows, or all inputs."""
+    record = observed.view.nodes.get(node.name)
+    if held.partitions and record:
+        return replace(held, backfill_rows=sum(record.partitions[p].row_count for p in held.partitions))
+    inputs = [observed.view.nodes.get(i.dataset) for i in node.inputs]
+    return replace(held, backfill_rows=sum(r.row_count for r in inputs if r))
 
 
 def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
@@ -102,9 +112,22 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft
     return _incremental(node, inputs, observed, draft)
 
 
+def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Cause:
+    """An invalidation among what has not been read is named; ordinary commits flow as new input."""
+    for given in inputs if node.kind is NodeKind.JOB else ():
+        table = observed.tables.get(given.dataset)
+        if given.changes and given.after and table and _invalidations(table, given.after):
+            return Cause.INVALIDATION
+    return Cause.NEW_INPUT
+
+
+def _invalidations(table: TableState, cursor: Cursor) -> tuple[Invalidation, ...]:
+    return tuple(i for c in table.commits_after(cursor.version) if c.metadata for i in c.metadata.invalidations)
+
+
 def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: _Draft) -> Task:
     changed = [i for i in inputs if i.changes]
-    text = "; ".join(_describe(i, observed, draft) for i in changed)
+    text = "; ".join(_describe(node, i, observed, draft) for i in changed)
     if node.kind in _APPENDED:
         scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
         task = _task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft)
@@ -117,7 +140,7 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
             return _full(node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False)
     if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
         return _widen(node, inputs, text, observed, draft)
-    return _recompute(node, inputs, f"changed rows in {text}", f"the keys in {text}", observed, draft)
+    return _recompute(node, inputs, f"changed rows in {text}", text, observed, draft)
 
 
 def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Observed, draft: _Draft) -> Task:
@@ -133,21 +156,31 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
         reason = f"{names} read whole, so a change widens the task to everything: {text}"
         return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
     refuses = tuple(i.dataset for i in whole)
-    if any(i.after and i.dataset in observed.tables and pending(observed.tables[i.dataset], i.after) for i in whole):
+    if any(i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after) for i in whole):
         reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
         return replace(_full(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses)
     # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
-    others = "; ".join(_describe(i, observed, draft) for i in left if i.changes)
+    others = "; ".join(_describe(node, i, observed, draft) for i in left if i.changes)
     reason = f"{names} read whole: if this run changes that, `strict_incremental` refuses to recompute everything"
     if not others:
-        return replace(_recompute(node, left, reason, "nothing", observed, draft), refuses=refuses)
-    return replace(_recompute(node, left, f"changed rows in {others}; {reason}", f"the keys in {others}", observed, draft), refuses=refuses)
+        return replace(_recompute(node, left, reason, "", observed, draft), refuses=refuses)
+    return replace(_recompute(node, left, f"changed rows in {others}; {reason}", others, observed, draft), refuses=refuses)
 
 
-def _recompute(node: Node, inputs: tuple[PlannedInput, ...], reason: str, scope: str, observed: Observed, draft: _Draft) -> Task:
-    keys = Scope(kind=ScopeKind.KEYS, text=scope)
-    return _estimated(node, _task(node, Cause.NEW_INPUT, Strategy.RECOMPUTE, reason, keys, inputs, draft), observed, draft)
+def _recompute(node: Node, inputs: tuple[PlannedInput, ...], reason: str, where: str, observed: Observed, draft: _Draft) -> Task:
+    task = _task(node, _why(node, inputs, observed), Strategy.RECOMPUTE, reason, _scope_of(node, where), inputs, draft)
+    return _estimated(node, task, observed, draft)
+
+
+def _scope_of(node: Node, where: str) -> Scope:
+    """What a change touches, in the words of the node's mode."""
+    job = node.definition if isinstance(node.definition, Job) else None
+    kind = ScopeKind.PARTITIONS if job and job.partition else ScopeKind.KEYS
+    if not where:
+        return Scope(kind=kind, text="nothing")
+    what = f"values of {job.key[0]}" if job and job.mode is Mode.CURSOR else str(kind)
+    return Scope(kind=kind, text=f"the {what} in {where}")
 
 
 def _plan_backfill(
@@ -162,7 +195,24 @@ def _plan_backfill(
     why = f": {request.backfill.reason}" if request.backfill.reason else ""
     held = frozen or stale
     reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
+    partitions = stale.partitions if stale and request.backfill.only_stale else request.backfill.partitions
+    if (partitions or request.backfill.filter) and not frozen and node.name in observed.tables:
+        return _plan_part(node, observed, draft, reason, partitions, request.backfill.filter)
     return _full(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in _APPENDED)
+
+
+def _plan_part(node: Node, observed: Observed, draft: _Draft, reason: str, partitions: tuple[str, ...], where: Filter | None) -> Task:
+    """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
+    record = observed.view.nodes[node.name]
+    inputs = _planned_inputs(node, record, observed, draft)
+    if any(i.changes and (i.after is None or isinstance(node.get_input(i.name).relation, Whole)) for i in inputs):
+        return _full(node, observed, draft, Cause.PERSON, f"{reason}; and an input that is read whole has changed", new=False)
+    text = describe(where) if where else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
+    scope = Scope(kind=ScopeKind.PARTITIONS if partitions else ScopeKind.KEYS, text=text)
+    task = replace(_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft), partitions=partitions, filter=where)
+    said = _estimated(node, task, observed, draft)
+    rows = sum(record.partitions[p].row_count for p in partitions if p in record.partitions)
+    return replace(said, estimated_rows=said.estimated_rows + rows)
 
 
 def _plan_release(node: Node, observed: Observed, draft: _Draft) -> Task | None:
@@ -206,16 +256,17 @@ def _planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: _
             and (
                 i.dataset in draft.tasks
                 or i.dataset not in record.cursors
-                or bool(pending(observed.tables[i.dataset], record.cursors[i.dataset]))
+                or bool(pending(node, observed.tables[i.dataset], record.cursors[i.dataset]))
             ),
         )
         for i in node.inputs
     )
 
 
-def pending(table: TableState, cursor: Cursor) -> tuple[int, ...]:
-    """The versions past a cursor that changed rows. Compactions, fences and purges never make a node behind."""
-    return tuple(c.version for c in table.commits_after(cursor.version) if c.changes_rows)
+def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
+    """The versions past a cursor that give a node work: never compactions, fences and purges, and invalidations only jobs."""
+    wakes = node.kind is NodeKind.JOB
+    return tuple(c.version for c in table.commits_after(cursor.version) if (c.wakes_readers if wakes else c.changes_rows))
 
 
 def _find_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
@@ -245,9 +296,9 @@ def _rewritten(given: PlannedInput, observed: Observed, draft: _Draft) -> bool:
     return any(c.metadata is not None and c.metadata.operation is Operation.OVERWRITE for c in table.commits_after(given.after.version))
 
 
-def _describe(given: PlannedInput, observed: Observed, draft: _Draft) -> str:
+def _describe(node: Node, given: PlannedInput, observed: Observed, draft: _Draft) -> str:
     table = observed.tables.get(given.dataset)
-    versions = pending(table, given.after) if table and given.after else ()
+    versions = pending(node, table, given.after) if table and given.after else ()
     parts = []
     if versions:
         assert table is not None
@@ -255,6 +306,9 @@ def _describe(given: PlannedInput, observed: Observed, draft: _Draft) -> str:
         rows = sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows)
         span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
         parts.append(f"{span} of `{given.dataset}`, about {rows:,} rows")
+        if node.kind is NodeKind.JOB and (said := _invalidations(table, given.after)):
+            reasons = ", ".join(sorted({i.reason for i in said}))
+            parts[-1] += f", {len(said)} invalidation{'' if len(said) == 1 else 's'} ({reasons})"
     if given.dataset in draft.tasks:
         parts.append(f"what this run writes to `{given.dataset}`")
     return " and ".join(parts) or f"all of `{given.dataset}`"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from strandline.model.filters import Filter
 from strandline.model.records import CatalogView, FileSeen, TableState
 
 
@@ -14,6 +15,9 @@ class Backfill:
     nodes: frozenset[str]
     only_stale: bool
     reason: str = ""
+    partitions: tuple[str, ...] = ()
+    filter: Filter | None = None
+    """Over the output's columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

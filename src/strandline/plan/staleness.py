@@ -3,6 +3,7 @@
 from strandline.model.hashing import compare_configs, with_lookups
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Held
+from strandline.model.project import Job
 from strandline.model.records import NodeRecord
 
 from .request import Observed
@@ -36,11 +37,16 @@ def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | No
 
 def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
     older = [c for c in record.configs if c.hash != config.hash]
-    if not older:
+    partitions: tuple[str, ...] = ()
+    if isinstance(node.definition, Job) and node.definition.partition is not None:
+        partitions = tuple(p.partition_key for p in record.partitions.values() if p.config_hash != config.hash)
+        older = [c for c in older if any(record.partitions[p].config_hash == c.hash for p in partitions)]
+    if not older and not partitions:
         return None
     changed = tuple(sorted({name for c in older for name in compare_configs(c.parts, config)[0]}))
-    reason = f"{_list(changed)} changed since some rows were written; `strandline backfill {node.name} --stale` writes those anew"
-    return Held(node=node.name, reason=reason, changed=changed)
+    what = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}" if partitions else "some rows"
+    reason = f"{_list(changed)} changed since {what} were written; `strandline backfill {node.name} --stale` writes those anew"
+    return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
 
 
 def _list(parts: tuple[str, ...]) -> str:

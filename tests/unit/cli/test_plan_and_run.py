@@ -26,7 +26,7 @@ TASK = Task(
     full_rows=2585,
     full_bytes=90_000,
 )
-STALE = Held(node="defaulters", reason="`sql` changed; `strandline backfill defaulters --stale`", changed=("sql",))
+STALE = Held(node="defaulters", reason="`sql` changed; `strandline backfill defaulters --stale`", changed=("sql",), backfill_rows=1200)
 
 
 def result(**changes: Any) -> TaskResult:
@@ -69,7 +69,7 @@ def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
                 "full_bytes": 90_000,
             }
         ],
-        "stale": [{"node": "defaulters", "reason": STALE.reason, "changed": ["sql"]}],
+        "stale": [{"node": "defaulters", "reason": STALE.reason, "changed": ["sql"], "backfill_rows": 1200}],
         "frozen": [],
     }
 
@@ -80,7 +80,7 @@ def test_a_plan_for_people_tells_what_it_reads_against_a_full_recompute(monkeypa
     told = plan_verb.render_plan(Plan(as_of=at(9), tasks=(TASK,), stale=(STALE,))).splitlines()
 
     assert told[2].split() == ["demand", "new_input", "recompute", "44", "2,585", "1.7", "%", *TASK.reason.split()]
-    assert f"  defaulters: {STALE.reason}" in told
+    assert f"  defaulters: {STALE.reason}; it would read about 1,200 rows" in told
     assert told[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
 
 

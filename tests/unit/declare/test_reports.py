@@ -200,15 +200,12 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("yaml", "told"),
     [
-        ("chains: {hot_blocks: {from: blocks}}", "Chains are not supported by this version yet."),
+        ("entities: {workspace: {id: a}}", "Entities and their variables are not supported by this version yet."),
         ("timelines: {}", "Timelines are not supported by this version yet."),
         ("views: {a: {from: b}}", "Views are not supported by this version yet."),
         ("sources: {live: {kafka: {topic: a}}}", "A Kafka source is not supported by this version yet."),
         ("sources: {a: {postgres: {url: x}}}", "A Postgres source is not supported by this version yet."),
         ("sources: {a: {files: x.jsonl, envelope: debezium}}", "`envelope` is not supported by this version yet."),
-        ("jobs: [{name: a, incremental: {mode: cursor, cursor_column: n}}]", "Mode `cursor` is not supported by this version yet."),
-        ("jobs: [{name: a, partition: {column: n}}]", "Mode `partition` is not supported by this version yet."),
-        ("jobs: [{name: a, update_strategy: append}]", "`update_strategy: append` is not supported by this version yet."),
         ("datasets: {a: {key: [b], mirror: {postgres: x}}}", "`mirror` is not supported by this version yet."),
         ("sources: {a: {files: 's3a://bucket/*.csv'}}", "Files at `s3a://` are not supported by this version yet."),
     ],

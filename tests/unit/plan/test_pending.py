@@ -12,10 +12,11 @@ READ = FileRead(path="a", revision=0, bytes=10, rows=2, digest="d", size=10, mod
 
 
 def test_only_commits_that_change_rows_are_pending() -> None:
-    table = tell(("project small", "built", "commit sale fence", "commit sale replace_keys 1 rows", "commit sale optimize")).tables["sale"]
+    told = tell(("project small", "built", "commit sale fence", "commit sale replace_keys 1 rows", "commit sale optimize"))
+    table, reader = told.tables["sale"], next(told.project.readers_of("sale"))
 
-    assert pending(table, Cursor(table_id="sale table", version=0)) == (2,)
-    assert pending(table, Cursor(table_id="sale table", version=2)) == ()
+    assert pending(reader, table, Cursor(table_id="sale table", version=0)) == (2,)
+    assert pending(reader, table, Cursor(table_id="sale table", version=2)) == ()
 
 
 @pytest.mark.parametrize(

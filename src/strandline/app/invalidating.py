@@ -1,0 +1,125 @@
+"""`invalidate`: record that a scope of a dataset must be processed again by the jobs that read it: a commit on its table."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from strandline.catalog import audit
+from strandline.declare.filters import parse_filter
+from strandline.dispatch.invalidate import commit_invalidations
+from strandline.model.errors import CallError
+from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
+from strandline.model.node import By, Node, NodeKind
+from strandline.model.partitions import find_span
+from strandline.model.plan import Plan
+from strandline.model.project import Job, Partitioning
+from strandline.model.records import Invalidation
+from strandline.plan.selection import get_nodes
+
+from .clock import now
+from .planning import RunRequest
+from .running import make_desk, open_lake, run_name
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalidated:
+    invalidation: Invalidation
+    dataset: str
+    table_version: int
+    jobs: tuple[str, ...]
+    """Those that will process it."""
+    text: str
+
+
+def invalidate(
+    workspace: Workspace, name: str, *, reason: str, where: str = "", row_filter: object = None, partition: str = ""
+) -> Invalidated:
+    """Check the scope against the dataset's columns, then commit it. One of `where`, `row_filter` and `partition` says what it is."""
+    node = _find_dataset(workspace, name)
+    observed = workspace.observe()
+    if node.name not in observed.tables:
+        raise CallError(f"`{node.name}` has not been built yet.", remedy="Run `strandline run` first.", slug="not-built")
+    jobs = [n for n in workspace.project.readers_of(node.name) if n.kind is NodeKind.JOB]
+    if not jobs:
+        raise CallError(
+            f"No job reads `{node.name}`, so nothing would be processed again.",
+            remedy="Invalidate what a job reads; to compute a dataset itself again, use `strandline backfill`.",
+            slug="no-reader",
+        )
+    if partition:
+        said = _partition_filter(workspace, node, jobs, partition)
+    else:
+        said = parse_filter(where) if where else from_row_filter(row_filter)
+    checked = check_filter(said, dict(observed.tables[node.name].columns))
+    started_at = now()
+    invalidation = Invalidation(
+        id=_make_id(node.name, started_at, checked),
+        scope="partition" if partition else "row_range",
+        partition_key=partition,
+        row_filter=to_row_filter(checked),
+        reason=reason,
+    )
+    session = open_lake(workspace, started_at)
+    desk = make_desk(workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest())
+    version = commit_invalidations(desk, node, (invalidation,))
+    audit(workspace.catalog, "invalidate", {"dataset": node.name, "id": invalidation.id, "reason": reason})
+    return Invalidated(
+        invalidation=invalidation, dataset=node.name, table_version=version, jobs=tuple(n.name for n in jobs), text=describe(checked)
+    )
+
+
+def _find_dataset(workspace: Workspace, name: str) -> Node:
+    """The table that SQL calls by this name; a job's name means its output."""
+    project = workspace.project
+    table = project.tables.get(name)
+    return project.get(table) if table else project.get(get_nodes(project, name)[-1])
+
+
+def _make_id(dataset: str, at: datetime, said: Filter) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(said)}"))
+
+
+def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str) -> Filter:
+    """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
+    partitioning, columns = _find_partitioning(node, jobs)
+    span = find_span(partitioning, workspace.project.calendar, name)
+    if span is None:
+        raise CallError(
+            f"`{node.name}` has no partition `{name}`.", remedy="`strandline status` lists the partitions.", slug="unknown-partition"
+        )
+    if span.start is None or span.end is None:
+        return Filter(comparisons=(Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True),))
+    groups = zip(columns[:-1], span.group.split("/") if span.group else (), strict=True)
+    return Filter(
+        comparisons=(
+            *(Comparison(column=column, operator=Operator.EQ, value=_number_or_text(value)) for column, value in groups),
+            Comparison(column=columns[-1], operator=Operator.GTE, value=span.start),
+            Comparison(column=columns[-1], operator=Operator.LT, value=span.end),
+        )
+    )
+
+
+def _number_or_text(value: str) -> int | str:
+    return int(value) if value.lstrip("-").isdecimal() else value
+
+
+def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...]]:
+    if isinstance(node.definition, Job) and node.definition.partition is not None:
+        return node.definition.partition, node.definition.key
+    found = {
+        (job.definition.partition, given.relation.columns)
+        for job in jobs
+        for given in job.inputs
+        if given.dataset == node.name
+        and isinstance(given.relation, By)
+        and isinstance(job.definition, Job)
+        and job.definition.partition is not None
+    }
+    if len(found) != 1:
+        raise CallError(
+            f"`{node.name}` has no partitions of its own, and {'several jobs read it' if found else 'no job reads it'} by partitions.",
+            remedy="Use `--where`.",
+            slug="no-partitions",
+        )
+    return next(iter(found))

@@ -1,0 +1,214 @@
+"""Chains: the canonical blocks, kept as blocks are announced. A reorganisation is one commit that carries its invalidation."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from strandline.lake.location import write_parquet
+from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
+from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
+from strandline.model.plan import Strategy
+from strandline.model.project import Chain
+from strandline.model.records import Invalidation, Operation
+
+from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, read_new
+from .branches import Block, Step, build, follow
+from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
+from .keys import row_hash, typed_key, user_columns
+
+_HASH = "__hash"
+
+
+@dataclass(slots=True)
+class _Touched:
+    """Per chain and number: the hash that is canonical there now; None where no block is."""
+
+    hashes: dict[tuple[Group, int], str | None] = field(default_factory=dict)
+    steps: list[tuple[Group, Step]] = field(default_factory=list)
+    waiting: int = 0
+    read: int = 0
+
+
+def prepare_chain(work: Work) -> Prepared:
+    """Walk the branches that newly announced blocks reach, or all of them."""
+    chain = chain_of(work)
+    dataset = work.node.inputs[0].dataset
+    full_rows = work.input_rows.get(dataset, 0)
+    own = None if work.task.overwrite else work.read_own()
+    if own is None or work.task.strategy is Strategy.FULL:
+        return _prepare_whole(work, chain, own, full_rows, "everything")
+    touched = _follow(work, chain, dataset)
+    if touched is None:
+        return _prepare_whole(work, chain, own, full_rows, "everything: the lowest block is another")
+    counts = {"waiting": touched.waiting} if touched.waiting else {}
+    if not touched.hashes:
+        write = Write(operation=Operation.COUNTS, rows=own.limit(0)) if counts else None
+        return Prepared(
+            write=write, rows_read=touched.read, rows_full=full_rows, live_rows=work.live_rows, counts=counts, scope="no number"
+        )
+    wanted = _stage_wanted(work, chain, touched.hashes)
+    new = _canonical_rows(work, chain, wanted, touched.hashes)
+    at_stake = _within(own, chain, touched.hashes).where(~F.col(DELETED))
+    old = at_stake.join(F.broadcast(wanted.select(KEY).distinct()), KEY, "left_semi")
+    sides = tag(new, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
+    staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
+    read = touched.read + staged.counts["new_live"] + staged.counts["old_live"]
+    prepared = replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False)
+    if prepared.write is None and counts:
+        prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
+    reorgs = [(group, step) for group, step in touched.steps if step.is_reorg]
+    return replace(
+        prepared,
+        counts=counts,
+        invalidations=tuple(_invalidation(work, chain, group, step) for group, step in reorgs),
+        notes=tuple(f"reorg of {chain.number} {step.fork + 1} to {step.last}" for _, step in reorgs),
+    )
+
+
+def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
+    """What the blocks announced since the cursor change; None when a lower block than any before moves the anchor."""
+    after, upto = work.after(dataset), work.version(dataset)
+    assert work.own_version is not None
+    facts = BlockTable(lake=work.lake, dataset=dataset, version=upto, chain=chain, live_only=False)
+    before = BlockTable(lake=work.lake, dataset=dataset, version=after, chain=chain, live_only=False)
+    own = BlockTable(lake=work.lake, dataset=work.node.name, version=work.own_version, chain=chain, live_only=True)
+    touched = _Touched()
+    by_group: dict[Group, list[Block]] = {}
+    for group, block in read_new(work.lake, chain, dataset, after, upto):
+        by_group.setdefault(group, []).append(block)
+    for group, blocks in by_group.items():
+        touched.read += len(blocks)
+        lowest = min(b.number for b in blocks)
+        known = _known(before, group, blocks)
+        anchor = chain.anchor
+        if anchor is None:
+            first = before.bounds(group)[0]
+            if first is not None and lowest < first:
+                return None
+            anchor = lowest if first is None else first
+        published = PublishedGroup(own=own, facts=facts, group=group)
+        found = follow(chain.head, AnnouncedGroup(facts=facts, group=group), published, blocks, known, anchor)
+        touched.waiting += found.waiting - found.joined
+        for block in blocks:
+            # Announced again, perhaps earlier than before: the row of a canonical block may be another announcement's now.
+            if block.hash in known and published.hash_at(block.number) == block.hash:
+                touched.hashes[group, block.number] = block.hash
+        if found.step is not None:
+            touched.steps.append((group, found.step))
+            branch = {b.number: b.hash for b in found.step.branch}
+            for number in range(found.step.fork + 1, found.step.last + 1):
+                touched.hashes[group, number] = branch.get(number)
+    return touched
+
+
+def _known(before: BlockTable, group: Group, blocks: list[Block]) -> frozenset[str]:
+    """Which of these had been announced before; looked up in the stretches of numbers they are in."""
+    numbers = sorted({b.number for b in blocks})
+    hashes = {b.hash for b in blocks}
+    known: set[str] = set()
+    start = 0
+    for i, number in enumerate(numbers):
+        if i + 1 == len(numbers) or numbers[i + 1] > number + 1000:
+            known |= {b.hash for b in before.blocks(group, numbers[start], number)} & hashes
+            start = i + 1
+    return frozenset(known)
+
+
+def build_whole(work: Work, chain: Chain) -> tuple[dict[tuple[Group, int], str | None], int]:
+    """Every chain from its anchor on, and how many blocks wait."""
+    dataset = work.node.inputs[0].dataset
+    facts = BlockTable(lake=work.lake, dataset=dataset, version=work.version(dataset), chain=chain, live_only=False)
+    hashes: dict[tuple[Group, int], str | None] = {}
+    waiting = 0
+    for group in facts.groups():
+        anchor = chain.anchor if chain.anchor is not None else facts.bounds(group)[0]
+        if anchor is None:
+            continue
+        built = build(chain.head, AnnouncedGroup(facts=facts, group=group), anchor)
+        hashes |= {(group, built.first + i): hash_ for i, hash_ in enumerate(built.hashes)}
+        waiting += built.waiting
+    return hashes, waiting
+
+
+def recompute_chain(work: Work, chain: Chain) -> DataFrame:
+    """What a full recompute gives."""
+    hashes, _ = build_whole(work, chain)
+    return _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
+
+
+def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: int, scope: str) -> Prepared:
+    hashes, waiting = build_whole(work, chain)
+    rows = _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
+    if own is None:
+        return replace(write_whole(work, rows, rows_full=full_rows), counts={"waiting": waiting})
+    sides = tag(rows, NEW).unionByName(tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True)
+    staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
+    prepared = replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope=scope, whole=True)
+    if prepared.write is None:
+        prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
+    return replace(prepared, counts={"waiting": waiting})
+
+
+def _stage_wanted(work: Work, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+    """The numbers at stake with their hash, in the types of the facts, and the `_key` of each."""
+    facts = work.read_all(work.node.inputs[0].dataset)
+    columns = {f"g{i}": pa.array([g[i] for g, _ in hashes]) for i in range(len(chain.group_by))}
+    columns["n"] = pa.array([n for _, n in hashes], pa.int64())
+    columns[_HASH] = pa.array(list(hashes.values()), pa.string())
+    path = f"{work.staging}/wanted.parquet"
+    write_parquet(pa.table(columns), path)
+    rows = work.session.read.parquet(path)
+    named = [F.col(f"g{i}").cast(facts.schema[c].dataType).alias(c) for i, c in enumerate(chain.group_by)]
+    typed = rows.select(*named, F.col("n").cast(facts.schema[chain.number].dataType).alias(chain.number), _HASH)
+    return typed.withColumn(KEY, typed_key(chain.key))
+
+
+def _within(rows: DataFrame, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+    """The rows between the lowest and the highest number at stake: Delta skips files by it."""
+    numbers = [number for _, number in hashes]
+    return rows.where(F.col(quote(chain.number)).between(min(numbers), max(numbers))) if numbers else rows.limit(0)
+
+
+def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+    """The canonical blocks as they were first announced."""
+    facts = _within(work.read_all(work.node.inputs[0].dataset), chain, hashes)
+    declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
+    facts = facts.withColumns({KEY: typed_key(chain.key), _HASH: F.col(quote(chain.hash)).cast("string")})
+    found = facts.join(wanted.where(F.col(_HASH).isNotNull()).select(KEY, _HASH), [KEY, _HASH], "left_semi")
+    order = [F.col(POSITION) if c == POSITION else F.col(quote(c)) for c in chain.order_by]
+    once = Window.partitionBy(KEY, _HASH).orderBy(*(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared))
+    first = found.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
+    kept = [quote(c) for c in facts.columns if c in declared or c.startswith("_source_")]
+    return first.select(*kept, KEY).withColumns({DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
+
+
+def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalidation:
+    assert step.old_tip is not None
+    groups = [Comparison(column=c, operator=Operator.EQ, value=v) for c, v in zip(chain.group_by, group, strict=True) if v is not None]
+    between = (
+        Comparison(column=chain.number, operator=Operator.GTE, value=step.fork + 1),
+        Comparison(column=chain.number, operator=Operator.LTE, value=step.last),
+    )
+    named = f"{chain.name} {work.own_version} {group} {step.old_tip.hash} {step.new_tip.hash}"
+    return Invalidation(
+        id=str(uuid.uuid5(uuid.NAMESPACE_URL, named)),
+        scope="row_range",
+        row_filter=to_row_filter(Filter(comparisons=(*groups, *between))),
+        reason="reorg",
+        source_event={"old_tip": step.old_tip.hash, "new_tip": step.new_tip.hash, "fork_block": step.fork},
+    )
+
+
+def _tell(touched: _Touched) -> str:
+    numbers = [number for _, number in touched.hashes]
+    return f"{len(numbers)} number{'' if len(numbers) == 1 else 's'}, {min(numbers)} to {max(numbers)}"
+
+
+def chain_of(work: Work) -> Chain:
+    assert isinstance(work.node.definition, Chain)
+    return work.node.definition

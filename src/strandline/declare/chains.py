@@ -1,0 +1,98 @@
+"""Chains, and the datasets that follow them."""
+
+from collections.abc import Mapping
+
+from strandline.model.columns import POSITION, quote
+from strandline.model.node import By, Input, Node, NodeKind
+from strandline.model.project import Calendar, Chain, Head, HeadRule, Job, Language, Mode
+
+from .config import chain_config, job_config
+from .known import Known
+from .modes import lowered
+from .report import Report, suggest
+from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
+from .yaml_lines import Document
+
+
+def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, report: Report) -> Chain | None:
+    """The chain, if every column it names is one of its blocks and the parent is a link."""
+    place = document.place("chains", name)
+    before = len(report)
+    chain = Chain(
+        name=name,
+        place=place,
+        blocks=spec.from_,
+        number=spec.number.lower(),
+        hash=spec.hash.lower(),
+        parent=spec.parent.lower(),
+        head=_head(spec),
+        order_by=lowered(spec.order_by) or (POSITION,),
+        group_by=lowered(spec.group_by),
+        anchor=spec.anchor,
+    )
+    named = {
+        "number": (chain.number,),
+        "hash": (chain.hash,),
+        "parent": (chain.parent,),
+        "head": (chain.head.column,) if chain.head.column else (),
+        "order_by": tuple(c for c in chain.order_by if c != POSITION),
+        "group_by": chain.group_by,
+    }
+    for word, columns in named.items():
+        for column in (c for c in columns if known.names is not None and c not in known.names):
+            what = f"`{word}` of the chain `{name}` names `{column}`, which is no column of `{spec.from_}`."
+            report.add("unknown-column", what, suggest(column, known.names or (), "columns"), document.place("chains", name, word))
+    if len({chain.number, chain.hash, chain.parent}) < 3:
+        what = f"the chain `{name}` has no usable parent link: `number`, `hash` and `parent` must be three columns."
+        report.add(
+            "chain-parent", what, "Name the column that holds the hash of the block before.", document.place("chains", name, "parent")
+        )
+    _check_number(name, chain, known, document, report)
+    return chain if len(report) == before else None
+
+
+def _check_number(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
+    stored = known.types.get(chain.number)
+    if stored is not None and stored not in ("int", "bigint"):
+        what = f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
+        report.add("chain-number", what, f"Give it a type: `{chain.number}: {{type: bigint}}`.", document.place("chains", name, "number"))
+
+
+def _head(spec: ChainSpec) -> HeadRule:
+    match spec.head:
+        case MostSpec(most=column):
+            return HeadRule(kind=Head.MOST, column=column.lower())
+        case MostSummedSpec(most_summed=column):
+            return HeadRule(kind=Head.MOST_SUMMED, column=column.lower())
+        case LastSpec(last=column):
+            return HeadRule(kind=Head.LAST, column=column.lower())
+        case _:
+            return HeadRule(kind=Head.LONGEST)
+
+
+def chain_node(chain: Chain) -> Node:
+    facts = f"{chain.blocks}_facts"
+    given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
+    return Node(name=chain.name, kind=NodeKind.CHAIN, inputs=(given,), definition=chain, config=chain_config(chain))
+
+
+def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str], calendar: Calendar) -> Node:
+    """The rows of a dataset whose block is canonical: a job like any other, keyed by the block's hash."""
+    key = (*chain.group_by, chain.hash)
+    same = " AND ".join(f"t.{quote(c)} <=> b.{quote(c)}" for c in key)
+    job = Job(
+        name=name,
+        place=chain.place,
+        output=name,
+        mode=Mode.KEYED,
+        key=key,
+        language=Language.SQL,
+        code=f"SELECT t.* FROM {quote(dataset)} AS t LEFT SEMI JOIN {quote(chain.name)} AS b ON {same}",
+        file="strandline.yaml",
+        config={},
+    )
+    inputs = (
+        Input(name=dataset, dataset=tables[dataset], relation=By(columns=key)),
+        Input(name=chain.name, dataset=chain.name, relation=By(columns=key)),
+    )
+    return Node(name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=job_config(job, inputs, (), calendar))

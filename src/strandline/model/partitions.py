@@ -1,0 +1,99 @@
+"""Partitions: their names, what each holds, and when one is final."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from .project import Calendar, Partitioning, Unit
+
+NULL = "null"
+"""The partition of rows whose column is NULL."""
+_FORMAT = {Unit.HOUR: "%Y-%m-%dT%H", Unit.DAY: "%Y-%m-%d", Unit.MONTH: "%Y-%m"}
+_SPARK_FORMAT = {Unit.HOUR: "yyyy-MM-dd'T'HH", Unit.DAY: "yyyy-MM-dd", Unit.MONTH: "yyyy-MM"}
+_RANGE = re.compile(r"(-?\d+)-(-?\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What a partition holds: from `start` up to but not including `end`; of a `by` group, or of all. Both None: the rows without value."""
+
+    group: str
+    start: int | datetime | None
+    end: int | datetime | None
+
+
+def spark_format(unit: Unit) -> str:
+    return _SPARK_FORMAT[unit]
+
+
+def name_number(partitioning: Partitioning, value: int) -> str:
+    assert partitioning.size is not None
+    start = value - value % partitioning.size
+    return f"{start}-{start + partitioning.size}"
+
+
+def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span | None:
+    """The span of a partition by its name; times are UTC instants. None for a name that no partition has."""
+    group, _, own = name.rpartition("/") if partitioning.by else ("", "", name)
+    if partitioning.by and group.count("/") != len(partitioning.by) - 1:
+        return None
+    if own == NULL:
+        return Span(group=group, start=None, end=None)
+    if partitioning.unit is None:
+        found = _RANGE.fullmatch(own)
+        if found is None or name_number(partitioning, int(found[1])) != own:
+            return None
+        return Span(group=group, start=int(found[1]), end=int(found[2]))
+    try:
+        local = datetime.strptime(own, _FORMAT[partitioning.unit])  # noqa: DTZ007 the local time: its zone follows
+    except ValueError:
+        return None
+    if local.strftime(_FORMAT[partitioning.unit]) != own:
+        return None
+    zone = ZoneInfo(calendar.timezone)
+    return Span(group=group, start=_instant(local, zone), end=_instant(_next(local, partitioning.unit), zone))
+
+
+def _instant(local: datetime, zone: ZoneInfo) -> datetime:
+    return local.replace(tzinfo=zone).astimezone(UTC)
+
+
+def _next(local: datetime, unit: Unit) -> datetime:
+    match unit:
+        case Unit.HOUR:
+            return local + timedelta(hours=1)
+        case Unit.DAY:
+            return local + timedelta(days=1)
+        case Unit.MONTH:
+            return local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
+
+
+def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | date | datetime]) -> bool:
+    """Whether everything in a partition lies `final_after` behind the newest value of its group."""
+    if partitioning.final_after is None or span.end is None:
+        return True
+    tip = tips.get(span.group)
+    if tip is None:
+        return False
+    if isinstance(span.end, datetime):
+        newest = tip if isinstance(tip, datetime) else datetime(tip.year, tip.month, tip.day, tzinfo=UTC) if isinstance(tip, date) else None
+        if newest is None:
+            return False
+        return span.end + timedelta(seconds=partitioning.final_after) <= _aware(newest)
+    return isinstance(tip, int) and span.end - 1 + partitioning.final_after <= tip
+
+
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None:
+    """The range from the first start to the last end; None when it is open (rows without value) or there is nothing."""
+    listed = list(spans)
+    if not listed or any(s.start is None or s.end is None for s in listed):
+        return None
+    starts = [s.start for s in listed if s.start is not None]
+    ends = [s.end for s in listed if s.end is not None]
+    return min(starts), max(ends)

@@ -1,0 +1,322 @@
+"""Modes `cursor` and `partition`, appending, invalidations and partial backfills, through runs (L2, L4, L5, L13)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from strandline.app.invalidating import Invalidated, invalidate
+from strandline.app.planning import RunRequest
+from strandline.app.workspace import open_workspace
+from strandline.catalog import read_invalidations
+from strandline.model.errors import CallError
+from strandline.model.plan import Cause, Status
+from strandline.model.records import NodeRecord
+from tests.harness import TestProject, result_of
+
+pytestmark = pytest.mark.spark
+
+Make = Callable[..., TestProject]
+
+SOURCES = """
+    project: blocks
+    timezone: Asia/Kolkata
+    sources:
+      events: {files: "data/*.jsonl"}
+      rule_events: {files: "rules/*.jsonl"}
+    datasets:
+      tx:
+        from: events
+        columns:
+          id: id
+          block: {path: block, type: bigint}
+          hash: hash
+          amount: {path: amount, type: int}
+          at: {path: at, type: timestamp}
+          v: {path: v, type: int, default: 1}
+          op: op
+        record_set: {key: [id], order_by: [v], deleted: "op = 'D'"}
+      rule:
+        from: rule_events
+        columns: {name: name, least: {path: least, type: int}, v: {path: v, type: int, default: 1}}
+        record_set: {key: [name], order_by: [v]}
+    jobs:
+"""
+ALERTS = """
+      - name: evaluate
+        incremental: {mode: cursor, cursor_column: block, unique_key: [name, hash, id]}
+        update_strategy: append
+        input_datasets: [tx]
+        lookup_datasets: [rule]
+        output_dataset: alerts
+        sql: |
+          select r.name, t.hash, t.id, t.block, t.amount from tx t join rule r on t.amount >= r.least and r.least > 0
+          union all
+          select r.name, t.hash, cast(null as string) as id, t.block, max(t.amount) as amount from tx t join rule r on r.least = 0
+          group by r.name, t.hash, t.block
+"""
+SUMS = """
+      - name: sums
+        incremental: {mode: cursor, cursor_column: block}
+        input_datasets: [tx]
+        output_dataset: sums
+        sql: select block, sum(amount) as total from tx group by block
+"""
+COLD = """
+      - name: compact
+        incremental: {mode: partition}
+        partition: {column: block, size: 10, final_after: 5}
+        input_datasets: [tx]
+        output_dataset: cold
+        sql: select id, block, amount from tx
+"""
+DAILY = """
+      - name: daily
+        incremental: {mode: partition}
+        partition: {column: at, unit: day}
+        input_datasets: [tx]
+        output_dataset: daily
+        config: {factor: 1}
+        sql: select local_date(at) as day, sum(amount) * :factor as total from tx group by local_date(at)
+"""
+
+
+def tx(id: str, block: int | None, amount: int, hash: str = "", at: str = "2024-01-01T00:00:00Z", **more: object) -> dict[str, object]:
+    return {"id": id, "block": block, "amount": amount, "hash": hash or f"h{block}", "at": at, **more}
+
+
+def record_of(project: TestProject, node: str) -> NodeRecord:
+    with open_workspace(project.folder) as workspace:
+        return workspace.observe().view.nodes[node]
+
+
+def say(project: TestProject, dataset: str, where: str = "", **more: str) -> Invalidated:
+    with open_workspace(project.folder) as workspace:
+        return invalidate(workspace, dataset, where=where, reason="correction", **more)
+
+
+@pytest.fixture
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    def build(*jobs: str) -> TestProject:
+        project = TestProject.create(tmp_path_factory.mktemp("modes"), SOURCES + "".join(jobs))
+        project.lines("rules/1.jsonl", {"name": "large", "least": 100}, {"name": "any", "least": 0})
+        return project
+
+    return build
+
+
+def test_an_append_fires_once_for_each_key_and_keeps_what_a_correction_takes_away(make: Make) -> None:
+    """The seed's matrix: reprocessed, moved to another block, dropped; and L5: a NULL in the unique key dedupes."""
+    project = make(ALERTS)
+    project.lines("data/1.jsonl", tx("a", 1, 150), tx("b", 1, 200), tx("c", 2, 5))
+    project.run()
+    first = {("large", "h1", "a"), ("large", "h1", "b"), ("any", "h1", None), ("any", "h2", None)}
+    assert project.rows("alerts", "name", "hash", "id") == first
+
+    project.lines("data/2.jsonl", tx("d", 1, 1))  # block 1 again: nothing new in it
+    assert result_of(project.run(), "alerts").status is Status.UNCHANGED
+    # `a` is dropped, `b` moves to another block.
+    project.lines("data/3.jsonl", tx("a", 1, 150, v=2, op="D"), tx("b", 3, 200, hash="h3", v=2))
+    done = result_of(project.run(), "alerts")
+
+    assert project.rows("alerts", "name", "hash", "id") == first | {("large", "h3", "b"), ("any", "h3", None)}
+    assert done.rows_written == 2
+    verified = project.verify("alerts").datasets[0]
+    assert (verified.result, verified.kept_rows, verified.compared_rows) == ("equal", 2, 6)
+
+
+def test_a_key_that_moves_to_another_value_of_the_cursor_does_not_fire_again(make: Make) -> None:
+    """The unique key is looked for in all that was published, not only under the values being computed."""
+    project = make(ALERTS.replace("[name, hash, id]", "[name, id]").split("          union all")[0])
+    project.lines("data/1.jsonl", tx("a", 1, 150))
+    project.run()
+    project.lines("data/2.jsonl", tx("a", 7, 170, v=2))
+    project.run()
+    assert project.rows("alerts", "name", "id", "block") == {("large", "a", 1)}
+    assert project.verify("alerts").datasets[0].result == "equal"
+
+
+def test_a_new_rule_fires_for_new_blocks_only_until_a_backfill(make: Make) -> None:
+    project = make(ALERTS)
+    project.lines("data/1.jsonl", tx("a", 1, 20), tx("b", 2, 30))
+    project.run()
+    project.lines("rules/2.jsonl", {"name": "small", "least": 10})
+    project.lines("data/2.jsonl", tx("c", 3, 40))
+    project.run()
+    assert project.rows("(select id from alerts where name = 'small')", "id") == {("c",)}
+    assert [h.node for h in project.plan().stale] == ["alerts"]
+    assert project.verify("alerts").datasets[0].result == "stale"
+
+    project.run(RunRequest(backfill="evaluate", only_stale=True))
+
+    assert project.rows("(select id from alerts where name = 'small')", "id") == {("a",), ("b",), ("c",)}
+    assert project.plan().stale == ()
+    project.assert_verified("alerts")
+
+
+def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(make: Make) -> None:
+    project = make(SUMS)
+    project.lines("data/1.jsonl", tx("a", 5, 1), tx("b", 5, 2), tx("c", 9, 4), tx("n", None, 8))
+    project.run()
+    project.lines("data/2.jsonl", tx("a", 9, 1, v=2), tx("b", 2, 2, v=2), tx("late", 1, 16))
+    done = result_of(project.run(), "sums")
+    assert project.rows("sums", "block", "total") == {(9, 5), (2, 2), (1, 16), (None, 8)}  # block 5 is empty and gone (L4)
+    assert "values of block" in done.scope.text
+    project.assert_verified()
+
+
+def test_partitions_are_built_when_final_and_again_when_a_late_row_falls_in(make: Make) -> None:
+    project = make(COLD)
+    project.lines("data/1.jsonl", *(tx(f"t{n}", n, n) for n in range(-2, 14)))
+    project.run()
+    # The newest is 13: 0-10 would be final at 14.
+    assert project.rows("cold", "block") == {(-2,), (-1,)}
+    assert set(record_of(project, "cold").partitions) == {"-10-0"}
+    assert record_of(project, "cold").waiting == ("0-10", "10-20")
+    project.assert_verified("cold")
+
+    project.lines("data/2.jsonl", tx("t14", 14, 14))
+    project.run()
+    assert project.rows("cold", "block") == {(n,) for n in range(-2, 10)}
+    assert record_of(project, "cold").waiting == ("10-20",)
+    assert record_of(project, "cold").partitions["0-10"].row_count == 10
+
+    before = record_of(project, "cold").partitions
+    project.lines("data/3.jsonl", tx("late", 3, 1000), tx("t-1", -1, 0, v=2, op="D"), tx("t-2", -2, 0, v=2, op="D"))
+    done = result_of(project.run(), "cold")
+
+    after = record_of(project, "cold").partitions
+    assert (after["0-10"].row_count, after["-10-0"].row_count) == (11, 0)  # emptied, and said so (L4)
+    assert after["0-10"].table_version == done.table_version > before["0-10"].table_version
+    assert project.rows("cold", "block", "amount") == {*((n, n) for n in range(10)), (3, 1000)}
+    project.assert_verified("cold")
+
+
+def test_an_unchanged_partition_is_not_written(make: Make) -> None:
+    project = make(COLD.replace("select id, block, amount", "select id, block, 1 as amount"))
+    project.lines("data/1.jsonl", tx("a", 1, 1), tx("b", 20, 1))
+    project.run()
+    version = record_of(project, "cold").table_version
+    project.lines("data/2.jsonl", tx("a", 1, 2, v=2))
+    assert result_of(project.run(), "cold").status is Status.UNCHANGED
+    assert record_of(project, "cold").table_version == version
+
+
+def test_days_are_the_projects_own_and_neighbours_share_no_row(make: Make) -> None:
+    project = make(DAILY)
+    project.lines(
+        "data/1.jsonl",
+        tx("a", 1, 1, at="2024-01-01T18:29:59.999999Z"),
+        tx("b", 1, 2, at="2024-01-01T18:30:00Z"),  # midnight in Kolkata
+        tx("n", 1, 4, at="") | {"at": None},
+    )
+    project.run()
+    assert set(record_of(project, "daily").partitions) == {"2024-01-01", "2024-01-02", "null"}
+    project.lines("data/2.jsonl", tx("c", 1, 8, at="2024-01-02T18:29:00Z"), tx("a", 1, 1, v=2, op="D"))
+    done = result_of(project.run(), "daily")
+    assert {(str(d), t) for d, t in project.rows("daily", "day", "total")} == {("2024-01-02", 10), ("None", 4)}
+    assert done.scope.text.endswith("2 partitions (2024-01-01, 2024-01-02)")
+    project.assert_verified("daily")
+
+
+def test_stale_partitions_are_named_and_written_by_a_backfill_alone(make: Make) -> None:
+    project = make(DAILY)
+    project.lines("data/1.jsonl", *(tx(f"t{n}", 1, n, at=f"2024-01-0{n}T01:00:00Z") for n in (1, 2, 3)))
+    project.run()
+    project.declare((SOURCES + DAILY).replace("factor: 1", "factor: 10"))
+    project.lines("data/2.jsonl", tx("t4", 1, 4, at="2024-01-03T02:00:00Z"))
+    project.run()
+    (held,) = project.plan().stale
+    assert (held.node, held.changed, held.partitions) == ("daily", ("config",), ("2024-01-01", "2024-01-02"))
+
+    project.run(RunRequest(backfill="daily", partitions=("2024-01-02",)))
+    assert {t for _, t in project.rows("daily", "day", "total")} == {1, 20, 70}
+    assert project.plan().stale[0].partitions == ("2024-01-01",)
+
+    project.run(RunRequest(backfill="daily", only_stale=True))
+    assert {t for _, t in project.rows("daily", "day", "total")} == {10, 20, 70}
+    assert project.plan().stale == ()
+    project.assert_verified("daily")
+
+    with pytest.raises(CallError, match="no partition `2024-01-04`") as raised:
+        project.run(RunRequest(backfill="daily", partitions=("2024-01-04",)))
+    assert raised.value.slug == "unknown-partition"
+
+
+def test_a_backfill_of_a_filter_runs_those_values_again(make: Make) -> None:
+    project = make(SUMS)
+    project.lines("data/1.jsonl", tx("a", 1, 1), tx("b", 2, 2), tx("c", 3, 4))
+    project.run()
+    project.declare((SOURCES + SUMS).replace("sum(amount)", "sum(amount) * 10"))
+    project.run(RunRequest(backfill="sums", where="block between 2 and 2"))
+    assert project.rows("sums", "block", "total") == {(1, 1), (2, 20), (3, 4)}
+    with pytest.raises(CallError) as raised:
+        project.run(RunRequest(backfill="sums", where="blok = 2"))
+    assert raised.value.slug == "unknown-column"
+
+
+def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(make: Make) -> None:
+    project = make(SUMS, COLD, ALERTS)
+    project.lines("data/1.jsonl", *(tx(f"t{n}", n, 100 + n) for n in range(30)))
+    project.run()
+    said = say(project, "tx", "block between 3 and 5")
+    say(project, "tx", "block = 7")
+    say(project, "tx", partition="10-20")
+    assert set(said.jobs) == {"sums", "cold", "alerts"}
+    plan = project.plan()
+    assert {t.node: t.cause for t in plan.tasks} == dict.fromkeys(("sums", "cold", "alerts"), Cause.INVALIDATION)
+    assert "3 invalidations (correction)" in plan.tasks[0].reason
+
+    outcome = project.run()
+
+    assert {r.node: r.status for r in outcome.results} == dict.fromkeys(("sums", "cold", "alerts"), Status.UNCHANGED)
+    assert result_of(outcome, "sums").scope.text.endswith("14 keys")
+    assert "2 partitions (0-10, 10-20)" in result_of(outcome, "cold").scope.text
+    assert project.plan().tasks == ()
+    with open_workspace(project.folder) as workspace:
+        found, jobs = read_invalidations(workspace.catalog, ("sums", "cold", "alerts"))
+    assert [(i["dataset"], i["scope"], i["partition_key"], i["reason"]) for i in found] == [
+        ("tx", "row_range", None, "correction"),
+        ("tx", "row_range", None, "correction"),
+        ("tx", "partition", "10-20", "correction"),
+    ]
+    assert found[0]["row_filter"] == {"block": {"gte": 3, "lte": 5}}
+    assert all(i["processed_at"] for i in found)
+    assert len(jobs) == 9
+    assert all(j["processed_at"] for j in jobs)
+    project.assert_verified("sums", "cold")
+
+
+@pytest.mark.parametrize(
+    ("where", "slug"),
+    [
+        ("blok = 3", "unknown-column"),
+        ("block = 'x'", "filter-type"),
+        ("block = 3 or block = 4", "filter-unknown"),
+        ("_key = 3", "unknown-column"),
+    ],
+)
+def test_a_filter_that_does_not_fit_is_refused_and_nothing_is_recorded(make: Make, where: str, slug: str) -> None:
+    project = make(SUMS)
+    project.lines("data/1.jsonl", tx("a", 1, 1))
+    project.run()
+    with pytest.raises(CallError) as raised:
+        say(project, "tx", where)
+    assert raised.value.slug == slug
+    assert project.plan().tasks == ()
+
+
+def test_a_changed_unique_key_freezes_and_a_backfill_keeps_all_that_was_published(make: Make) -> None:
+    project = make(ALERTS)
+    project.lines("data/1.jsonl", tx("a", 1, 150))
+    project.run()
+    project.lines("data/2.jsonl", tx("a", 1, 150, v=2, op="D"))
+    project.run()
+    project.declare((SOURCES + ALERTS).replace("[name, hash, id]", "[name, id]"))
+    assert [h.node for h in project.plan().frozen] == ["alerts"]
+    project.lines("data/3.jsonl", tx("b", 2, 300))
+    project.run(replace(RunRequest(), select=None))
+    project.run(RunRequest(backfill="evaluate"))
+    assert ("large", "h1", "a") in project.rows("alerts", "name", "hash", "id")
+    assert ("large", "h2", "b") in project.rows("alerts", "name", "hash", "id")
+    assert project.plan().frozen == ()
