@@ -1,13 +1,11 @@
 """The story of examples/property_tax: exactly the commands of its README, and after each day every dataset against plain Python."""
 
-import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -15,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from examples.play import EXAMPLES, MADE_BY_RUNNING, Command, read_story, run_command
-from strandline.cli import main as strandline
+from examples.play import Command
 from tests.scenario.property_tax_model import DATASETS, Model
+from tests.scenario.story import Told, ask, commands_of, copy_project, in_some_order, play, query, rows_of
 
 pytestmark = pytest.mark.spark
 
-PROJECT = EXAMPLES / "property_tax"
-COMMANDS = tuple(part for part in read_story(PROJECT / "README.md") if isinstance(part, Command))
+COMMANDS = commands_of("property_tax")
 JOBS = (
     "demand_outstanding",
     "property_outstanding",
@@ -37,15 +34,6 @@ JOBS = (
     "properties_with_demand_by_year",
 )
 DAYS = (1, 2, 3)
-
-
-@dataclass
-class Told:
-    """What a command ended with and printed."""
-
-    command: Command
-    code: int
-    printed: str
 
 
 @dataclass
@@ -67,22 +55,17 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """Plays the README once; a day is looked at when its first run has ended."""
-    project = copy_project(tmp_path_factory.mktemp("readme"))
+    project = copy_project("property_tax", tmp_path_factory.mktemp("readme"))
     story = Story()
+
+    def look(command: Command) -> None:
+        day = len(list((project / "data" / "property").glob("*.jsonl")))
+        if command.words == ["strandline", "run"] and day not in story.days:
+            story.days[day] = look_at(project)
+
     with chdir(project):
-        for command in COMMANDS:
-            printed = io.StringIO()
-            with redirect_stdout(printed):
-                code = run_command(command)
-            story.told.append(Told(command=command, code=code, printed=printed.getvalue()))
-            day = len(list((project / "data" / "property").glob("*.jsonl")))
-            if command.words == ["strandline", "run"] and day not in story.days:
-                story.days[day] = look_at(project)
+        story.told = play(COMMANDS, look)
         yield story
-
-
-def copy_project(folder: Path) -> Path:
-    return Path(shutil.copytree(PROJECT, folder / PROJECT.name, ignore=MADE_BY_RUNNING))
 
 
 def look_at(project: Path) -> Day:
@@ -94,27 +77,6 @@ def look_at(project: Path) -> Day:
     )
 
 
-def ask(*arguments: str) -> Any:
-    answer = io.StringIO()
-    with redirect_stdout(answer):
-        code = strandline([*arguments, "--output", "json"])
-    assert code == 0, f"{arguments} ended with {code}"
-    return json.loads(answer.getvalue())
-
-
-def query(sql: str) -> list[dict[str, Any]]:
-    return rows_of(ask("query", sql))
-
-
-def rows_of(answer: Any) -> list[dict[str, Any]]:
-    names = [column if isinstance(column, str) else column["name"] for column in answer["columns"]]
-    return [dict(zip(names, row, strict=True)) for row in answer["rows"]]
-
-
-def in_some_order(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in rows)
-
-
 def money(rows: list[dict[str, Any]], column: str) -> Decimal:
     return sum((Decimal(row[column]) for row in rows), Decimal(0))
 
@@ -122,7 +84,7 @@ def money(rows: list[dict[str, Any]], column: str) -> Decimal:
 def test_the_generator_makes_the_same_messages_each_time(tmp_path: Path) -> None:
     made = []
     for name in ("once", "again"):
-        project = copy_project(tmp_path / name)
+        project = copy_project("property_tax", tmp_path / name)
         for day in DAYS:
             subprocess.run([sys.executable, "generate.py", str(day)], cwd=project, check=True)
         made.append({path.relative_to(project): path.read_bytes() for path in project.rglob("*.jsonl")})
@@ -233,7 +195,7 @@ def is_json(line: str) -> bool:
 
 
 def test_the_first_day_works_as_a_program_of_its_own(tmp_path: Path) -> None:
-    project = copy_project(tmp_path)
+    project = copy_project("property_tax", tmp_path)
     subprocess.run([sys.executable, "generate.py", "1"], cwd=project, check=True)
 
     report = run_program(project, "run", "--output", "json")

@@ -1,0 +1,63 @@
+"""Plays the README of an example and asks what was published, for the tests of each."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from examples.play import EXAMPLES, MADE_BY_RUNNING, Command, read_story, run_command
+from strandline.cli import main as strandline
+
+
+@dataclass
+class Told:
+    """What a command ended with and printed."""
+
+    command: Command
+    code: int
+    printed: str
+
+
+def commands_of(example: str) -> tuple[Command, ...]:
+    return tuple(part for part in read_story(EXAMPLES / example / "README.md") if isinstance(part, Command))
+
+
+def copy_project(example: str, folder: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLES / example, folder / example, ignore=MADE_BY_RUNNING))
+
+
+def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[Told]:
+    """Run commands in the working directory, one after the other; `after` looks at what each has left."""
+    told = []
+    for command in commands:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            code = run_command(command)
+        told.append(Told(command=command, code=code, printed=printed.getvalue()))
+        after(command)
+    return told
+
+
+def ask(*arguments: str) -> Any:
+    answer = io.StringIO()
+    with redirect_stdout(answer):
+        code = strandline([*arguments, "--output", "json"])
+    assert code == 0, f"{arguments} ended with {code}"
+    return json.loads(answer.getvalue())
+
+
+def query(sql: str) -> list[dict[str, Any]]:
+    return rows_of(ask("query", sql))
+
+
+def rows_of(answer: Any) -> list[dict[str, Any]]:
+    names = [column if isinstance(column, str) else column["name"] for column in answer["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in answer["rows"]]
+
+
+def in_some_order(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
