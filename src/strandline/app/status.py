@@ -4,17 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from strandline.model.node import Node, NodeKind
+from strandline.catalog import read_invalidations
+from strandline.model.filters import describe, from_row_filter
+from strandline.model.node import Node, NodeKind, Project
 from strandline.model.plan import Plan, Status, Task
 from strandline.model.records import NodeRecord
 from strandline.plan import Observed
+from strandline.plan.planner import pending
 from strandline.plan.selection import get_nodes
 from strandline.plan.sources import is_pending
 
+from .clock import now
+from .partition_status import (
+    BEHIND,
+    FRESH,
+    NEVER_BUILT,
+    STALE,
+    PartitionStatus,
+    describe_partitioning,
+    find_partitioning,
+    judge_partitions,
+)
 from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
-FRESH, BEHIND, STALE, FROZEN, NEVER_BUILT = "fresh", "behind", "stale", "frozen", "never built"
+FROZEN = "frozen"
 _L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "derived")
 _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
@@ -31,6 +45,66 @@ class DatasetStatus:
     counts: Mapping[str, int]
     reason: str = ""
     """Why it is not fresh."""
+    inputs: tuple[str, ...] = ()
+    """The datasets it reads."""
+    partitioned_by: str = ""
+    """The column and how large a partition is, of a job in mode `partition`; empty for all others."""
+    partitions: tuple[PartitionStatus, ...] = ()
+    """In the order of the column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidationStatus:
+    """An invalidation that some job has still to process."""
+
+    id: str
+    dataset: str
+    scope: str
+    """What it covers, for people."""
+    reason: str
+    created_at: datetime
+    table_version: int
+    processed_at_by_job: Mapping[str, datetime | None]
+    """None where the job has still to process it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Everything a page about a project shows, at one moment."""
+
+    project: str
+    statuses: tuple[DatasetStatus, ...]
+    invalidations: tuple[InvalidationStatus, ...]
+    made_at: datetime
+
+
+def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
+    """The status of every node, or of those a name means, with the invalidations that these carry or have to process."""
+    made_at, statuses = now(), read_status(workspace, name)
+    shown = {s.dataset for s in statuses}
+    owed = [i for i in read_pending(workspace) if i.dataset in shown or shown & i.processed_at_by_job.keys()]
+    return Overview(project=workspace.project.name, statuses=statuses, invalidations=tuple(owed), made_at=made_at)
+
+
+def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
+    """The invalidations that some job has still to process, oldest first."""
+    invalidations, owed = read_invalidations(workspace.catalog, [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB])
+    jobs: dict[str, dict[str, datetime | None]] = {}
+    for row in owed:
+        jobs.setdefault(row["invalidation_id"], {})[row["job"]] = row["processed_at"]
+    return tuple(
+        InvalidationStatus(
+            id=said["id"],
+            dataset=said["dataset"],
+            scope=f"partition {said['partition_key']}" if said["partition_key"] else describe(from_row_filter(said["row_filter"] or {})),
+            reason=said["reason"],
+            created_at=said["created_at"],
+            table_version=said["table_version"],
+            processed_at_by_job=jobs[said["id"]],
+        )
+        for said in invalidations
+        if said["processed_at"] is None
+    )
 
 
 def read_status(workspace: Workspace, name: str | None = None) -> tuple[DatasetStatus, ...]:
@@ -40,14 +114,14 @@ def read_status(workspace: Workspace, name: str | None = None) -> tuple[DatasetS
     since: dict[str, datetime | None] = {}
     found = []
     for node in workspace.project.nodes:
-        status = _judge(node, plan, observed, since)
+        status = _judge(workspace.project, node, plan, observed, since)
         since[node.name] = status.since if status.state == BEHIND else None
         if wanted is None or node.name in wanted:
             found.append(status)
     return tuple(found)
 
 
-def _judge(node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]) -> DatasetStatus:
+def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]) -> DatasetStatus:
     record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
     task = next((t for t in plan.tasks if t.node == node.name), None)
     frozen = next((h for h in plan.frozen if h.node == node.name), None)
@@ -69,6 +143,7 @@ def _judge(node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str
         state, reason = STALE, stale.reason
     else:
         state = FRESH
+    partitioning = find_partitioning(node)
     return DatasetStatus(
         dataset=node.name,
         kind=node.kind,
@@ -78,6 +153,9 @@ def _judge(node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str
         rows=record.row_count if record else 0,
         counts=_counts(node, record),
         reason=reason,
+        inputs=tuple(dict.fromkeys(i.dataset for i in node.inputs)),
+        partitioned_by=describe_partitioning(partitioning) if partitioning else "",
+        partitions=judge_partitions(project, node, plan, observed),
     )
 
 
@@ -92,7 +170,10 @@ def _behind_since(
     for given in task.inputs:
         table = observed.tables.get(given.dataset)
         if table is not None and given.after is not None and given.changes:
-            times += [c.committed_at for c in table.commits_after(given.after.version) if c.changes_rows and c.committed_at is not None]
+            unread = pending(node, table, given.after)
+            times += [
+                c.committed_at for c in table.commits_after(given.after.version) if c.version in unread and c.committed_at is not None
+            ]
         if (upstream := behind_since.get(given.dataset)) is not None:
             times.append(upstream)
     return min(times, default=record.updated_at)

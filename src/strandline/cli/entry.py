@@ -15,6 +15,8 @@ from strandline.model.errors import CallError, StrandlineError
 from .verbs import VERBS, Verb
 
 INTERRUPTED = 130
+OUTPUTS = ("table", "json", "csv")
+"""What every verb can print. One that can print more has OUTPUTS of its own."""
 _TAKING_A_VALUE = ("--project", "--output")
 
 
@@ -56,7 +58,8 @@ def _call(words: Sequence[str]) -> int:
     common.add_argument(
         "--project", metavar="DIR", default=".", help="the project's folder, or one inside it; by default the working directory"
     )
-    common.add_argument("--output", choices=("table", "json", "csv"), default="table", help="how results are printed; by default `table`")
+    outputs = getattr(module, "OUTPUTS", OUTPUTS)
+    common.add_argument("--output", choices=outputs, default="table", help="how results are printed; by default `table`")
     call = parser.parse_args([*words[:place], *words[place + 1 :]])
     return int(module.run(call))
 
@@ -129,7 +132,7 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "Everywhere: --project DIR, --output table|json|csv. `strandline VERB --help` says more.",
+            "Everywhere: --project DIR, --output table|json|csv (`status`: html too). `strandline VERB --help` says more.",
             "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong; 3 something outside failed;",
             "4 verification found a difference.",
         ]

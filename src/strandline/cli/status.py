@@ -1,14 +1,20 @@
-"""What is fresh, behind, stale, frozen or failed, and since when. Starts no Spark."""
+"""What is fresh, behind, stale, frozen or failed, and since when. Starts no Spark.
+
+With NAME also its partitions, if it has some. `--output html` prints a page with a drawing of all datasets.
+"""
 
 import argparse
 from collections import Counter
 from pathlib import Path
 
-from strandline.app.status import DatasetStatus, read_status
+from strandline.app.partition_status import FRESH, PARTITION_STATES, PartitionStatus
+from strandline.app.status import DatasetStatus, read_overview, read_status
 from strandline.app.workspace import open_workspace
 
 from .output import emit
-from .tables import moment, plural, render_table
+from .tables import moment, plural, render_table, size
+
+OUTPUTS = ("table", "json", "csv", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,12 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
+        if call.output == "html":
+            from .status_html import render_html
+
+            page = read_overview(workspace, call.name)
+            print(render_html(page.project, page.statuses, page.invalidations, page.made_at))
+            return 0
         found = read_status(workspace, call.name)
-    emit(call.output, "status", {"datasets": [_dataset(s) for s in found]}, "datasets", lambda: render_status(found))
+    datasets = [_dataset(s, with_partitions=call.output == "json") for s in found]
+    emit(call.output, "status", {"datasets": datasets}, "datasets", lambda: render_status(found, with_partitions=bool(call.name)))
     return 0
 
 
-def _dataset(status: DatasetStatus) -> dict[str, object]:
+def _dataset(status: DatasetStatus, *, with_partitions: bool) -> dict[str, object]:
     return {
         "dataset": status.dataset,
         "kind": status.kind,
@@ -32,14 +45,28 @@ def _dataset(status: DatasetStatus) -> dict[str, object]:
         "rows": status.rows,
         "counts": dict(status.counts),
         "reason": status.reason,
+        **({"partitions": [_partition(p) for p in status.partitions]} if with_partitions and status.partitioned_by else {}),
     }
 
 
-def render_status(found: tuple[DatasetStatus, ...]) -> str:
+def _partition(partition: PartitionStatus) -> dict[str, object]:
+    return {
+        "partition_key": partition.partition_key,
+        "state": partition.state,
+        "rows": partition.rows,
+        "bytes": partition.bytes,
+        "version": partition.version,
+        "table_version": partition.table_version,
+    }
+
+
+def render_status(found: tuple[DatasetStatus, ...], *, with_partitions: bool = False) -> str:
     columns = ("dataset", "kind", "state", "since", "version", "rows", "more")
     table = render_table(columns, [_row(s) for s in found], wrap_last=True, right=("version",), grouped=True)
     states = Counter(s.state for s in found)
-    return "\n".join([table, "", f"{plural(len(found), 'dataset')}: {', '.join(f'{n} {state}' for state, n in states.items())}."])
+    partitions = [line for s in found if with_partitions and s.partitioned_by for line in _partition_lines(s)]
+    total = f"{plural(len(found), 'dataset')}: {', '.join(f'{n} {state}' for state, n in states.items())}."
+    return "\n".join([table, *partitions, "", total])
 
 
 def _row(status: DatasetStatus) -> tuple[object, ...]:
@@ -50,3 +77,17 @@ def _row(status: DatasetStatus) -> tuple[object, ...]:
 def _more(status: DatasetStatus) -> str:
     counts = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in status.counts.items() if number and name != "received")
     return "; ".join(part for part in (" ".join(status.reason.split()), counts.replace(" offered, ", " offered: ", 1)) if part)
+
+
+def _partition_lines(status: DatasetStatus) -> list[str]:
+    """How many partitions are in which state, and each that is not fresh."""
+    number_by_state = Counter(p.state for p in status.partitions)
+    told = ", ".join(f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state)
+    first = f"{status.dataset} has {plural(len(status.partitions), 'partition')} of {status.partitioned_by}{': ' if told else ''}{told}."
+    rows = [
+        (p.partition_key, p.state, *((f"{p.rows:,}", size(p.bytes), moment(p.version), str(p.table_version)) if p.version else [""] * 4))
+        for p in status.partitions
+        if p.state != FRESH
+    ]
+    columns, right = ("partition", "state", "rows", "size", "built", "version"), ("rows", "size", "version")
+    return ["", first, *([render_table(columns, rows, right=right, indent="  ")] if rows else [])]

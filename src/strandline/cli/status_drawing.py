@@ -104,9 +104,9 @@ def _box(status: DatasetStatus, number: int, place: Place, layout: Layout) -> Ma
         element("rect", class_="band", x=x, y=y, width=8, height=BOX_HEIGHT, rx=4),
         element("text", name, class_="name", x=x + 18, y=y + 20),
         element("text", status.state, class_="state", x=x + 18, y=y + 38),
-        element("text", str(status.kind), class_="kind", x=right, y=y + 38),
-        element("text", plural(status.rows, "row"), class_="more", x=x + 18, y=y + 55),
-        element("text", moment(status.since)[:16], class_="more end", x=right, y=y + 55) if status.since else "",
+        element("text", moment(status.since)[:16], class_="end", x=right, y=y + 38) if status.since else "",
+        element("text", str(status.kind), x=x + 18, y=y + 55),
+        element("text", plural(status.rows, "row"), class_="end", x=right, y=y + 55),
         href=f"#{anchor('dataset', status.dataset)}",
         class_=f"node node{number} {state_class(status.state)}",
     )

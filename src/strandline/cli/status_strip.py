@@ -33,7 +33,7 @@ _MEANINGS = {
     STALE: "written by an older configuration; waits for a backfill",
     INVALIDATED: "an invalidation of an input may cover rows of it; the next run computes it again",
     BEHIND: "changed rows of an input may fall in it; an upper bound, because only a run finds out which they touch",
-    NEVER_BUILT: "not final yet, or not built for another reason",
+    NEVER_BUILT: "waits to be final, or for the next run",
     BUILDING: "being written now",
     FRESH: "up to date",
 }
@@ -43,10 +43,11 @@ def show_partitions(status: DatasetStatus) -> Markup:
     """A section for a partitioned dataset."""
     title = anchor("partitions", status.dataset)
     partitions = status.partitions
-    by = f", by {status.partitioned_by}" if status.partitioned_by else ""
+    by = f" of {status.partitioned_by}" if status.partitioned_by else ""
+    none = "" if partitions else ": none has been built yet"
     parts = [
         element("h3", element("a", status.dataset, href=f"#{anchor('dataset', status.dataset)}"), id=f"{title}-title"),
-        element("p", f"{plural(len(partitions), 'partition')}{by}."),
+        element("p", f"{plural(len(partitions), 'partition')}{by}{none}."),
     ]
     if partitions:
         listed = element("div", _list_unfresh(status), class_="listed")
@@ -127,13 +128,15 @@ def _count(partitions: Sequence[PartitionStatus]) -> Markup:
         for state in PARTITION_STATES
     ]
     head = element("tr", *(element("th", name, scope="col") for name in ("state", "partitions", "meaning")))
-    return element("table", element("caption", "By state"), element("thead", head), element("tbody", *rows), class_="counts")
+    table = element("table", element("caption", "By state"), element("thead", head), element("tbody", *rows))
+    return element("div", table, class_="card")
 
 
 def _list_unfresh(status: DatasetStatus) -> Markup:
     listed = sorted((p for p in status.partitions if p.state != FRESH), key=lambda p: PARTITION_STATES.index(p.state))
     if not listed:
         return element("p", "Every partition is fresh.")
+    shown = _choose(listed)
     title = anchor("unfresh", status.dataset)
     caption = f"Not fresh: {plural(len(listed), 'partition')}, the worst first"
     names = (("partition", None), ("state", None), ("rows", "number"), ("size", "number"), ("built", None), ("version", "number"))
@@ -142,18 +145,33 @@ def _list_unfresh(status: DatasetStatus) -> Markup:
         "table",
         element("caption", caption, id=title),
         element("thead", head),
-        element("tbody", *(_unfresh(p) for p in listed[:MOST_LISTED])),
+        element("tbody", *(_unfresh(p) for p in shown)),
     )
-    more = len(listed) - MOST_LISTED
-    told = element("p", f"And {more:,} more; `strandline status {status.dataset}` lists them all.") if more > 0 else Markup()
+    left = [p for p in listed if p not in shown]
+    told = element("p", f"And {len(left):,} more: {_sum(left)}. `strandline status {status.dataset}` lists them all.") if left else ""
     return join(element("div", table, class_="scroll tall", role="region", aria_labelledby=title, tabindex=0), told)
+
+
+def _choose(listed: Sequence[PartitionStatus]) -> list[PartitionStatus]:
+    """At most MOST_LISTED, of every state some: ninety stale ones do not hide the three that are invalidated."""
+    number_by_state = Counter(p.state for p in listed)
+    room = MOST_LISTED
+    for states_left, (state, number) in zip(range(len(number_by_state), 0, -1), reversed(number_by_state.most_common()), strict=True):
+        number_by_state[state] = min(number, room // states_left)
+        room -= number_by_state[state]
+    shown = []
+    for partition in listed:
+        if number_by_state[partition.state]:
+            number_by_state[partition.state] -= 1
+            shown.append(partition)
+    return shown
 
 
 def _unfresh(partition: PartitionStatus) -> Markup:
     built = partition.version is not None
     return element(
         "tr",
-        element("th", partition.partition_key, scope="row"),
+        element("th", partition.partition_key, scope="row", class_="when"),
         element("td", swatch(partition.state), partition.state, class_="state"),
         element("td", f"{partition.rows:,}" if built else "", class_="number"),
         element("td", size(partition.bytes) if built else "", class_="number"),
