@@ -10,7 +10,7 @@ from pathlib import Path
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup")
+SECTIONS = ("increments", "history", "startup", "chain")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -19,6 +19,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--scale", type=int, default=300, metavar="TENANTS", help="how many tenants share the register; 300 are 10.4 million facts"
     )
+    parser.add_argument("--blocks", type=int, default=1_000_000, metavar="N", help="how long the longer chain is")
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
     if call.scale < 1:
@@ -26,7 +27,7 @@ def main(words: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # gigabytes lie there: whoever ends us, they go
     folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
     try:
-        results = _measure(folder, call.scale, (call.only,) if call.only else SECTIONS)
+        results = _measure(folder, call.scale, call.blocks, (call.only,) if call.only else SECTIONS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     write_report(results, call.output)
@@ -34,7 +35,8 @@ def main(words: list[str] | None = None) -> int:
     return 1 if results.increments and results.increments.differing else 0
 
 
-def _measure(folder: Path, scale: int, sections: tuple[str, ...]) -> Results:
+def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -> Results:
+    from .chain import measure_chain
     from .engine import open_engine
     from .history import measure_history
     from .increments import measure_increments
@@ -43,8 +45,9 @@ def _measure(folder: Path, scale: int, sections: tuple[str, ...]) -> Results:
 
     # First, while this process has no JVM of its own.
     startup = measure_startup(folder) if "startup" in sections else None
+    chains = [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)] if "chain" in sections else None
     if not {"increments", "history"} & set(sections):
-        return Results(machine=machine(None), scale=scale, register=None, startup=startup)
+        return Results(machine=machine(None), scale=scale, register=None, startup=startup, chains=chains)
     say(f"a register of {scale} tenants")
     register = make_register(folder / "register", scale)
     say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
@@ -55,7 +58,15 @@ def _measure(folder: Path, scale: int, sections: tuple[str, ...]) -> Results:
     elif "history" in sections:
         engine.run(register.facts)
     history = measure_history(register, engine, folder) if "history" in sections else None
-    return Results(machine=machine(engine.session), scale=scale, register=register, increments=increments, history=history, startup=startup)
+    return Results(
+        machine=machine(engine.session),
+        scale=scale,
+        register=register,
+        increments=increments,
+        history=history,
+        startup=startup,
+        chains=chains,
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ datasets:
     record_set: {key: [tenant, registration_number], order_by: [snapshot_seq], deleted: "op = 'D'"}
     source_at: snapshot_at
 """
-_SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
+SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Engine:
 
     def _run(self, request: RunRequest, facts: int | None) -> dict[str, float]:
         with open_workspace(self.folder) as workspace:
-            outcome = run(workspace, request, _SILENT)
+            outcome = run(workspace, request, SILENT)
         if outcome.exit_code:
             raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error))
         if facts is not None:

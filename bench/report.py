@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from .chain import DEPTH, ChainLength
 from .history import HistoryLength
 from .increments import Increments
 from .measure import Sample, median, middle
@@ -37,6 +38,7 @@ class Results:
     increments: Increments | None = None
     history: HistoryLength | None = None
     startup: dict[str, Start] | None = None
+    chains: list[ChainLength] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +74,21 @@ def find_targets(results: Results) -> Iterator[Target]:
     if history := results.history:
         text = f"{history.changed_keys:,} keys: time with {history.long_facts:,} facts over that with {history.short_facts:,}"
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
+    if results.chains:
+        yield from _chain_targets(*results.chains)
     for name, start in (results.startup or {}).items():
         note = "a JVM was started" if start.jvm else ""
         yield Target(text=f"strandline {name}", value=start.best, bound=START_SECONDS, at_least=False, unit=" s", note=note)
+
+
+def _chain_targets(short: ChainLength, long: ChainLength) -> Iterator[Target]:
+    reorg = [r.seconds for r in long.reorgs]
+    blocks = f"{long.blocks:,} blocks, {long.transactions:,} transactions"
+    worst = max(r.rows_read[job] / r.affected_rows[job] for r in long.reorgs for job in r.rows_read)
+    yield Target(text=f"{blocks}: rows read by a reorg over rows of its blocks", value=worst, bound=3, at_least=False)
+    yield Target(text="the same jobs in full, against the reorg", value=long.full.seconds / median(reorg), bound=10, at_least=True)
+    text = f"the reorg's seconds, over those on {short.blocks:,} blocks"
+    yield Target(text=text, value=median(reorg) / median([r.seconds for r in short.reorgs]), bound=2, at_least=False)
 
 
 def machine(session: SparkSession | None) -> dict[str, object]:
@@ -109,6 +123,7 @@ def _document(results: Results) -> dict[str, object]:
         "register": register and {"origin": register.origin, "facts": register.facts, "keys": register.keys},
         "increments": results.increments and asdict(results.increments),
         "history": results.history and asdict(results.history),
+        "chains": results.chains and [asdict(chain) for chain in results.chains],
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -128,8 +143,23 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _increment_lines(found)
     if results.scale != REFERENCE_SCALE and (results.increments or results.history):
         yield f"\nThe figures to reach are meant for --scale {REFERENCE_SCALE}; this is {results.scale}."
+    for chain in results.chains or ():
+        yield from _chain_lines(chain)
     yield ""
     yield from (target.line() for target in find_targets(results))
+
+
+def _chain_lines(chain: ChainLength) -> Iterator[str]:
+    middle_one = middle([r.seconds for r in chain.reorgs])
+    reorg = next(r for r in chain.reorgs if r.seconds is middle_one)
+    yield f"\n{chain.blocks:,} blocks, {chain.transactions:,} transactions: first load {chain.first_load.seconds:.1f} s"
+    yield f"  reorg of {DEPTH} blocks      {middle_one.seconds:8.2f} s, {middle_one.jobs} Spark jobs"
+    yield f"  the same jobs in full  {chain.full.seconds:8.2f} s"
+    yield "  where its time goes:   " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in middle_one.by_node.items())
+    for job, rows in reorg.rows_read.items():
+        yield f"  {job}: {rows:,} rows read, {reorg.affected_rows[job]:,} in the blocks that left and came"
+    for name, (some, every) in reorg.files.items():
+        yield f"  {name}: {some} of {every} files may hold these blocks"
 
 
 def _increment_lines(found: Increments) -> Iterator[str]:

@@ -28,8 +28,8 @@ class Ledger:
         self.asked |= {b.number for b in self.known.values() if low <= b.number <= high}
         return [b for b in self.known.values() if low <= b.number <= high]
 
-    def highest(self) -> int | None:
-        return max((b.number for b in self.known.values()), default=None)
+    def count(self, low: int) -> int:
+        return sum(1 for b in self.known.values() if b.number >= low)
 
     def hash_at(self, number: int) -> str | None:
         return self.branch.get(number)
@@ -132,7 +132,7 @@ def test_only_the_numbers_a_change_reaches_are_walked(monkeypatch: pytest.Monkey
 
 
 def test_a_whole_walk_keeps_no_more_than_what_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "STRIDE", 16)
+    monkeypatch.setattr(branches, "WIDE", 16)
     ledger = Ledger(HeadRule(kind=Head.LONGEST))
     for block in [*chain(1, 500, "a", None), *chain(200, 300, "b", "a199"), *chain(450, 520, "c", "a449")]:
         ledger.known[block.hash] = block

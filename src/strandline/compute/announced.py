@@ -56,6 +56,12 @@ class BlockTable:
         ((low, high),) = rows_of(self.query(f"min({number}) AS low, max({number}) AS high", group_condition(self.chain, group)))
         return low, high
 
+    def count(self, group: Group, low: int) -> int:
+        """Distinct hashes with numbers from `low` on."""
+        where = f'"{self.chain.number}" >= {low} AND {group_condition(self.chain, group)}'
+        ((found,),) = rows_of(self.query(f'count(DISTINCT "{self.chain.hash}") AS n', where))
+        return int(found)
+
     def hashes(self, group: Group, low: int, high: int) -> dict[int, str]:
         number, hash_ = f'"{self.chain.number}"', f'"{self.chain.hash}"'
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
@@ -149,8 +155,8 @@ class AnnouncedGroup:
     def between(self, low: int, high: int) -> Sequence[Block]:
         return self.facts.blocks(self.group, low, high)
 
-    def highest(self) -> int | None:
-        return self.facts.bounds(self.group)[1]
+    def count(self, low: int) -> int:
+        return self.facts.count(self.group, low)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 from strandline.model.project import HeadRule
 
 STRIDE = 2000
-"""So many numbers are read at once."""
+"""So many numbers are read at once where a change is followed."""
+WIDE = 50_000
+"""So many where everything is walked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,8 @@ class Announced(Protocol):
     def between(self, low: int, high: int) -> Sequence[Block]:
         """Those with numbers from `low` to `high`, each hash once."""
 
-    def highest(self) -> int | None: ...
+    def count(self, low: int) -> int:
+        """How many there are with numbers from `low` on, each hash once."""
 
 
 class Canonical(Protocol):
@@ -93,6 +96,7 @@ class _Walk:
     """Reads numbers in strides, and keeps those of the stride at hand."""
 
     announced: Announced
+    stride: int
     low: int = 0
     high: int = -1
     by_number: dict[int, list[Block]] = field(default_factory=dict)
@@ -100,7 +104,7 @@ class _Walk:
     def at(self, number: int) -> list[Block]:
         if not self.low <= number <= self.high:
             down = number < self.low and self.high >= 0
-            self.low, self.high = (number - STRIDE, number) if down else (number, number + STRIDE)
+            self.low, self.high = (number - self.stride, number) if down else (number, number + self.stride)
             self.by_number = {}
             for block in self.announced.between(self.low, self.high):
                 self.by_number.setdefault(block.number, []).append(block)
@@ -109,7 +113,7 @@ class _Walk:
 
 def follow(rule: HeadRule, announced: Announced, canonical: Canonical, new: Iterable[Block], known: frozenset[str], anchor: int) -> Found:
     """What newly announced blocks do to the branch. `known`: hashes among them that had been announced before."""
-    walk = _Walk(announced)
+    walk = _Walk(announced, STRIDE)
     tip = canonical.tip()
     fresh: dict[int, dict[str, Block]] = {}
     again: list[Block] = []
@@ -213,7 +217,7 @@ class Built:
 
 def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
     """Walk every number from the anchor up, once. Only branches that are not decided yet are kept."""
-    walk = _Walk(announced)
+    walk = _Walk(announced, WIDE)
     decided: list[str] = []
     level: dict[str, _Linked] = {b.hash: _link(rule, b, None) for b in walk.at(anchor)}
     best: _Linked | None = None
@@ -223,7 +227,7 @@ def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
         for one in level.values():
             if better((one.weight, one.block.seen), (best.weight, best.block.seen) if best else None):
                 best = one
-        if best is not None and number % STRIDE == 0:
+        if best is not None and number % WIDE == 0:
             _decide(decided, [*level.values(), best], anchor)
         number += 1
         level = {b.hash: _link(rule, b, level[b.parent]) for b in walk.at(number) if b.parent in level}
@@ -232,9 +236,7 @@ def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
     while at is not None and at.block.number >= anchor + len(decided):
         tail.append(at.block.hash)
         at = at.below
-    highest = announced.highest()
-    total = sum(len(announced.between(low, low + STRIDE)) for low in range(anchor, highest + 1, STRIDE + 1)) if highest is not None else 0
-    return Built(first=anchor, hashes=(*decided, *reversed(tail)), waiting=total - connected)
+    return Built(first=anchor, hashes=(*decided, *reversed(tail)), waiting=announced.count(anchor) - connected)
 
 
 def _decide(decided: list[str], alive: list[_Linked], anchor: int) -> None:
