@@ -156,7 +156,7 @@ def test_an_input_that_names_no_partitions_leaves_all_behind() -> None:
 def test_what_is_touched_and_being_written_is_building() -> None:
     world = make_world()
     invalidate(world, "sale", {"pieces": 95})
-    world.records["sale_ranges"] = replace(world.records["sale_ranges"], last_status="building")
+    world.records["sale_ranges"] = replace(world.records["sale_ranges"], building=True)
 
     found = judge(world)
 

@@ -10,7 +10,7 @@ from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
 from strandline.model.node import By, Node, NodeKind
-from strandline.model.partitions import find_span
+from strandline.model.partitions import decode_group, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Job, Partitioning
 from strandline.model.records import Invalidation
@@ -90,7 +90,7 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
         )
     if span.start is None or span.end is None:
         return Filter(comparisons=(Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True),))
-    groups = zip(columns[:-1], span.group.split("/") if span.group else (), strict=True)
+    groups = zip(columns[:-1], decode_group(span.group), strict=True)
     return Filter(
         comparisons=(
             *(Comparison(column=column, operator=Operator.EQ, value=_number_or_text(value)) for column, value in groups),

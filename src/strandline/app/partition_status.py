@@ -61,7 +61,7 @@ def judge_partitions(project: Project, node: Node, plan: Plan, observed: Observe
             found.append(PartitionStatus(partition_key=key, state=NEVER_BUILT))
             continue
         state = STALE if key in stale or version.config_hash != config.hash else pending.judge(span_by_key[key])
-        if record.last_status == BUILDING and state in (INVALIDATED, BEHIND):
+        if record.building and state in (INVALIDATED, BEHIND):
             state = BUILDING
         found.append(
             PartitionStatus(

@@ -17,6 +17,7 @@ from strandline.plan.sources import is_pending
 from .clock import now
 from .partition_status import (
     BEHIND,
+    BUILDING,
     FRESH,
     NEVER_BUILT,
     STALE,
@@ -38,7 +39,7 @@ class DatasetStatus:
     dataset: str
     kind: NodeKind
     state: str
-    """fresh, behind, stale, frozen, never built; or, of what was tried last and is still to do: failed, guarded, blocked, fenced."""
+    """fresh, behind, building, stale, frozen, never built; or, of what was tried last and is to do: failed, guarded, blocked, fenced."""
     since: datetime | None
     table_version: int | None
     rows: int
@@ -137,6 +138,8 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
         or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE)
     ):
         state, at = NEVER_BUILT, None
+    elif task is not None and record.building:
+        state, reason = BUILDING, task.reason
     elif task is not None:
         state, at, reason = BEHIND, _behind_since(node, task, record, observed, behind_since), task.reason
     elif stale is not None:

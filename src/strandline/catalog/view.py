@@ -12,12 +12,21 @@ from strandline.model.records import CatalogView, FileRead, NodeRecord, Partitio
 
 from .handle import Catalog
 from .partitions import read_partitions
-from .tables import FILE_CURSOR, dataset_cursors, datasets, partition_versions, tasks
+from .sqltypes import database_now
+from .tables import FILE_CURSOR, HELD, dataset_cursors, datasets, leases, partition_versions, tasks
 
 _NEWEST = select(func.max(tasks.c.id)).where(tasks.c.node == datasets.c.dataset).correlate(datasets).scalar_subquery()
 """By index for each dataset: the table of tasks grows with every run, and plans read this."""
 
-_NODES = select(datasets, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since).select_from(
+_BUILDING = (
+    select(leases.c.dataset)
+    .where(leases.c.dataset == datasets.c.dataset, leases.c.state == HELD, leases.c.expires_at > database_now())
+    .correlate(datasets)
+    .exists()
+    .label("building")
+)
+
+_NODES = select(datasets, _BUILDING, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since).select_from(
     datasets.outerjoin(tasks, tasks.c.id == _NEWEST)
 )
 _CURSORS = select(dataset_cursors)
@@ -72,6 +81,7 @@ def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead],
         partitions=partitions,
         waiting=tuple(row.waiting),
         updated_at=row.updated_at,
+        building=bool(row.building),
         last_status=row.status or "",
         last_error=row.error or "",
         last_run=row.run or "",

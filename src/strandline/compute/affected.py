@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from strandline.lake.reads import SIGN
 from strandline.lake.staging import find_counts
 from strandline.lake.work import Work
-from strandline.model.columns import DELETED, quote
+from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.filters import Filter, check_filter, from_row_filter
 from strandline.model.node import By, Input, Via
 
@@ -60,8 +60,11 @@ def _asked_scopes(work: Work, scoping: Scoping, asked: Filter) -> list[DataFrame
     own = work.read_own()
     assert own is not None
     found = []
+    rows = own.where(~F.col(DELETED) & any_of([_typed(asked, own)]))
     if set(scoping.job.key) <= set(own.columns):
-        found.append(scoping.select(own.where(~F.col(DELETED) & any_of([_typed(asked, own)])), scoping.job.key))
+        found.append(scoping.select(rows, scoping.job.key))
+    elif scoping.job.partition is not None:
+        found.append(scoping.select_names(work.session, list(work.partitions)).join(rows.select(KEY), KEY, "left_semi"))
     for given in work.node.inputs:
         if isinstance(given.relation, By):
             here = dict(zip(scoping.job.key, given.relation.columns, strict=True))

@@ -17,7 +17,8 @@ from strandline.model.project import Chain, Head
 from .branches import STRIDE, Block
 
 Group = tuple[Any, ...]
-_SQL_VALUES = (str, int, type(None))
+_MICRO = Decimal("0.000001")
+"""Weights are added up by the database and here: to as many digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class BlockTable:
     def summed_after(self, group: Group, number: int) -> Any:
         column = f'"{self.chain.head.column}"'
         where = f'"{self.chain.number}" > {number} AND {group_condition(self.chain, group)}'
-        ((total,),) = rows_of(self.query(f"sum(CAST({column} AS DECIMAL(38, 0))) AS total", where))
+        ((total,),) = rows_of(self.query(f"sum(CAST({column} AS DECIMAL(38, 6))) AS total", where))
         return total or Decimal(0)
 
 
@@ -133,7 +134,7 @@ def _weigh(chain: Chain, number: int, value: Any) -> Any:
         case Head.LONGEST:
             return number
         case Head.MOST_SUMMED:
-            return Decimal(str(value)) if value is not None else Decimal(0)
+            return Decimal(str(value)).quantize(_MICRO) if value is not None else Decimal(0)
         case _:
             return _ordered(value)
 

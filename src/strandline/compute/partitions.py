@@ -108,9 +108,7 @@ def _is_due(work: Work, partitioning: Partitioning, name: str, tips: Mapping[str
 
 
 def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> Keys:
-    listed = sorted(names)
-    rows = work.session.createDataFrame([(name,) for name in listed], f"{VALUE} string").select(key_hash([F.col(VALUE)]).alias(KEY), VALUE)
-    found = {int(r[KEY]): r[VALUE] for r in rows.collect()}
+    found = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, sorted(names)).collect()}
     keys = list_keys(work, list(found), 0)
     return Keys(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=found)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, TimestampNTZType, TimestampType
 
@@ -41,6 +41,11 @@ class Scoping:
             valued = [F.col(quote(columns[0])).cast(self.types[self.job.key[0]]).alias(VALUE)]
         return rows.select(self.hash(rows, columns).alias(KEY), *valued)
 
+    def select_names(self, session: SparkSession, names: Sequence[str]) -> DataFrame:
+        """The hashes of partitions given by name."""
+        rows = session.createDataFrame([(name,) for name in names], f"{VALUE} string")
+        return rows.select(key_hash([F.col(VALUE)]).alias(KEY), VALUE)
+
     def restrict(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
         """The rows inside a scope; by a range too, where there is one: Delta skips files by it."""
         return keys.restrict(self._narrow(rows, columns, keys), self.hash(rows, columns))
@@ -50,7 +55,7 @@ class Scoping:
         partition = self.job.partition
         assert partition is not None
         own = F.coalesce(_own_name(partition, self.calendar, rows, columns[-1], self.job), F.lit(NULL))
-        groups = [F.coalesce(F.col(quote(c)).cast("string"), F.lit(NULL)) for c in columns[:-1]]
+        groups = [F.coalesce(_encoded(F.col(quote(c)).cast("string")), F.lit(NULL)) for c in columns[:-1]]
         return F.concat_ws("/", *groups, own)
 
     def _narrow(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
@@ -65,6 +70,11 @@ class Scoping:
         if not values or None in values or kind != self.types[self.job.key[-1]]:
             return rows
         return rows.where(column.between(F.lit(min(values)), F.lit(max(values))))  # type: ignore[type-var]
+
+
+def _encoded(text: Column) -> Column:
+    """A group's value with the separator of names in it spelt otherwise, as `partitions.encode_group` does."""
+    return F.replace(F.replace(text, F.lit("%"), F.lit("%25")), F.lit("/"), F.lit("%2F"))
 
 
 def make_scoping(work: Work, job: Job, own: DataFrame | None) -> Scoping:

@@ -6,17 +6,18 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 
 from strandline.model.columns import DELETED
+from strandline.model.partitions import encode_group
 
 from .location import Lake
 from .state import get_table
 
 
 def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Sequence[str]) -> dict[str, object]:
-    """By group (the values of `groups` as text, joined by `/`): the largest value of `column` among the live rows."""
+    """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
     table = get_table(lake.table(dataset), version)
     live = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
-    grouped = ", ".join(f'"{name}"' for name in groups)
+    grouped = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in groups)
     select = f'SELECT {grouped + ", " if grouped else ""}max("{column}") AS "__newest" FROM t {live}'
     found = pa.table(QueryBuilder().register("t", table).execute(f"{select} GROUP BY {grouped}" if grouped else select).read_all())
     rows = zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True)
-    return {"/".join("null" if v is None else str(v) for v in group): newest for *group, newest in rows if newest is not None}
+    return {encode_group(group): newest for *group, newest in rows if newest is not None}

@@ -24,6 +24,15 @@ class Span:
     end: int | datetime | None
 
 
+def encode_group(values: Iterable[str | None]) -> str:
+    """The values of `by` as the first part of a partition's name."""
+    return "/".join(NULL if v is None else v.replace("%", "%25").replace("/", "%2F") for v in values)
+
+
+def decode_group(group: str) -> list[str]:
+    return [part.replace("%2F", "/").replace("%25", "%") for part in group.split("/")] if group else []
+
+
 def spark_format(unit: Unit) -> str:
     return _SPARK_FORMAT[unit]
 

@@ -214,6 +214,8 @@ class NodeRecord:
     waiting: tuple[str, ...] = ()
     """Partitions of what was read that are not final yet."""
     updated_at: datetime | None = None
+    building: bool = False
+    """Somebody holds its lease right now."""
     last_status: str = ""
     last_error: str = ""
     last_run: str = ""
