@@ -13,6 +13,7 @@ from strandline.model.errors import CallError
 from strandline.model.plan import Cause, Status
 from strandline.model.records import NodeRecord
 from tests.harness import TestProject, result_of
+from tests.spark.test_jobs import tiny_hash
 
 pytestmark = pytest.mark.spark
 
@@ -154,7 +155,15 @@ def test_a_new_rule_fires_for_new_blocks_only_until_a_backfill(make: Make) -> No
     project.assert_verified("alerts")
 
 
-def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(make: Make) -> None:
+@pytest.mark.parametrize("collide", [False, True], ids=["hashed", "every_third_value_collides"])
+@pytest.mark.parametrize("size", ["small", "middling"])
+def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
+    make: Make, monkeypatch: pytest.MonkeyPatch, size: str, collide: bool
+) -> None:
+    if size == "middling":
+        monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)
+    if collide:
+        monkeypatch.setattr("strandline.compute.keys.key_hash", tiny_hash)
     project = make(SUMS)
     project.lines("data/1.jsonl", tx("a", 5, 1), tx("b", 5, 2), tx("c", 9, 4), tx("n", None, 8))
     project.run()
@@ -163,6 +172,64 @@ def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(make: Make)
     assert project.rows("sums", "block", "total") == {(9, 5), (2, 2), (1, 16), (None, 8)}  # block 5 is empty and gone (L4)
     assert "values of block" in done.scope.text
     project.assert_verified()
+
+
+CHAIN = """
+    project: small_chain
+    sources:
+      events: {files: "data/*.jsonl"}
+    datasets:
+      blocks:
+        from: events
+        columns: {chain: chain, number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
+        event_stream: {}
+    chains:
+      hot:
+        from: blocks
+        number: number
+        hash: hash
+        parent: parent
+        head: {most_summed: weight}
+        group_by: [chain]
+        follow: {hot_rows: blocks}
+"""
+
+
+def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> dict[str, object]:
+    return {"chain": chain, "number": number, "hash": hash, "parent": parent, "weight": weight}
+
+
+@pytest.mark.parametrize("size", ["small", "middling"])
+def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_anchor(
+    make_project: Make, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    if size == "middling":
+        monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)
+    project = make_project(CHAIN)
+    project.lines(
+        "data/1.jsonl",
+        *(block("x", 5, "a5", "a4"), block("x", 6, "a6", "a5"), block("x", 7, "a7", "a6")),
+        *(block("y", 1, "q1", "q0"), block("y", 3, "q3", "q2")),  # q3 waits for its parent
+    )
+    project.run()
+    assert project.rows("hot", "chain", "number", "hash") == {("x", 5, "a5"), ("x", 6, "a6"), ("x", 7, "a7"), ("y", 1, "q1")}
+    project.lines("data/2.jsonl", block("x", 6, "b6", "a5", 3), block("y", 2, "q2", "q1"))
+    project.run()
+    assert project.rows("hot", "chain", "number", "hash") == {("x", 5, "a5"), ("x", 6, "b6"), *(("y", n, f"q{n}") for n in (1, 2, 3))}
+    project.lines("data/3.jsonl", block("x", 8, "a8", "a7", 9), block("x", 6, "b6", "a5", 3))
+    done = result_of(project.run(), "hot")
+    assert project.rows("hot_rows", "hash") == {(f"a{n}",) for n in (5, 6, 7, 8)} | {(f"q{n}",) for n in (1, 2, 3)}
+    assert done.notes == ("reorg of number 6 to 8",)
+    project.assert_verified("hot", "hot_rows")
+    project.lines("data/4.jsonl", block("x", 4, "a4", "a3"))
+    assert "the lowest block is another" in result_of(project.run(), "hot").scope.text
+    assert ("x", 4, "a4") in project.rows("hot", "chain", "number", "hash")
+    project.assert_verified("hot", "hot_rows")
+    reorgs = project.query("select row_filter, source_event from data_invalidations order by created_at")
+    assert [str(f) for f, _ in reorgs] == [
+        '{"chain": {"eq": "x"}, "number": {"gte": 6, "lte": 7}}',
+        '{"chain": {"eq": "x"}, "number": {"gte": 6, "lte": 8}}',
+    ]
 
 
 def test_partitions_are_built_when_final_and_again_when_a_late_row_falls_in(make: Make) -> None:

@@ -1,13 +1,15 @@
 """From changed rows, invalidations and a person's wish to the scope of a job's output; and each input inside that scope."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from strandline.lake.reads import SIGN
+from strandline.lake.small import spark_schema
 from strandline.lake.staging import find_counts
+from strandline.lake.state import get_table
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.filters import Filter, check_filter, from_row_filter
@@ -108,17 +110,16 @@ def restrict_inputs(work: Work, scoping: Scoping, keys: Keys, part: str = "") ->
 
     def restricted(given: Input) -> DataFrame:
         if given.name not in done:
-            rows = work.read_live(given.dataset)
             match given.relation:
                 case By(columns=columns):
-                    rows = scoping.restrict(rows, columns, keys)
+                    rows = scoping.restrict(_read_near(work, scoping, given.dataset, columns, keys), columns, keys)
                 case Via(input=through, on=on):
                     there = restricted(work.node.get_input(through))
                     wanted = there.select(*(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))).distinct()
                     same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)]
-                    rows = rows.join(wanted, same, "left_semi")
+                    rows = work.read_live(given.dataset).join(wanted, same, "left_semi")
                 case _:
-                    pass
+                    rows = work.read_live(given.dataset)
             done[given.name] = rows
         return done[given.name]
 
@@ -126,6 +127,14 @@ def restrict_inputs(work: Work, scoping: Scoping, keys: Keys, part: str = "") ->
     observed = {name: Observation(name) for name in counters}
     counted = {i.name: restricted(i).observe(observed[name], F.count(F.lit(1)).alias("rows")) for name, i in counters.items()}
     return counted, observed
+
+
+def _read_near(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str], keys: Keys) -> DataFrame:
+    """An input, or so much of it that a scope's rows are among it, if that is quickly looked up."""
+    kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
+    condition = scoping.condition(columns, keys, kinds)
+    found = work.find_live(dataset, columns[-1], condition) if condition else None
+    return work.read_live(dataset) if found is None else found
 
 
 def count_read(result: DataFrame, counters: Mapping[str, Observation]) -> int:

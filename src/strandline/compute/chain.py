@@ -9,7 +9,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.lake.location import write_parquet
+from strandline.lake.small import spark_schema
+from strandline.lake.state import get_table
 from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
 from strandline.model.plan import Strategy
@@ -53,12 +56,14 @@ def prepare_chain(work: Work) -> Prepared:
         )
     wanted = _stage_wanted(work, chain, touched.hashes)
     new = _canonical_rows(work, chain, wanted, touched.hashes)
-    at_stake = _within(own, chain, touched.hashes).where(~F.col(DELETED))
+    at_stake = _read_within(work, work.node.name, chain, touched.hashes).where(~F.col(DELETED))
     old = at_stake.join(F.broadcast(wanted.select(KEY).distinct()), KEY, "left_semi")
     sides = tag(new, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
+    numbers = [number for _, number in touched.hashes]
+    near = Within(column=chain.number, low=min(numbers), high=max(numbers))
     read = touched.read + staged.counts["new_live"] + staged.counts["old_live"]
-    prepared = replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False)
+    prepared = replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False, within=near)
     if prepared.write is None and counts:
         prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
     reorgs = [(group, step) for group, step in touched.steps if step.is_reorg]
@@ -156,27 +161,35 @@ def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: i
 
 def _stage_wanted(work: Work, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
     """The numbers at stake with their hash, in the types of the facts, and the `_key` of each."""
-    facts = work.read_all(work.node.inputs[0].dataset)
+    dataset = work.node.inputs[0].dataset
+    kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
     columns = {f"g{i}": pa.array([g[i] for g, _ in hashes]) for i in range(len(chain.group_by))}
     columns["n"] = pa.array([n for _, n in hashes], pa.int64())
     columns[_HASH] = pa.array(list(hashes.values()), pa.string())
     path = f"{work.staging}/wanted.parquet"
     write_parquet(pa.table(columns), path)
     rows = work.session.read.parquet(path)
-    named = [F.col(f"g{i}").cast(facts.schema[c].dataType).alias(c) for i, c in enumerate(chain.group_by)]
-    typed = rows.select(*named, F.col("n").cast(facts.schema[chain.number].dataType).alias(chain.number), _HASH)
+    named = [F.col(f"g{i}").cast(kinds[c]).alias(c) for i, c in enumerate(chain.group_by)]
+    typed = rows.select(*named, F.col("n").cast(kinds[chain.number]).alias(chain.number), _HASH)
     return typed.withColumn(KEY, typed_key(chain.key))
 
 
-def _within(rows: DataFrame, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
-    """The rows between the lowest and the highest number at stake: Delta skips files by it."""
+def _read_within(work: Work, dataset: str, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+    """The rows of the facts or of the chain between the lowest and the highest number at stake."""
+    version = work.own_version if dataset == work.node.name else work.version(dataset)
+    assert version is not None
     numbers = [number for _, number in hashes]
-    return rows.where(F.col(quote(chain.number)).between(min(numbers), max(numbers))) if numbers else rows.limit(0)
+    if not numbers:
+        return work.read(dataset, version).limit(0)
+    low, high = min(numbers), max(numbers)
+    condition = f'"{chain.number}" >= {low} AND "{chain.number}" <= {high}'
+    found = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
+    return work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high)) if found is None else found
 
 
 def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
     """The canonical blocks as they were first announced."""
-    facts = _within(work.read_all(work.node.inputs[0].dataset), chain, hashes)
+    facts = _read_within(work, work.node.inputs[0].dataset, chain, hashes)
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
     facts = facts.withColumns({KEY: typed_key(chain.key), _HASH: F.col(quote(chain.hash)).cast("string")})
     found = facts.join(wanted.where(F.col(_HASH).isNotNull()).select(KEY, _HASH), [KEY, _HASH], "left_semi")

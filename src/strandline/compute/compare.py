@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
+from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.records import Operation
 
@@ -16,11 +17,13 @@ from .keys import signatures, user_columns
 LEAVES = "__leaves"
 
 
-def stage_differences(work: Work, sides: DataFrame, compared: Sequence[str], *, bury: bool, leaves: Column | None = None) -> Staged:
+def stage_differences(
+    work: Work, sides: DataFrame, compared: Sequence[str], *, bury: bool, leaves: Column | None = None, strays: Column | None = None
+) -> Staged:
     """From the new and the old rows of a scope (told apart by `__side`), stage those of the key hashes that differ as multisets.
 
     `bury`: a hash without new rows gets one `_deleted` row. Snapshots bring their own deleted rows and bury nothing.
-    `leaves` marks old rows whose record will no longer be live, for the guard.
+    `leaves` marks old rows whose record will no longer be live, for the guard; `strays` old rows that the scope was not meant to reach.
     """
     first, second = signatures(sides, compared)
     of_key = Window.partitionBy(KEY)
@@ -46,6 +49,7 @@ def stage_differences(work: Work, sides: DataFrame, compared: Sequence[str], *, 
         "new_live": F.count_if((F.col(SIDE) == NEW) & live),
         "old_live": F.count_if((F.col(SIDE) == OLD) & live),
         "gone": F.count_if(F.col(SIDE) == GONE),
+        "strays": F.count_if((F.col(SIDE) == OLD) & strays) if strays is not None else F.count_if(F.lit(False)),
         "leaving": F.count_if(F.col(LEAVES)),
         "emptied": F.count_if((F.col(SIDE) == NEW) & (F.col(f"{POSITION}.place") == LAST_PLACE))
         if POSITION in rows.columns
@@ -62,7 +66,9 @@ def _blank_gone(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.withColumns({**blanked, DELETED: F.col(DELETED) | gone})
 
 
-def replace_differences(work: Work, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool) -> Prepared:
+def replace_differences(
+    work: Work, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool, within: Within | None = None
+) -> Prepared:
     """The write that makes the output equal to the new rows, or none when nothing differs."""
     counts = staged.counts
     rows = staged.read(work.session).where(F.col(SIDE) != OLD).drop(SIDE)
@@ -71,7 +77,7 @@ def replace_differences(work: Work, staged: Staged, *, rows_read: int, rows_full
         write = Write(operation=Operation.COUNTS, rows=rows) if whole and work.stale else None
         return Prepared(write=write, rows_read=rows_read, rows_full=rows_full, live_rows=work.live_rows, scope=scope, whole=whole)
     return Prepared(
-        write=Write(operation=Operation.REPLACE_KEYS, rows=rows),
+        write=Write(operation=Operation.REPLACE_KEYS, rows=rows, within=within),
         rows_read=rows_read,
         rows_written=counts["new_live"],
         rows_full=rows_full,

@@ -69,7 +69,7 @@ def _add_message_column(rows: DataFrame, column: FactColumn, calendar: Calendar)
     match column.path:
         case ("item", *rest):
             text = get_element(F.col(_ITEM), tuple(rest))
-        case ("parent", *rest):
+        case ("parent", *rest) if _PARENT in rows.columns:
             text = get_element(F.col(_PARENT), tuple(rest))
         case path:
             text = get_text(F.col(_MESSAGE), path)

@@ -1,5 +1,7 @@
 """Jobs that replace keys (`keyed`, `cursor`) or everything (`full`)."""
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,7 +17,7 @@ from .job_code import compute, compute_whole
 from .job_rows import check_row_key, fit_types, job_of, lower_columns, require_columns
 from .keys import typed_key
 from .scope import Keys, find_keys, read_own
-from .scoping import make_scoping
+from .scoping import Scoping, make_scoping
 
 
 def prepare_keyed(work: Work, job: Job, full_rows: int) -> Prepared:
@@ -40,17 +42,31 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
     keys = find_keys(work, find_affected(work, scoping))
     if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
+    prepared = _recompute(work, job, scoping, keys, own, full_rows)
+    # Another key has the hash of one in the scope: both are computed, told by their hash alone.
+    return prepared or _recompute(work, job, scoping, replace(keys, values={}), own, full_rows) or _impossible(work)
+
+
+def _impossible(work: Work) -> Prepared:
+    raise AssertionError(f"{work.node.name}: a scope told by hashes has no strays")
+
+
+def _recompute(work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFrame, full_rows: int) -> Prepared | None:
+    """The keys computed and compared; None if the output has rows of others under their hashes, which the inputs were not read for."""
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
     rows = fit_types(_keyed(work, result, keys), own, work.node)
     old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     backfill = work.task.cause is Cause.PERSON
-    staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
+    staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True, strays=scoping.is_stray(keys))
+    if staged.counts["strays"]:
+        return None
     check_row_key(job, _with_others(work, job, staged, own))
     read = keys.rows + count_read(result, counters)
     scope = f"{keys.count} keys"
-    return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
+    within = scoping.within(keys)
+    return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False, within=within)
 
 
 def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:

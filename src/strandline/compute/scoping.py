@@ -8,14 +8,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, TimestampNTZType, TimestampType
 
+from strandline.lake.query import literal
 from strandline.lake.work import Work
+from strandline.lake.writes import Within
 from strandline.model.columns import KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.partitions import NULL, cover, find_span, spark_format
 from strandline.model.project import Calendar, Job, Mode, Partitioning
 
 from .keys import key_hash, typed_key
-from .scope import VALUE, Keys
+from .scope import FEW, VALUE, Keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Scoping:
         valued = []
         if self.job.partition is not None:
             valued = [self.name(rows, columns).alias(VALUE)]
-        elif self.job.mode is Mode.CURSOR:
+        elif len(columns) == 1:
             valued = [F.col(quote(columns[0])).cast(self.types[self.job.key[0]]).alias(VALUE)]
         return rows.select(self.hash(rows, columns).alias(KEY), *valued)
 
@@ -45,6 +47,43 @@ class Scoping:
         """The hashes of partitions given by name."""
         rows = session.createDataFrame([(name,) for name in names], f"{VALUE} string")
         return rows.select(key_hash([F.col(VALUE)]).alias(KEY), VALUE)
+
+    def condition(self, columns: Sequence[str], keys: Keys, kinds: Mapping[str, DataType]) -> str | None:
+        """A scope's rows, or a few more, as a condition of DataFusion's SQL over the last of the columns; None where there is none."""
+        column, kind = columns[-1], kinds.get(columns[-1])
+        if self.job.partition is not None:
+            span = self._span(keys)
+            if span is None or not isinstance(kind, TimestampType if isinstance(span[0], datetime) else IntegralType):
+                return None
+            return f'"{column}" >= {literal(span[0])} AND "{column}" < {literal(span[1])}'
+        values = self._values(keys)
+        if not values or kind != self.types[self.job.key[-1]] or any(isinstance(v, float) for v in values):
+            return None
+        listed = ", ".join(literal(v) for v in values if v is not None)
+        parts = [f'"{column}" IN ({listed})'] if listed else []
+        return " OR ".join([*parts, *([f'"{column}" IS NULL'] if None in values else [])])
+
+    def is_stray(self, keys: Keys) -> Column:
+        """Whether a row of the output has the hash of a key in the scope and is of another, which the scope's values do not tell."""
+        values = self._values(keys)
+        if not values:
+            return F.lit(False)
+        column = F.col(quote(self.job.key[0]))
+        known = column.isin([v for v in values if v is not None])
+        return ~F.coalesce(known | column.isNull() if None in values else known, F.lit(False))
+
+    def within(self, keys: Keys) -> Within | None:
+        """The range of a cursor's values in a scope. Right for a write once no row under their hashes is a stray."""
+        values = self._values(keys)
+        if self.job.mode is not Mode.CURSOR or not values:
+            return None
+        numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
+        return Within(column=self.job.key[0], low=min(numbers), high=max(numbers)) if len(numbers) == len(values) else None
+
+    def _values(self, keys: Keys) -> list[object]:
+        """The values of a key of one column, where they are told and few."""
+        told = self.job.partition is None and len(self.job.key) == 1 and len(keys.values) <= FEW
+        return list(keys.values.values()) if told else []
 
     def restrict(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
         """The rows inside a scope; by a range too, where there is one: Delta skips files by it."""
@@ -61,15 +100,20 @@ class Scoping:
     def _narrow(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
         column, kind = F.col(quote(columns[-1])), rows.schema[columns[-1]].dataType
         if self.job.partition is not None:
-            spans = [find_span(self.job.partition, self.calendar, str(name)) for name in keys.values.values()]
-            span = cover([s for s in spans if s is not None])
-            if span is None or None in spans or (isinstance(span[0], datetime) and not isinstance(kind, TimestampType)):
+            span = self._span(keys)
+            if span is None or (isinstance(span[0], datetime) and not isinstance(kind, TimestampType)):
                 return rows
             return rows.where((column >= F.lit(span[0])) & (column < F.lit(span[1])))
-        values = list(keys.values.values())
-        if not values or None in values or kind != self.types[self.job.key[-1]]:
+        values = self._values(keys)
+        if self.job.mode is not Mode.CURSOR or not values or None in values or kind != self.types[self.job.key[-1]]:
             return rows
         return rows.where(column.between(F.lit(min(values)), F.lit(max(values))))  # type: ignore[type-var]
+
+    def _span(self, keys: Keys) -> tuple[int | datetime, int | datetime] | None:
+        """The range that a scope's partitions cover."""
+        assert self.job.partition is not None
+        spans = [find_span(self.job.partition, self.calendar, str(name)) for name in keys.values.values()]
+        return None if None in spans else cover([s for s in spans if s is not None])
 
 
 def _encoded(text: Column) -> Column:

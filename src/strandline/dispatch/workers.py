@@ -82,7 +82,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
         case Operation.INSERT_NEW:
             writes.insert_new(write.rows, desk.lake, ticket)
         case Operation.REPLACE_KEYS:
-            writes.replace_keys(write.rows, desk.lake, ticket)
+            writes.replace_keys(write.rows, desk.lake, ticket, within=write.within)
         case Operation.REPLACE_PARTITIONS:
             condition = f"{KEY} IN ({', '.join(map(str, write.replaced))})"
             writes.replace_partitions(write.rows, desk.lake, ticket, condition=condition)

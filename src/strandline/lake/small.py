@@ -21,6 +21,8 @@ from .state import count_bytes, get_table
 
 SMALL_BYTES = 8 << 20
 """Of Parquet; some 100,000 rows."""
+FEW_ROWS = 100_000
+"""More than these are better read by Spark's tasks than handed over."""
 MIDDLING_BYTES = 1 << 30
 """Up to here the rows of some keys are found sooner by delta-rs alone than by Spark planning a scan; beyond, a cluster helps."""
 
@@ -63,6 +65,19 @@ class SmallTables:
         query = QueryBuilder().register("t", table).register("wanted", DeltaTable(wanted))
         found = query.execute(f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"')
         path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
+        return session.read.schema(schema).parquet(path)
+
+    def find_where(self, session: SparkSession, dataset: str, version: int, column: str, condition: str) -> DataFrame | None:
+        """The rows of a middling table with a condition of DataFusion's SQL over a column; None if it is small or large, or they many."""
+        table = get_table(self.lake.table(dataset), version)
+        if not SMALL_BYTES < count_bytes(table) <= MIDDLING_BYTES:
+            return None
+        found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {FEW_ROWS + 1}").read_all())
+        if found.num_rows > FEW_ROWS:
+            return None
+        with self._lock:
+            number = next(self._numbers)
+        path, schema = self._write(table, found, f"{dataset}_{number}_by_{column}")
         return session.read.schema(schema).parquet(path)
 
     def _keep(self, dataset: str, version: int) -> tuple[str, StructType] | None:

@@ -18,6 +18,7 @@ from .log import LogEntry, read_entries
 from .reads import SIGN, read_added, read_feed, read_table
 from .small import SmallTables
 from .staging import Staged
+from .writes import Within
 
 SIDE = "__side"
 NEW, OLD, GONE = "new", "old", "gone"
@@ -32,6 +33,8 @@ class Write:
     rows: DataFrame | None = None
     received: bool = False
     """A source's table: append-only for ever (L1)."""
+    within: Within | None = None
+    """For `replace_keys`: where the rows of the keys are, if that is known."""
     replaced: tuple[int, ...] = ()
     """For `replace_partitions`: the hashes of the partitions whose rows these are, also of those left empty."""
 
@@ -142,8 +145,15 @@ class Work:
 
     def read_live(self, dataset: str) -> DataFrame:
         """What a reader sees of an input at its pinned version, metadata columns still there. Of facts, every one."""
-        rows = self.read_all(dataset)
+        return self._live(dataset, self.read_all(dataset))
+
+    def _live(self, dataset: str, rows: DataFrame) -> DataFrame:
         return rows if self.project.get(dataset).appends or DELETED not in rows.columns else rows.where(~F.col(DELETED))
+
+    def find_live(self, dataset: str, column: str, condition: str) -> DataFrame | None:
+        """What a reader sees of an input with a condition over one column, if that is quickly looked up."""
+        rows = self.shared.small.find_where(self.session, dataset, self.version(dataset), column, condition)
+        return None if rows is None else self._live(dataset, rows)
 
     def read_added(self, dataset: str) -> DataFrame:
         """The rows added to an append-only input since the cursor."""

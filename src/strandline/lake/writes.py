@@ -39,6 +39,15 @@ class Ticket:
     metadata: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """A range of a whole number that all rows of the keys at stake lie in."""
+
+    column: str
+    low: int
+    high: int
+
+
 def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False) -> None:
     """Add rows; columns that are new evolve the table."""
     writer = _writer(rows, ticket).options(**(RECEIVED_TABLE if received else OWNED_TABLE))
@@ -57,12 +66,13 @@ def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
     append(rows, lake, ticket)
 
 
-def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
-    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors.
+def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within | None = None) -> None:
+    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors. `within` says where they are: files are skipped.
 
     `rows` must be staged: without a known size Spark sorts and shuffles the whole table.
     """
-    writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}").option("targetAlias", "t")
+    near = f" AND t.{quote(within.column)} >= {within.low} AND t.{quote(within.column)} <= {within.high}" if within else ""
+    writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}{near}").option("targetAlias", "t")
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
