@@ -155,8 +155,7 @@ def test_a_new_rule_fires_for_new_blocks_only_until_a_backfill(make: Make) -> No
     project.assert_verified("alerts")
 
 
-@pytest.mark.parametrize("collide", [False, True], ids=["hashed", "every_third_value_collides"])
-@pytest.mark.parametrize("size", ["small", "middling"])
+@pytest.mark.parametrize(("size", "collide"), [("small", False), ("middling", True)], ids=["small", "middling_every_third_value_collides"])
 def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
     make: Make, monkeypatch: pytest.MonkeyPatch, size: str, collide: bool
 ) -> None:
@@ -199,12 +198,10 @@ def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> d
     return {"chain": chain, "number": number, "hash": hash, "parent": parent, "weight": weight}
 
 
-@pytest.mark.parametrize("size", ["small", "middling"])
 def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_anchor(
-    make_project: Make, monkeypatch: pytest.MonkeyPatch, size: str
+    make_project: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if size == "middling":
-        monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)
+    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)  # the example's tables are small; these are looked up
     project = make_project(CHAIN)
     project.lines(
         "data/1.jsonl",
@@ -354,22 +351,20 @@ def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(mak
     project.assert_verified("sums", "cold")
 
 
-@pytest.mark.parametrize(
-    ("where", "slug"),
-    [
-        ("blok = 3", "unknown-column"),
-        ("block = 'x'", "filter-type"),
-        ("block = 3 or block = 4", "filter-unknown"),
-        ("_key = 3", "unknown-column"),
-    ],
-)
-def test_a_filter_that_does_not_fit_is_refused_and_nothing_is_recorded(make: Make, where: str, slug: str) -> None:
+def test_a_filter_that_does_not_fit_is_refused_and_nothing_is_recorded(make: Make) -> None:
     project = make(SUMS)
     project.lines("data/1.jsonl", tx("a", 1, 1))
     project.run()
-    with pytest.raises(CallError) as raised:
-        say(project, "tx", where)
-    assert raised.value.slug == slug
+    refused = {
+        "blok = 3": "unknown-column",
+        "block = 'x'": "filter-type",
+        "block = 3 or block = 4": "filter-unknown",
+        "_key = 3": "unknown-column",
+    }
+    for where, slug in refused.items():
+        with pytest.raises(CallError) as raised:
+            say(project, "tx", where)
+        assert raised.value.slug == slug
     assert project.plan().tasks == ()
 
 
