@@ -1,12 +1,14 @@
 """A chain that reorganises: eleven blocks through hot tables, alerts and transfers, on a long chain and on one a tenth as long."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strandline.app.planning import RunRequest
+from strandline.app.invalidating import invalidate
+from strandline.app.planning import RunRequest, make_plan
 from strandline.app.running import RunOutcome, run
 from strandline.app.workspace import open_workspace
 from strandline.lake.session import get_session
@@ -18,6 +20,7 @@ from .progress import say
 
 DEPTH = 11
 PER_BLOCK = 5
+PENDING = 1000
 ROUNDS = 3
 WARM_UP = 2
 JOBS = ("hot_blocks", "hot_transactions", "alert_events", "transfers")
@@ -84,6 +87,10 @@ class ChainLength:
     reorgs: list[Reorg]
     full: Sample
     """The same jobs, computed in full."""
+    planning: Sample
+    """With a thousand invalidations pending on one dataset."""
+    planned: tuple[str, ...]
+    """The tasks that makes."""
 
 
 @dataclass(slots=True)
@@ -150,7 +157,45 @@ def measure_chain(folder: Path, blocks: int) -> ChainLength:
             say(f"  reorg of {DEPTH} blocks: {found.seconds.seconds:.1f} s")
     full = measure(session, lambda: _by_node(chain.run(RunRequest(backfill=" ".join(JOBS), reason="benchmark"))))
     say(f"  the same jobs in full: {full.seconds:.1f} s")
-    return ChainLength(blocks=blocks, transactions=blocks * PER_BLOCK, first_load=first_load, reorgs=reorgs, full=full)
+    _pile_up(chain)
+    tasks: list[str] = []
+
+    def plan() -> None:
+        with open_workspace(chain.folder) as workspace:
+            tasks[:] = [t.node for t in make_plan(workspace, RunRequest())[0].tasks]
+
+    plan()
+    planning = measure(None, plan)
+    say(f"  planning with {PENDING:,} invalidations: {planning.seconds:.2f} s, {len(tasks)} tasks")
+    return ChainLength(
+        blocks=blocks,
+        transactions=blocks * PER_BLOCK,
+        first_load=first_load,
+        reorgs=reorgs,
+        full=full,
+        planning=planning,
+        planned=tuple(tasks),
+    )
+
+
+def _pile_up(chain: _Chain) -> None:
+    """A thousand invalidations of one table: one as the command line makes it, and its commit again and again under the next versions."""
+    with open_workspace(chain.folder) as workspace:
+        version = invalidate(workspace, "hot_transactions", where="block_number between 10 and 20", reason="benchmark").table_version
+        log = Path(workspace.lake.table("hot_transactions")) / "_delta_log"
+    first = (log / f"{version:020}.json").read_text()
+    for nth in range(1, PENDING):
+        actions = [json.loads(line) for line in first.splitlines()]
+        for action in actions:
+            if info := action.get("commitInfo"):
+                info["inCommitTimestamp"] += nth
+                said = json.loads(info["userMetadata"])
+                said["task"] += f"/{nth}"
+                said["invalidations"][0]["id"] += f"-{nth}"
+                info["userMetadata"] = json.dumps(said)
+            if txn := action.get("txn"):
+                txn["version"] += nth
+        (log / f"{version + nth:020}.json").write_text("\n".join(map(json.dumps, actions)) + "\n")
 
 
 def _by_node(outcome: RunOutcome) -> dict[str, float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from .chain import DEPTH, ChainLength
+from .chain import DEPTH, PENDING, ChainLength
 from .history import HistoryLength
 from .increments import Increments
 from .measure import Sample, median, middle
@@ -89,6 +89,8 @@ def _chain_targets(short: ChainLength, long: ChainLength) -> Iterator[Target]:
     yield Target(text="the same jobs in full, against the reorg", value=long.full.seconds / median(reorg), bound=10, at_least=True)
     text = f"the reorg's seconds, over those on {short.blocks:,} blocks"
     yield Target(text=text, value=median(reorg) / median([r.seconds for r in short.reorgs]), bound=2, at_least=False)
+    text = f"planning with {PENDING:,} invalidations of one dataset ({len(long.planned)} tasks)"
+    yield Target(text=text, value=long.planning.seconds, bound=1, at_least=False, unit=" s")
 
 
 def machine(session: SparkSession | None) -> dict[str, object]:

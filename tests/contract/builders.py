@@ -1,6 +1,6 @@
 """Small values for the catalog's tests: each builder needs only what its test is about."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy import delete
@@ -9,7 +9,18 @@ from strandline.catalog import Catalog, record_commit, record_unchanged
 from strandline.catalog.tables import metadata
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
-from strandline.model.records import CommitMetadata, CommitRecord, FileRead, Lease, Operation, WrittenConfig
+from strandline.model.records import (
+    BuiltPartition,
+    CommitMetadata,
+    CommitRecord,
+    FileRead,
+    Invalidation,
+    Lease,
+    Operation,
+    WrittenConfig,
+)
+
+COMMITTED_AT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def a_cursor(version: int, table_id: str = "source-table") -> Cursor:
@@ -20,9 +31,14 @@ def a_file(path: str, rows: int = 1, modified_ns: int = 1_700_000_000_123_456_78
     return FileRead(path=path, revision=1, bytes=rows * 10, rows=rows, digest=f"d{rows}", size=rows * 10, modified_ns=modified_ns)
 
 
+def an_invalidation(id_: str, reason: str = "checked") -> Invalidation:
+    return Invalidation(id=id_, scope="row_range", row_filter={"block_number": {"gte": 5, "lte": 9}}, reason=reason)
+
+
 def a_commit(
     version: int,
     *,
+    node: str = "orders",
     table_id: str = "table-1",
     operation: Operation = Operation.APPEND,
     config: str = "config-a",
@@ -31,11 +47,17 @@ def a_commit(
     files: tuple[FileRead, ...] = (),
     counts: Mapping[str, int] | None = None,
     as_of: str = "2024-01-01T00:00:00Z",
+    partitions: Mapping[str, int] | None = None,
+    waiting: tuple[str, ...] = (),
+    invalidations: tuple[Invalidation, ...] = (),
+    committed_at: datetime = COMMITTED_AT,
+    bytes_added: int = 0,
 ) -> CommitRecord:
+    """`partitions`: the rows of each that it built."""
     carried = CommitMetadata(
         run="run-1",
-        task=f"run-1/orders/{version}",
-        node="orders",
+        task=f"run-1/{node}/{version}",
+        node=node,
         token=version + 1,
         operation=operation,
         inputs=inputs or {},
@@ -46,8 +68,12 @@ def a_commit(
         as_of=as_of,
         counts=counts or {},
         files=files,
+        schema_hash=f"schema of {config}" if partitions else "",
+        partitions=tuple(BuiltPartition(partition_key=key, rows=rows) for key, rows in (partitions or {}).items()),
+        waiting=waiting,
+        invalidations=invalidations,
     )
-    return CommitRecord(metadata=carried, table_id=table_id, version=version, committed_at=datetime(2024, 1, 1, tzinfo=UTC))
+    return CommitRecord(metadata=carried, table_id=table_id, version=version, committed_at=committed_at, bytes_added=bytes_added)
 
 
 def a_result(node: str = "orders", status: Status = Status.DONE, error: str = "", seconds: float = 1.5) -> TaskResult:
@@ -73,9 +99,17 @@ def a_result(node: str = "orders", status: Status = Status.DONE, error: str = ""
     )
 
 
-def record(catalog: Catalog, lease: Lease, *commits: CommitRecord, kind: NodeKind = NodeKind.FACTS, release: bool = False) -> None:
+def record(
+    catalog: Catalog,
+    lease: Lease,
+    *commits: CommitRecord,
+    kind: NodeKind = NodeKind.FACTS,
+    release: bool = False,
+    readers: Sequence[str] = (),
+) -> None:
     last = max((commit.version for commit in commits), default=0)
-    record_commit(catalog, lease, commits, kind=kind, location="/lake/orders", row_count=10 * last, bytes_=100 * last, release=release)
+    counted = {"row_count": 10 * last, "bytes_": 100 * last}
+    record_commit(catalog, lease, commits, kind=kind, location="/lake/orders", **counted, release=release, readers=readers)
 
 
 def record_nothing_new(
@@ -86,16 +120,19 @@ def record_nothing_new(
     files: tuple[FileRead, ...] = (),
     table_version: int | None = None,
     release: bool = False,
+    waiting: tuple[str, ...] = (),
+    cursors: Mapping[str, Cursor] | None = None,
 ) -> None:
     record_unchanged(
         catalog,
         lease,
         kind=NodeKind.FACTS,
-        cursors={"sales": a_cursor(version)},
+        cursors={"sales": a_cursor(version)} if cursors is None else cursors,
         files=files,
         as_of=f"2024-01-02T00:00:{version % 60:02d}Z",
         table_version=table_version,
         release=release,
+        waiting=waiting,
     )
 
 

@@ -261,7 +261,6 @@ def test_recording_no_commit_only_gives_the_lease_back(catalog: Catalog) -> None
 def test_a_stale_token_records_nothing(catalog: Catalog, lost_to: str) -> None:
     stale = take(catalog)
     record(catalog, stale, a_commit(1, inputs={"sales": a_cursor(1)}))
-    before = orders(catalog)
     match lost_to:
         case "another holder":
             take(catalog, "worker-2", break_others=True)
@@ -269,6 +268,7 @@ def test_a_stale_token_records_nothing(catalog: Catalog, lost_to: str) -> None:
             next_token(catalog, stale)
         case _:
             release_lease(catalog, stale)
+    before = orders(catalog)
 
     with pytest.raises(FencedError):
         record(catalog, stale, a_commit(2, inputs={"sales": a_cursor(2)}))
@@ -407,6 +407,18 @@ def test_an_output_without_a_table_can_be_unchanged_and_keeps_its_cursors_at_its
     assert (without_table.table_id, without_table.table_version) == ("", -1)
     assert orders(catalog).table_version == 0
     assert (set(orders(catalog).files), set(orders(catalog).cursors)) == ({"empty", "full"}, {"sales"})
+
+
+def test_an_output_is_building_while_somebody_holds_its_lease(catalog: Catalog) -> None:
+    lease = take(catalog)
+    record(catalog, lease, a_commit(1))
+    record(catalog, take(catalog, dataset="payments", seconds=-1), a_commit(1, node="payments"))
+    held = {name: node.building for name, node in read_view(catalog).nodes.items()}
+
+    release_lease(catalog, lease)
+
+    assert held == {"orders": True, "payments": False}
+    assert not orders(catalog).building
 
 
 def test_a_view_never_shows_half_of_a_commit(catalog: Catalog) -> None:

@@ -12,17 +12,23 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
-from strandline.catalog import acquire_lease, open_catalog, read_runs, read_view, start_run
+from strandline.catalog import Catalog, acquire_lease, open_catalog, read_invalidations, read_runs, read_view, start_run
+from strandline.catalog.engines import postgres_engine, sqlite_engine
 from strandline.catalog.migrate import migration_config
 from strandline.catalog.revision import HEAD
 from strandline.catalog.tables import metadata
 from strandline.model.errors import OutsideError, ProjectError
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cursor
+from strandline.model.records import WrittenConfig
 from tests.contract import racers
+from tests.contract.builders import a_commit, a_file, an_invalidation, record
 from tests.contract.postgres import PASSWORD, Postgres
 
 PROCESSES = 4
@@ -114,6 +120,75 @@ def test_migrations_lead_to_the_tables_the_code_uses(shared_address: str) -> Non
     assert differences == []
     assert newest == HEAD
     catalog.close()
+
+
+FIRST_REVISION = (
+    """INSERT INTO datasets
+       (dataset, kind, table_id, table_version, configs, location, row_count, bytes, as_of, counts, updated_at)
+       VALUES ('orders', 'job', 'table-1', 7, '[{"hash":"config-a","parts":{"sql":"5a"}}]', '/lake/orders', 70, 700,
+               '2024-01-01T00:00:00Z', '{"accepted":3}', '2024-01-01T00:00:00.000Z')""",
+    """INSERT INTO dataset_cursors (dataset, cursor_column, input, cursor_value, table_id, table_version, updated_at)
+       VALUES ('orders', 'table', 'sales', NULL, 'sales-table', 9, '2024-01-01T00:00:00.000Z'),
+              ('orders', 'file', 'in/a',
+               '{"path":"in/a","revision":1,"bytes":30,"rows":3,"digest":"d3","size":30,"modified_ns":1700000000123456789}',
+               NULL, NULL, '2024-01-01T00:00:00.000Z')""",
+    """INSERT INTO leases (dataset, holder, token, state, acquired_at, expires_at)
+       VALUES ('orders', 'worker-1', 41, 'released', '2024-01-01T00:00:00.000Z', '2024-01-01T00:01:00.000Z')""",
+    """INSERT INTO runs (run, as_of, cause, started_at, status)
+       VALUES ('run-1', '2024-01-01', 'person', '2024-01-01T00:00:00.000Z', 'done')""",
+)
+
+
+@pytest.fixture
+def first_revision(shared_address: str) -> str:
+    """A catalog as the first Strandline left it."""
+    address = make_url(shared_address)
+    if address.get_backend_name() == "sqlite":
+        Path(str(address.database)).parent.mkdir()
+    old = Catalog(engine=sqlite_engine(address) if address.get_backend_name() == "sqlite" else postgres_engine(address))
+    with old.writing() as connection:
+        command.upgrade(migration_config(connection), "0001")
+        for statement in FIRST_REVISION:
+            connection.exec_driver_sql(statement)
+    old.close()
+    return shared_address
+
+
+def test_a_catalog_of_the_first_revision_keeps_its_datasets_and_cursors(first_revision: str) -> None:
+    catalog = open_catalog(first_revision)
+
+    known = read_view(catalog).nodes["orders"]
+    assert (known.kind, known.table_id, known.table_version, known.row_count, known.bytes) == (NodeKind.JOB, "table-1", 7, 70, 700)
+    assert known.configs == (WrittenConfig(hash="config-a", parts={"sql": "5a"}),)
+    assert (known.counts, known.as_of) == ({"accepted": 3}, "2024-01-01T00:00:00Z")
+    assert known.cursors == {"sales": Cursor(table_id="sales-table", version=9)}
+    assert known.files == {"in/a": a_file("in/a", rows=3)}
+    assert (known.partitions, known.waiting) == ({}, ())
+    assert read_invalidations(catalog, ("orders",)) == ([], [])
+    assert [run.run for run in read_runs(catalog, 2)] == ["run-1"]
+    catalog.close()
+
+
+def test_a_migrated_catalog_takes_partitions_and_invalidations_where_it_left_off(first_revision: str) -> None:
+    catalog = open_catalog(first_revision)
+    lease = acquire_lease(catalog, "orders", "worker", 60, 41, False)
+
+    commits = [a_commit(v, partitions={"0-10": v}, waiting=("10-20",), invalidations=(an_invalidation(f"i-{v}"),)) for v in (7, 8)]
+    record(catalog, lease, *commits, readers=("totals",))
+
+    known = read_view(catalog).nodes["orders"]
+    assert (lease.token, lease.must_fence) == (42, False)
+    assert (known.table_version, known.waiting) == (8, ("10-20",))
+    assert {key: p.table_version for key, p in known.partitions.items()} == {"0-10": 8}
+    assert [row["id"] for row in read_invalidations(catalog, ("totals",))[0]] == ["i-8"]
+    assert known.cursors == {"sales": Cursor(table_id="sales-table", version=9)}
+    catalog.close()
+
+
+def test_processes_that_migrate_an_old_catalog_together_all_find_it_migrated_once(processes: Pool, first_revision: str) -> None:
+    found = in_processes(processes, racers.open_and_use, first_revision)
+
+    assert found == [1] * PROCESSES
 
 
 def test_a_catalog_of_a_newer_strandline_is_refused(shared_address: str) -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from strandline.catalog import (
     Catalog,
     acquire_lease,
+    count_pending,
     finish_run,
     next_token,
     open_catalog,
+    read_invalidations,
     read_runs,
     read_tasks,
     read_view,
@@ -25,7 +27,7 @@ from strandline.model.errors import ConflictError, FencedError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Status
 from strandline.model.records import CatalogView, CommitRecord, Lease, Operation
-from tests.contract.builders import a_commit, a_cursor, a_file, a_result, emptied, record, record_nothing_new
+from tests.contract.builders import a_commit, a_cursor, a_file, a_result, an_invalidation, emptied, record, record_nothing_new
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +47,18 @@ class Call:
     run: str = "run-1"
     status: Status = Status.DONE
     version: int = 0
+    waiting: tuple[str, ...] = ()
 
 
 datasets = st.sampled_from(["orders", "payments"])
 holders = st.sampled_from(["worker-1", "worker-2"])
 runs = st.sampled_from(["run-1", "run-2"])
 earlier = st.sampled_from([0, 0, 0, 1, 2])
+cursors = st.one_of(
+    st.builds(a_cursor, st.integers(0, 2**60)),
+    st.builds(a_cursor, st.integers(0, 6), st.sampled_from(["table-1", "table-1", "table-2"])),
+)
+keys = st.sampled_from(["0-10", "10-20", "null", "é/0-10"])
 commits = st.builds(
     a_commit,
     st.integers(0, 6),
@@ -58,9 +66,13 @@ commits = st.builds(
     operation=st.sampled_from(Operation),
     config=st.sampled_from(["config-a", "config-b", "config-c"]),
     whole=st.booleans(),
-    inputs=st.dictionaries(st.sampled_from(["sales", "größen", "a.b"]), st.builds(a_cursor, st.integers(0, 2**60)), max_size=2),
+    inputs=st.dictionaries(st.sampled_from(["sales", "größen", "a.b", "orders", "payments"]), cursors, max_size=2),
     files=st.lists(st.builds(a_file, st.sampled_from(["x", "X", "y/é z"]), st.integers(0, 9)), max_size=2).map(tuple),
     counts=st.dictionaries(st.sampled_from(["offered", "accepted"]), st.integers(0, 2**40)),
+    partitions=st.dictionaries(keys, st.integers(0, 2**40), max_size=3),
+    waiting=st.lists(keys, max_size=2).map(tuple),
+    invalidations=st.lists(st.builds(an_invalidation, st.sampled_from(["i-1", "i-2", "i-3"])), max_size=2).map(tuple),
+    bytes_added=st.integers(0, 2**20),
 )
 calls = st.one_of(
     st.builds(
@@ -80,7 +92,14 @@ calls = st.one_of(
         kind=st.sampled_from(NodeKind),
         release=st.booleans(),
     ),
-    st.builds(Call, verb=st.just("unchanged"), lease=earlier, version=st.integers(0, 9), release=st.booleans()),
+    st.builds(
+        Call,
+        verb=st.just("unchanged"),
+        lease=earlier,
+        version=st.integers(0, 9),
+        release=st.booleans(),
+        waiting=st.lists(keys, max_size=2).map(tuple),
+    ),
     st.builds(Call, verb=st.sampled_from(["next", "release"]), lease=earlier),
     st.builds(Call, verb=st.just("renew"), holder=holders, seconds=st.sampled_from([60, -1])),
     st.builds(Call, verb=st.sampled_from(["start", "finish"]), run=runs),
@@ -133,9 +152,11 @@ class Player:
             elif call.verb == "release":
                 release_lease(self.catalog, lease)
             elif call.verb == "record":
-                record(self.catalog, lease, *call.commits, kind=call.kind, release=call.release)
+                told = [of(lease.dataset, commit) for commit in call.commits]
+                record(self.catalog, lease, *told, kind=call.kind, release=call.release, readers=readers_of(lease.dataset))
             else:
-                record_nothing_new(self.catalog, lease, version=call.version, table_version=call.version, release=call.release)
+                told_of = {"table_version": call.version, "release": call.release, "waiting": call.waiting}
+                record_nothing_new(self.catalog, lease, version=call.version, **told_of)
         except FencedError:
             assert self.good[lease.dataset] != lease
             assert read_view(self.catalog) == before
@@ -153,7 +174,27 @@ class Player:
     def picture(self) -> object:
         """All that can be read, times left out."""
         without_times = [replace(run, started_at=None, ended_at=run.ended_at and 0) for run in read_runs(self.catalog, 10)]
-        return timeless(read_view(self.catalog)), without_times, [read_tasks(self.catalog, run) for run in sorted(self.started)]
+        tasks = [read_tasks(self.catalog, run) for run in sorted(self.started)]
+        invalidations = [timeless_rows(rows) for rows in read_invalidations(self.catalog, JOBS)]
+        return timeless(read_view(self.catalog)), without_times, tasks, invalidations, count_pending(self.catalog, JOBS)
+
+
+JOBS = ("orders", "payments")
+
+
+def readers_of(dataset: str) -> tuple[str, ...]:
+    """Each reads the other."""
+    return tuple(job for job in JOBS if job != dataset)
+
+
+def of(dataset: str, commit: CommitRecord) -> CommitRecord:
+    """The commit as one of this dataset; ids of invalidations are its own."""
+    said = tuple(replace(i, id=f"{dataset} {i.id}") for i in commit.metadata.invalidations)
+    return replace(commit, metadata=replace(commit.metadata, node=dataset, invalidations=said))
+
+
+def timeless_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [{**row, "processed_at": row["processed_at"] is not None} for row in rows]
 
 
 def timeless(view: CatalogView) -> CatalogView:
@@ -191,13 +232,18 @@ def test_recording_a_log_in_overlapping_pieces_equals_recording_it_at_once(
     emptied(in_memory)
     at_once, in_pieces = (acquire_lease(in_memory, name, "worker", 60, 0, False) for name in ("orders", "payments"))
 
-    record(in_memory, at_once, *log)
+    record(in_memory, at_once, *(of("orders", commit) for commit in log), readers=JOBS)
+    log = [of("payments", commit) for commit in log]
     for cut, again in sorted(cuts):
-        record(in_memory, in_pieces, *log[:cut])
-        record(in_memory, in_pieces, *log[min(again, cut) : cut])
-    record(in_memory, in_pieces, *log)
+        record(in_memory, in_pieces, *log[:cut], readers=JOBS)
+        record(in_memory, in_pieces, *log[min(again, cut) : cut], readers=JOBS)
+    record(in_memory, in_pieces, *log, readers=JOBS)
 
     nodes = timeless(read_view(in_memory)).nodes
     assert ("orders" in nodes) == ("payments" in nodes) == bool(log)
     if log:
-        assert replace(nodes["payments"], dataset="orders") == nodes["orders"]
+        partitions = {key: replace(p, dataset="orders") for key, p in nodes["payments"].partitions.items()}
+        assert replace(nodes["payments"], dataset="orders", partitions=partitions) == nodes["orders"]
+    found = [(row["dataset"], str(row["id"]).removeprefix(f"{row['dataset']} ")) for row in read_invalidations(in_memory, JOBS)[0]]
+    assert sorted(id_ for name, id_ in found if name == "orders") == sorted(id_ for name, id_ in found if name == "payments")
+    assert len(found) == len(set(found))

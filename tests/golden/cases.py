@@ -23,16 +23,19 @@ from types import SimpleNamespace
 
 from strandline.app.planning import RunRequest, plan_request
 from strandline.declare import load_project
+from strandline.model.filters import describe
 from strandline.model.node import Node, NodeKind, Project
-from strandline.model.plan import Cursor, Plan, PlannedInput, Task
+from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
 from strandline.model.records import (
     CatalogView,
     CommitMetadata,
     CommitSummary,
     FileRead,
     FileSeen,
+    Invalidation,
     NodeRecord,
     Operation,
+    PartitionVersion,
     TableState,
     WrittenConfig,
 )
@@ -42,6 +45,7 @@ FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases"
 AS_OF = datetime(2024, 5, 1, tzinfo=UTC)
 ROWS, ROW_BYTES = 500, 100
+PARTITION_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,9 @@ class World:
             "built": self.build,
             "refused": self.refuse,
             "commit": self.commit,
+            "partitions": self.build_partitions,
+            "waits": self.let_wait,
+            "columns": self.give_columns,
             "file": self.list_file,
             "unfinished": self.leave_unfinished,
             "recreate": self.recreate,
@@ -161,14 +168,17 @@ class World:
         self.records[name] = replace(self.records[name], table_id=table.table_id, table_version=0, row_count=int(rows))
 
     def commit(self, words: str) -> None:
-        """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`."""
-        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: x (\d+))?", words)
+        """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`.
+
+        `commit sale invalidate because checked`, `commit sale replace_keys 22 rows because reorg`: it carries an invalidation.
+        """
+        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?", words)
         assert match, words
         name, operation, rows = match[1], match[2], int((match[3] or "0").replace(",", ""))
-        for _ in range(int(match[4] or 1)):
+        for _ in range(int(match[5] or 1)):
             table = self.tables[name]
             version = table.version + 1
-            added = _commit(name, version, None if operation in ("foreign", "optimize") else Operation(operation), rows)
+            added = _commit(name, version, None if operation in ("foreign", "optimize") else Operation(operation), rows, match[4] or "")
             if operation in ("foreign", "optimize"):
                 added = replace(added, changes_rows=operation == "foreign", operation="WRITE" if operation == "foreign" else "OPTIMIZE")
             else:
@@ -183,6 +193,37 @@ class World:
         elif operation.changes_rows and config.hash not in {c.hash for c in configs}:
             configs = (*configs, config)
         self.records[name] = replace(record, table_version=version, configs=configs)
+
+    def build_partitions(self, words: str) -> None:
+        """`partitions cold_blocks 0-10 10-20`: built by the configuration as it is now, 20 rows each; the others stay as they were."""
+        name, *keys = words.split()
+        self._record(name, self.tables[name].version, Operation.REPLACE_PARTITIONS)
+        record = self.records[name]
+        built = {
+            key: PartitionVersion(
+                dataset=name,
+                partition_key=key,
+                version=AS_OF,
+                config_hash=self._config(self.project.get(name)).hash,
+                schema_hash="",
+                location="",
+                row_count=PARTITION_ROWS,
+                bytes=0,
+                table_version=self.tables[name].version,
+            )
+            for key in keys
+        }
+        self.records[name] = replace(record, partitions={**record.partitions, **built})
+
+    def let_wait(self, words: str) -> None:
+        """`waits cold_blocks 20-30`: read, and not final yet."""
+        name, *keys = words.split()
+        self.records[name] = replace(self.records[name], waiting=tuple(keys))
+
+    def give_columns(self, words: str) -> None:
+        """`columns cold_blocks block_number:bigint block_hash:string`: what `--where` may name."""
+        name, *columns = words.split()
+        self.tables[name] = replace(self.tables[name], columns=tuple((c.split(":")[0], c.split(":")[1]) for c in columns))
 
     def list_file(self, words: str) -> None:
         """`file sale_events data/second 5,000 bytes`: what the source's folder shows now."""
@@ -221,11 +262,21 @@ class World:
         del self.tables[name]
 
     def ask(self, words: str) -> None:
-        """`ask --select X`, `ask --as-of T`, `ask backfill NAME --all|--stale --reason R`, `ask release NAME`."""
+        """`ask --select X`, `ask --as-of T`, `ask release X`, `ask backfill X --all|--stale|--partitions A,B|--where W --reason R`."""
         given = shlex.split(words)
+
+        def said(option: str) -> str:
+            return given[given.index(option) + 1] if option in given else ""
+
         if given[0] == "backfill":
-            reason = given[given.index("--reason") + 1] if "--reason" in given else ""
-            self.request = replace(self.request, backfill=given[1], only_stale="--stale" in given, reason=reason)
+            self.request = replace(
+                self.request,
+                backfill=given[1],
+                only_stale="--stale" in given,
+                partitions=tuple(said("--partitions").split(",")) if "--partitions" in given else (),
+                where=said("--where"),
+                reason=said("--reason"),
+            )
         elif given[0] == "release":
             self.request = replace(self.request, release=given[1])
         if "--select" in given:
@@ -255,9 +306,10 @@ def _load(yaml: str) -> Project:
         return load_project(Path(folder), {})
 
 
-def _commit(name: str, version: int, operation: Operation | None, rows: int) -> CommitSummary:
+def _commit(name: str, version: int, operation: Operation | None, rows: int, invalidates: str = "") -> CommitSummary:
     metadata = None
     if operation is not None:
+        said = Invalidation(id=f"{name} {version}", scope="row_range", row_filter={"pieces": version}, reason=invalidates)
         metadata = CommitMetadata(
             run="r",
             task=f"r/{name}/{version}",
@@ -271,6 +323,7 @@ def _commit(name: str, version: int, operation: Operation | None, rows: int) -> 
             whole=False,
             as_of="",
             counts={},
+            invalidations=(said,) if invalidates else (),
         )
     return CommitSummary(
         version=version,
@@ -294,9 +347,15 @@ def _listed(path: str) -> FileSeen:
 def render(made: Plan) -> str:
     """A plan as text: everything about it that a run depends on."""
     lines = [line for task in made.tasks for line in _render_task(task)]
-    lines += [f"stale   {held.node}: {held.reason}" for held in made.stale]
-    lines += [f"frozen  {held.node}: {held.reason}" for held in made.frozen]
+    lines += [line for held in made.stale for line in _render_held("stale ", held)]
+    lines += [line for held in made.frozen for line in _render_held("frozen", held)]
     return "\n".join(lines) or "nothing to do"
+
+
+def _render_held(word: str, held: Held) -> Iterator[str]:
+    yield f"{word}  {held.node}: {held.reason}"
+    if held.partitions:
+        yield f"  holds   {', '.join(held.partitions)}, about {held.backfill_rows:,} rows"
 
 
 def _render_task(task: Task) -> Iterator[str]:
@@ -304,6 +363,10 @@ def _render_task(task: Task) -> Iterator[str]:
     yield f"  why     {task.reason}"
     yield f"  covers  {task.scope.text}"
     yield f"  reads   {task.estimated_rows:,} of {task.full_rows:,} rows, {task.estimated_bytes:,} of {task.full_bytes:,} bytes"
+    if task.partitions:
+        yield f"  asked   for {', '.join(task.partitions)}"
+    if task.filter:
+        yield f"  asked   for {describe(task.filter)}"
     if task.files:
         yield f"  files   {' '.join(task.files)}"
     if task.inputs:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from strandline.model.errors import CallError
+from strandline.model.plan import Cause, Strategy
 from tests.golden.cases import CASES, Case, read_cases, render, tell
 
 FILES = sorted(CASES.glob("*.txt"))
@@ -36,6 +38,75 @@ def test_a_thousand_pending_commits_are_one_task() -> None:
 
     assert [(t.node, t.estimated_rows) for t in made.tasks] == [("pieces", 500)]
     assert "versions 1 to 1000 of `sale`, about 3,000 rows" in made.tasks[0].reason
+
+
+def test_a_thousand_invalidations_are_one_task_for_each_job_that_reads_the_dataset() -> None:
+    world = tell(
+        (
+            "project chain",
+            "built",
+            "commit hot_blocks invalidate because checked x 1000",
+            'ask --select "hot_blocks alerts heavy cold_blocks"',
+        )
+    )
+
+    made = world.plan()
+
+    assert [(t.node, t.cause) for t in made.tasks] == [(name, Cause.INVALIDATION) for name in ("alerts", "heavy", "cold_blocks")]
+
+
+def test_a_thousand_invalidations_among_a_thousand_commits_are_counted_and_named_in_one_line() -> None:
+    told = [f"commit hot_blocks {what}" for _ in range(500) for what in ("replace_keys 2 rows because reorg", "invalidate because checked")]
+
+    (task,) = tell(("project chain", "built", *told, "ask --select heavy")).plan().tasks
+
+    assert task.reason == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, 1000 invalidations (checked, reorg)"
+
+
+def test_backfill_of_stale_partitions_asks_for_those_alone_and_for_what_follows() -> None:
+    edited = ("partitions cold_blocks 0-10 10-20 20-30", "edit codec: zstd => codec: lz4", "partitions cold_blocks 10-20")
+
+    made = tell(("project chain", "built", *edited, "ask backfill compact --stale")).plan()
+
+    assert [(t.node, t.strategy, t.partitions) for t in made.tasks] == [
+        ("cold_blocks", Strategy.RECOMPUTE, ("0-10", "20-30")),
+        ("days", Strategy.RECOMPUTE, ()),
+    ]
+
+
+def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None:
+    edited = ("partitions cold_blocks 0-10 10-20 20-30", "edit codec: zstd => codec: lz4", "partitions cold_blocks 10-20")
+
+    made = tell(("project chain", "built", *edited, "ask backfill cold_blocks --partitions 10-20,20-30")).plan()
+
+    assert [(t.node, t.cause, t.partitions) for t in made.tasks] == [
+        ("cold_blocks", Cause.PERSON, ("10-20", "20-30")),
+        ("days", Cause.NEW_INPUT, ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ask", "slug", "told"),
+    [
+        ("cold_blocks --partitions 0-10,10-21", "unknown-partition", "Did you mean `10-20`?"),
+        ("cold_blocks --partitions 2024-01-01", "unknown-partition", "`cold_blocks` has no partition `2024-01-01`"),
+        ("heavy --partitions 0-10", "no-partitions", "`heavy` has no partitions."),
+        ("hot_blocks --partitions 0-10", "no-partitions", "`hot_blocks` has no partitions."),
+        ("blocks --partitions 0-10", "call", "means 2 nodes"),
+        ("cold_blocks --where 'block_nmber > 3'", "unknown-column", "block_number"),
+        ("blocks --where 'block_number > 3'", "no-rows-to-filter", "means several"),
+        ("block_messages --all", "backfill-of-a-source", "what was received is never changed"),
+        ("cold_block --all", "unknown-name", "Did you mean `cold_blocks`?"),
+    ],
+)
+def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(ask: str, slug: str, told: str) -> None:
+    lines = ("partitions cold_blocks 0-10 10-20", "columns cold_blocks block_number:bigint", f"ask backfill {ask}")
+
+    with pytest.raises(CallError) as refused:
+        tell(("project chain", "built", *lines)).plan()
+
+    assert refused.value.slug == slug
+    assert told in str(refused.value)
 
 
 def test_planning_twice_gives_the_same_plan() -> None:

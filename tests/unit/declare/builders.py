@@ -6,6 +6,7 @@ from pathlib import Path
 
 from strandline.declare import load_project
 from strandline.model.errors import ProjectError
+from strandline.model.hashing import compare_configs
 from strandline.model.node import Project
 
 HEAD = "project: small\n"
@@ -62,3 +63,21 @@ def slugs(folder: Path, yaml: str | bytes, files: Mapping[str, str | bytes] | No
     except ProjectError as error:
         return [mistake.slug for mistake in error.mistakes]
     return []
+
+
+def line_of(yaml: str, words: str) -> int:
+    """The one line of a project that has these words."""
+    (found,) = [number for number, line in enumerate(yaml.splitlines(), 1) if words in line]
+    return found
+
+
+def config_change(folder: Path, yaml: str, node: str, *edits: tuple[str, str]) -> tuple[set[str], bool]:
+    """What edits of a project change in a node's configuration, and whether that freezes it."""
+    edited = yaml
+    for old, new in edits:
+        assert old in edited, f"the project has no {old!r}"
+        edited = edited.replace(old, new)
+    before, after = load(folder, yaml).get(node).config, load(folder, edited).get(node).config
+    parts, freezes = compare_configs(before.parts, after)
+    assert (before.hash != after.hash) == bool(parts)
+    return set(parts), freezes
