@@ -1,6 +1,7 @@
 """Partitions: their names, what each holds, and when one is final."""
 
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -348,3 +349,34 @@ def test_a_cover_reaches_from_the_first_start_to_the_last_end() -> None:
     assert cover(spans) == (0, 60)
     assert cover([*spans, Span(group="", start=None, end=None)]) is None
     assert cover([]) is None
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [(Unit.DAY, "9999-12-31"), (Unit.MONTH, "9999-12"), (Unit.DAY, "0001-01-01"), (Unit.HOUR, "9999-12-31T23")],
+)
+def test_dates_that_people_write_for_never_are_partitions_too(zone: str, unit: Unit, name: str) -> None:
+    span = find_span(Partitioning(column="at", unit=unit, final_after=60), Calendar(timezone=zone), name)
+
+    assert span is not None
+    assert span.start is not None
+    assert span.end is not None
+    assert span.start <= span.end  # type: ignore[operator]
+    assert cover([span]) is None or name.startswith("0001")  # its rows are not looked for by a range that ends
+    assert not is_final(Partitioning(column="at", unit=unit, final_after=60), span, {"": datetime(1, 1, 1, 1, tzinfo=UTC)})
+
+
+def test_a_decimal_tip_is_a_number_like_any_other() -> None:
+    partitioning = Partitioning(column="n", size=10, final_after=5)
+    span = find_span(partitioning, Calendar(), "0-10")
+
+    assert span is not None
+    assert [is_final(partitioning, span, {"": Decimal(tip)}) for tip in (13, 14)] == [False, True]
+
+
+def test_a_name_without_its_group_is_no_partition() -> None:
+    grouped = Partitioning(column="n", size=10, by=("chain",))
+
+    assert find_span(grouped, Calendar(), "0-10") is None
+    assert find_span(grouped, Calendar(), "x/0-10") is not None

@@ -1,6 +1,7 @@
 """`invalidate`: record that a scope of a dataset must be processed again by the jobs that read it: a commit on its table."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
 from strandline.model.node import By, Node, NodeKind
-from strandline.model.partitions import decode_group, find_span
+from strandline.model.partitions import NULL, decode_group, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Job, Partitioning
 from strandline.model.records import Invalidation
@@ -48,7 +49,7 @@ def invalidate(
             slug="no-reader",
         )
     if partition:
-        said = _partition_filter(workspace, node, jobs, partition)
+        said = _partition_filter(workspace, node, jobs, partition, dict(observed.tables[node.name].columns))
     else:
         said = parse_filter(where) if where else from_row_filter(row_filter)
     checked = check_filter(said, dict(observed.tables[node.name].columns))
@@ -80,7 +81,7 @@ def _make_id(dataset: str, at: datetime, said: Filter) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(said)}"))
 
 
-def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str) -> Filter:
+def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]) -> Filter:
     """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
     partitioning, columns = _find_partitioning(node, jobs)
     span = find_span(partitioning, workspace.project.calendar, name)
@@ -88,20 +89,23 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
         raise CallError(
             f"`{node.name}` has no partition `{name}`.", remedy="`strandline status` lists the partitions.", slug="unknown-partition"
         )
+    values = decode_group(span.group) if columns[1:] else []
+    groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
-        return Filter(comparisons=(Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True),))
-    groups = zip(columns[:-1], decode_group(span.group), strict=True)
-    return Filter(
-        comparisons=(
-            *(Comparison(column=column, operator=Operator.EQ, value=_number_or_text(value)) for column, value in groups),
-            Comparison(column=columns[-1], operator=Operator.GTE, value=span.start),
-            Comparison(column=columns[-1], operator=Operator.LT, value=span.end),
-        )
+        return Filter(comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
+    between = (
+        Comparison(column=columns[-1], operator=Operator.GTE, value=span.start),
+        Comparison(column=columns[-1], operator=Operator.LT, value=span.end),
     )
+    return Filter(comparisons=(*groups, *between))
 
 
-def _number_or_text(value: str) -> int | str:
-    return int(value) if value.lstrip("-").isdecimal() else value
+def _is_value(column: str, text: str, kind: str) -> Comparison:
+    """A group's value by its text in a partition's name."""
+    if text == NULL:
+        return Comparison(column=column, operator=Operator.IS_NULL, value=True)
+    whole = kind in ("long", "integer", "short", "byte", "bigint", "int")
+    return Comparison(column=column, operator=Operator.EQ, value=int(text) if whole else text)
 
 
 def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from strandline.model.filters import Comparison, Filter, Operator, Scalar
-from strandline.model.partitions import NULL, Span
+from strandline.model.partitions import NULL, Span, decode_group
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,7 +15,7 @@ def may_hold(filter: Filter, columns: tuple[str, ...], span: Span | None, zone: 
     if span is None:
         return True
     *groups, own = columns
-    name_by_group = dict(zip(groups, span.group.split("/"), strict=True)) if groups else {}
+    name_by_group = dict(zip(groups, decode_group(span.group), strict=True)) if groups else {}
     for said in filter.comparisons:
         if said.column == own and not _in_span(said, span, zone):
             return False

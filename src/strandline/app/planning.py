@@ -62,7 +62,7 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
             only_stale=request.only_stale,
             reason=request.reason,
             partitions=_check_partitions(project, observed, request, nodes),
-            filter=_check_where(observed, request, nodes) if request.where else None,
+            filter=_check_where(project, observed, request, nodes) if request.where else None,
         )
     release = None
     if request.release is not None:
@@ -87,12 +87,13 @@ def _check_partitions(project: Project, observed: Observed, request: RunRequest,
     return tuple(dict.fromkeys(request.partitions))
 
 
-def _check_where(observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
+def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
     found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
-    if len(nodes) != 1 or not found:
+    jobs = [n for n in nodes if isinstance(definition := project.get(n).definition, Job) and definition.key]
+    if len(nodes) != 1 or not found or not jobs:
         raise CallError(
-            f"`--where` speaks of the rows of one job's output, and `{request.backfill}` has none yet, or means several.",
-            remedy="Name one job that has been built, or use `--all`.",
+            f"`--where` speaks of scopes of one job's output, and `{request.backfill}` was not built, or is not one job with scopes.",
+            remedy="Name one job with a key, a cursor or partitions that has been built, or use `--all`.",
             slug="no-rows-to-filter",
         )
     return check_filter(parse_filter(request.where), dict(found[0].columns))

@@ -121,7 +121,7 @@ def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"
 
 
 def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) -> None:
-    if request.backfill is None or not request.only_stale:
+    if request.backfill is None or not (request.only_stale or request.partitions or request.where):
         return
     asked = select_nodes(workspace.project, request.backfill)
     frozen = [h for h in plan.frozen if h.node in asked]

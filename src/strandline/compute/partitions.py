@@ -86,7 +86,17 @@ def _names(work: Work, keys: Keys) -> Mapping[int, str]:
             remedy=f"Make them larger: at most {MANY:,} are built in one task.",
             slug="too-many-partitions",
         )
+    if len(keys.values) < keys.count:
+        raise _collide(work)
     return {key: str(name) for key, name in keys.values.items()}
+
+
+def _collide(work: Work) -> WorkError:
+    return WorkError(
+        f"Two partitions of `{work.node.name}` have the same hash.",
+        remedy="Give the partitions another size: their names, and with them the hashes, are others then.",
+        slug="partitions-collide",
+    )
 
 
 def _find_tips(work: Work, partitioning: Partitioning) -> dict[str, object]:
@@ -103,12 +113,15 @@ def _find_tips(work: Work, partitioning: Partitioning) -> dict[str, object]:
 
 def _is_due(work: Work, partitioning: Partitioning, name: str, tips: Mapping[str, object]) -> bool:
     span = find_span(partitioning, work.project.calendar, name)
-    assert span is not None, name
-    return is_final(partitioning, span, tips)  # type: ignore[arg-type]
+    # A name that is none of ours is of a time beyond the calendar: nothing newer can come.
+    return span is None or is_final(partitioning, span, tips)  # type: ignore[arg-type]
 
 
 def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> Keys:
-    found = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, sorted(names)).collect()}
+    listed = sorted(names)
+    found = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, listed).collect()}
+    if len(found) < len(listed):
+        raise _collide(work)
     keys = list_keys(work, list(found), 0)
     return Keys(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=found)
 
@@ -168,9 +181,11 @@ def _replace(work: Work, staged: Staged, keys: Keys, waiting: tuple[str, ...], *
     """The write of the partitions that differ; those that do not are as they were."""
     differing = _count_sides(staged) if staged.counts["new_rows"] or staged.counts["old_live"] else {}
     built = tuple(BuiltPartition(partition_key=str(keys.values[key]), rows=new) for key, new in differing.items())
-    empty = [str(n) for key, n in keys.values.items() if key not in differing and str(n) not in work.partitions]
-    built += tuple(BuiltPartition(partition_key=name, rows=0) for name in sorted(empty))
     whole = work.task.strategy is Strategy.FULL
+    same = sorted(str(n) for key, n in keys.values.items() if key not in differing)
+    # Built and found as it was: new, or now known to be what this configuration gives.
+    told = [n for n in same if n not in work.partitions or ((whole or work.task.cause is Cause.PERSON) and work.stale)]
+    built += tuple(BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0) for n in told)
     rows = staged.read(work.session).where(F.col(SIDE) == NEW).drop(SIDE)
     if differing:
         write: Write | None = Write(operation=Operation.REPLACE_PARTITIONS, rows=rows, replaced=tuple(differing))

@@ -46,15 +46,22 @@ class Keys:
 
 def find_keys(work: Work, found: DataFrame) -> Keys:
     """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them."""
-    valued = [F.min(VALUE).alias(VALUE)] if VALUE in found.columns else []
+    valued = [F.min(VALUE).alias(VALUE), (~_same_value()).alias("mixed")] if VALUE in found.columns else []
     grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"), *valued)
     head = grouped.limit(MANY + 1).toArrow()
     if head.num_rows <= MANY:
         hashes = head.column(KEY).to_pylist()
         keys = list_keys(work, hashes, sum(head.column("n").to_pylist()))
-        return replace(keys, values=dict(zip(hashes, head.column(VALUE).to_pylist(), strict=True))) if valued else keys
+        # Two values with one hash: then the hash alone tells the scope.
+        told = valued and not any(head.column("mixed").to_pylist())
+        return replace(keys, values=dict(zip(hashes, head.column(VALUE).to_pylist(), strict=True))) if told else keys
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
     return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
+
+
+def _same_value() -> Column:
+    """Whether all rows of a group have one value, or none has any."""
+    return F.min(VALUE).eqNullSafe(F.max(VALUE)) & F.count(VALUE).isin(F.lit(0), F.count(F.lit(1)))
 
 
 def find_added_keys(work: Work, dataset: str) -> Keys:

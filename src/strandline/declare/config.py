@@ -5,7 +5,7 @@ An explicit list (DESIGN 7): settings, guards, places and the order of the file 
 
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
-from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language
+from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language, Partitioning
 
 from .schema import SourceSpec
 from .settings import as_text
@@ -39,7 +39,7 @@ def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], ca
         "mode": str(job.mode),
         "key": job.key,
         "unique_key": job.unique_key,
-        "partition": [job.partition.size, job.partition.unit, len(job.partition.by)] if job.partition else None,
+        "partition": _partition(job.partition, calendar) if job.partition else None,
         "final_after": job.partition.final_after if job.partition else None,
         "inputs": {i.name: _spell(i.relation) for i in inputs if i.name not in lookups},
         "lookups": sorted(lookups),
@@ -113,6 +113,11 @@ def _source_at(dataset: FactDataset) -> object:
     if dataset.source_at is None:
         return None
     return [dataset.source_at.column, dataset.source_at.path, str(dataset.source_at.type) if dataset.source_at.type else None]
+
+
+def _partition(partition: Partitioning, calendar: Calendar) -> object:
+    """Days and months are those of a time zone: in another each partition has other rows."""
+    return [partition.size, partition.unit, len(partition.by), *([calendar.timezone] if partition.unit else [])]
 
 
 def _calendar(calendar: Calendar) -> object:

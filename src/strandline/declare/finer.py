@@ -10,6 +10,12 @@ _ORDER = (Unit.HOUR, Unit.DAY, Unit.MONTH)
 def write_as_column(tree: exp.Query, partition: Partitioning, calendar: Calendar) -> exp.Query:
     """The query with each such expression over the partition's column replaced by the column, for the proof alone."""
 
+    if any(
+        alias.alias.lower() == partition.column and not isinstance(alias.this, exp.Column) and alias.find_ancestor(exp.CTE, exp.Subquery)
+        for alias in tree.find_all(exp.Alias)
+    ):
+        return tree  # inside, another value has the column's name
+
     def rewrite(node: exp.Expr) -> exp.Expr:
         column = _told_apart(node, partition, calendar)
         return column.copy() if column is not None else node

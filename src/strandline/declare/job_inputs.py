@@ -43,11 +43,23 @@ def relate_inputs(
         analysis = analyse(code.tree, draft.key, tables)
         _check_columns(draft, code, analysis, document, report)
         if draft.partition:
-            finer = write_as_column(code.tree, draft.partition, calendar)
+            column = draft.partition.column
+            timed = all(known[n].types.get(column) == "timestamp" for n in draft.inputs if column in known[n].types)
+            finer = write_as_column(code.tree, draft.partition, calendar) if timed or calendar.timezone == "UTC" else code.tree
             analysis = replace(analyse(finer, draft.key, tables, by_name=False), output=analysis.output)
         relations |= {name: (By(columns=draft.key), True) for name in open_inputs if name in analysis.proved}
+    _check_partition(draft, relations, document, report)
     _ask_for_relations(draft, [n for n in draft.inputs if n not in relations], analysis, known, document, report)
     return relations, analysis.output if analysis else NOTHING
+
+
+def _check_partition(draft: Draft, relations: Relations, document: Document, report: Report) -> None:
+    """Some input must say which partitions there are."""
+    if draft.partition and set(draft.inputs) <= set(relations) and not any(isinstance(relations[n][0], By) for n in draft.inputs):
+        what = f"no input of job `{draft.spec.name}` is related `by` its partition's column, so nothing says which partitions there are."
+        key = ", ".join(draft.key)
+        remedy = f"Relate one so: `inputs: {{{draft.inputs[0]}: {{by: [{key}]}}}}`."
+        report.add("partition-needs-by", what, remedy, document.place(*draft.path, "incremental"))
 
 
 def _declared(draft: Draft, known: Mapping[str, Known], document: Document, report: Report) -> dict[str, Relation]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from .project import Calendar, Partitioning, Unit
@@ -12,6 +13,7 @@ NULL = "null"
 """The partition of rows whose column is NULL."""
 _FORMAT = {Unit.HOUR: "%Y-%m-%dT%H", Unit.DAY: "%Y-%m-%d", Unit.MONTH: "%Y-%m"}
 _SPARK_FORMAT = {Unit.HOUR: "yyyy-MM-dd'T'HH", Unit.DAY: "yyyy-MM-dd", Unit.MONTH: "yyyy-MM"}
+_EVER = datetime.max.replace(tzinfo=UTC)
 _RANGE = re.compile(r"(-?\d+)-(-?\d+)")
 
 
@@ -30,7 +32,7 @@ def encode_group(values: Iterable[str | None]) -> str:
 
 
 def decode_group(group: str) -> list[str]:
-    return [part.replace("%2F", "/").replace("%25", "%") for part in group.split("/")] if group else []
+    return [part.replace("%2F", "/").replace("%25", "%") for part in group.split("/")]
 
 
 def spark_format(unit: Unit) -> str:
@@ -46,7 +48,7 @@ def name_number(partitioning: Partitioning, value: int) -> str:
 def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span | None:
     """The span of a partition by its name; times are UTC instants. None for a name that no partition has."""
     group, _, own = name.rpartition("/") if partitioning.by else ("", "", name)
-    if partitioning.by and group.count("/") != len(partitioning.by) - 1:
+    if partitioning.by and (not name.count("/") or group.count("/") != len(partitioning.by) - 1):
         return None
     if own == NULL:
         return Span(group=group, start=None, end=None)
@@ -59,27 +61,35 @@ def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span
         local = datetime.strptime(own, _FORMAT[partitioning.unit])  # noqa: DTZ007 the local time: its zone follows
     except ValueError:
         return None
-    if local.strftime(_FORMAT[partitioning.unit]) != own:
+    if f"{local.year:04}{local.strftime(_FORMAT[partitioning.unit].removeprefix('%Y'))}" != own:
         return None
     zone = ZoneInfo(calendar.timezone)
-    return Span(group=group, start=_instant(local, zone), end=_instant(_next(local, partitioning.unit), zone))
+    return Span(group=group, start=_instant(local, zone), end=_end(local, partitioning.unit, zone))
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> datetime:
-    return local.replace(tzinfo=zone).astimezone(UTC)
+    """As UTC; beyond what a datetime holds, the first or the last it does: people write 9999-12-31 for never."""
+    try:
+        return local.replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        return _EVER if local.year > 5000 else datetime.min.replace(tzinfo=UTC)
 
 
-def _next(local: datetime, unit: Unit) -> datetime:
-    match unit:
-        case Unit.HOUR:
-            return local + timedelta(hours=1)
-        case Unit.DAY:
-            return local + timedelta(days=1)
-        case Unit.MONTH:
-            return local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
+def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
+    try:
+        match unit:
+            case Unit.HOUR:
+                following = local + timedelta(hours=1)
+            case Unit.DAY:
+                following = local + timedelta(days=1)
+            case Unit.MONTH:
+                following = local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
+    except (OverflowError, ValueError):
+        return _EVER
+    return _instant(following, zone)
 
 
-def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | date | datetime]) -> bool:
+def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | Decimal | date | datetime]) -> bool:
     """Whether everything in a partition lies `final_after` behind the newest value of its group."""
     if partitioning.final_after is None or span.end is None:
         return True
@@ -90,8 +100,8 @@ def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | da
         newest = tip if isinstance(tip, datetime) else datetime(tip.year, tip.month, tip.day, tzinfo=UTC) if isinstance(tip, date) else None
         if newest is None:
             return False
-        return span.end + timedelta(seconds=partitioning.final_after) <= _aware(newest)
-    return isinstance(tip, int) and span.end - 1 + partitioning.final_after <= tip
+        return span.end <= _aware(newest) - timedelta(seconds=partitioning.final_after)
+    return isinstance(tip, int | Decimal) and span.end - 1 + partitioning.final_after <= tip
 
 
 def _aware(at: datetime) -> datetime:
@@ -99,9 +109,9 @@ def _aware(at: datetime) -> datetime:
 
 
 def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None:
-    """The range from the first start to the last end; None when it is open (rows without value) or there is nothing."""
+    """The range from the first start to the last end; None when it is open (rows without value, the end of time) or there is nothing."""
     listed = list(spans)
-    if not listed or any(s.start is None or s.end is None for s in listed):
+    if not listed or any(s.start is None or s.end is None or s.end == _EVER for s in listed):
         return None
     starts = [s.start for s in listed if s.start is not None]
     ends = [s.end for s in listed if s.end is not None]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from strandline.model.filters import Filter, describe
+from strandline.model.filters import describe
 from strandline.model.node import Lookup, Node, NodeConfig, NodeKind, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
 from strandline.model.project import FileSource, Job, Mode
@@ -56,6 +56,9 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             draft.tasks[node.name] = task
         if frozen and not (task and task.overwrite):
             draft.frozen.append(_with_cost(node, frozen, observed))
+        if stale and task and stale.partitions:
+            left = tuple(p for p in stale.partitions if p not in task.partitions)
+            stale = replace(stale, partitions=left) if left else None
         if stale and not (task and task.strategy is Strategy.FULL and not task.refuses):
             draft.stale.append(_with_cost(node, stale, observed))
     return Plan(as_of=request.as_of, tasks=tuple(draft.tasks.values()), stale=tuple(draft.stale), frozen=tuple(draft.frozen))
@@ -92,24 +95,18 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: _Draft
         return None  # an input that has never been received: nothing to compute from
     if record is None or not record.cursors or (own is None and node.kind is not NodeKind.QUARANTINE):
         return _full(node, observed, draft, Cause.NEW_NODE, "it has not been built yet", new=True)
-    if own is not None and record.table_id and record.table_id != own.table_id:
-        return _full(node, observed, draft, Cause.GAP, "its table was deleted and made again by someone else", new=True)
-    if own is not None and own.version < record.table_version:
-        return _full(
-            node, observed, draft, Cause.GAP, f"its table went back from version {record.table_version} to {own.version}", new=True
-        )
-    if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
-        text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
-        reason = f"its table has commits that are not Strandline's: version {text}"
-        return _full(node, observed, draft, Cause.GAP, reason, new=node.kind in _APPENDED)
-    if gap := _find_gap(node, record, observed):
-        return _full(node, observed, draft, Cause.GAP, gap, new=node.kind in _APPENDED)
+    if gap := _find_gap(node, record, own, observed):
+        return _full(node, observed, draft, Cause.GAP, gap.reason, new=gap.rewrite)
     inputs = _planned_inputs(node, record, observed, draft)
-    if isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != request.as_of.isoformat():
+    if _clock_moved(node, record, request):
         return _full(node, observed, draft, Cause.CLOCK, f"it uses :as_of, which was {record.as_of}", new=False)
     if not any(i.changes for i in inputs):
         return None
     return _incremental(node, inputs, observed, draft)
+
+
+def _clock_moved(node: Node, record: NodeRecord, request: PlanRequest) -> bool:
+    return isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != request.as_of.isoformat()
 
 
 def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Cause:
@@ -151,10 +148,10 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
     assert isinstance(job, Job)  # nothing else reads an input whole
     if job.mode is Mode.FULL:
         reason = f"mode `full` recomputes everything when an input changes: {text}"
-        return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+        return _full(node, observed, draft, _why(node, inputs, observed), reason, new=False)
     if not job.strict_incremental:
         reason = f"{names} read whole, so a change widens the task to everything: {text}"
-        return _full(node, observed, draft, Cause.NEW_INPUT, reason, new=False)
+        return _full(node, observed, draft, _why(node, inputs, observed), reason, new=False)
     refuses = tuple(i.dataset for i in whole)
     if any(i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after) for i in whole):
         reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
@@ -189,6 +186,9 @@ def _plan_backfill(
     assert request.backfill is not None
     if any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs):
         return None
+    part = bool(request.backfill.partitions or request.backfill.filter)
+    if frozen and part:
+        return None  # what is frozen stays until --all
     if request.backfill.only_stale and (frozen or not stale):
         # A frozen node needs --all; one that is up to date needs nothing but what its inputs bring.
         return None if frozen else _plan_node(node, current_config(node, observed), observed, draft, request)
@@ -197,22 +197,33 @@ def _plan_backfill(
     reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
     partitions = stale.partitions if stale and request.backfill.only_stale else request.backfill.partitions
     if (partitions or request.backfill.filter) and not frozen and node.name in observed.tables:
-        return _plan_part(node, observed, draft, reason, partitions, request.backfill.filter)
+        return _plan_part(node, observed, draft, request, reason, partitions)
     return _full(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in _APPENDED)
 
 
-def _plan_part(node: Node, observed: Observed, draft: _Draft, reason: str, partitions: tuple[str, ...], where: Filter | None) -> Task:
+def _plan_part(node: Node, observed: Observed, draft: _Draft, request: PlanRequest, reason: str, partitions: tuple[str, ...]) -> Task:
     """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
-    record = observed.view.nodes[node.name]
+    assert request.backfill is not None
+    where, record = request.backfill.filter, observed.view.nodes[node.name]
+    if gap := _find_gap(node, record, observed.tables.get(node.name), observed):
+        return _full(node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite)
+    if _clock_moved(node, record, request):
+        return _full(node, observed, draft, Cause.PERSON, f"{reason}; and it uses :as_of, which was {record.as_of}", new=False)
     inputs = _planned_inputs(node, record, observed, draft)
-    if any(i.changes and (i.after is None or isinstance(node.get_input(i.name).relation, Whole)) for i in inputs):
-        return _full(node, observed, draft, Cause.PERSON, f"{reason}; and an input that is read whole has changed", new=False)
+    for given in (i for i in inputs if i.changes):
+        if given.after is None or _rewritten(given, observed, draft):
+            return _full(node, observed, draft, Cause.PERSON, f"{reason}; and `{given.dataset}` was written anew", new=False)
+        if isinstance(node.get_input(given.name).relation, Whole):
+            return _full(node, observed, draft, Cause.PERSON, f"{reason}; and `{given.name}`, which is read whole, has changed", new=False)
     text = describe(where) if where else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
     scope = Scope(kind=ScopeKind.PARTITIONS if partitions else ScopeKind.KEYS, text=text)
     task = replace(_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft), partitions=partitions, filter=where)
     said = _estimated(node, task, observed, draft)
-    rows = sum(record.partitions[p].row_count for p in partitions if p in record.partitions)
-    return replace(said, estimated_rows=said.estimated_rows + rows)
+    asked = [record.partitions[p] for p in partitions if p in record.partitions]
+    more = Amount(rows=sum(p.row_count for p in asked), bytes=sum(p.bytes for p in asked))
+    read = (Amount(rows=said.estimated_rows, bytes=said.estimated_bytes) + more).within(Amount(rows=said.full_rows, bytes=said.full_bytes))
+    draft.increments[node.name] = draft.increments.get(node.name, Amount()) + more
+    return replace(said, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
 
 def _plan_release(node: Node, observed: Observed, draft: _Draft) -> Task | None:
@@ -269,7 +280,29 @@ def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
     return tuple(c.version for c in table.commits_after(cursor.version) if (c.wakes_readers if wakes else c.changes_rows))
 
 
-def _find_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    """Why no increment can be read, or none be written."""
+
+    reason: str
+    rewrite: bool
+    """Whether the table is replaced, schema and all."""
+
+
+def _find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: Observed) -> _Gap | None:
+    if own is not None and record.table_id and record.table_id != own.table_id:
+        return _Gap(reason="its table was deleted and made again by someone else", rewrite=True)
+    if own is not None and own.version < record.table_version:
+        return _Gap(reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True)
+    if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
+        text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
+        return _Gap(reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.kind in _APPENDED)
+    if reason := _find_input_gap(node, record, observed):
+        return _Gap(reason=reason, rewrite=node.kind in _APPENDED)
+    return None
+
+
+def _find_input_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
     for given in node.inputs:
         cursor, table = record.cursors.get(given.dataset), observed.tables.get(given.dataset)
         if cursor is None:

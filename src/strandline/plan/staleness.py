@@ -44,8 +44,8 @@ def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | Non
     if not older and not partitions:
         return None
     changed = tuple(sorted({name for c in older for name in compare_configs(c.parts, config)[0]}))
-    what = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}" if partitions else "some rows"
-    reason = f"{_list(changed)} changed since {what} were written; `strandline backfill {node.name} --stale` writes those anew"
+    what = "some rows were" if not partitions else "1 partition was" if len(partitions) == 1 else f"{len(partitions)} partitions were"
+    reason = f"{_list(changed)} changed since {what} written; `strandline backfill {node.name} --stale` writes those anew"
     return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
 
 
