@@ -217,7 +217,6 @@ def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_an
     done = result_of(project.run(), "hot")
     assert project.rows("hot_rows", "hash") == {(f"a{n}",) for n in (5, 6, 7, 8)} | {(f"q{n}",) for n in (1, 2, 3)}
     assert done.notes == ("reorg of number 6 to 8",)
-    project.assert_verified("hot", "hot_rows")
     project.lines("data/4.jsonl", block("x", 4, "a4", "a3"))
     assert "the lowest block is another" in result_of(project.run(), "hot").scope.text
     assert ("x", 4, "a4") in project.rows("hot", "chain", "number", "hash")
