@@ -30,9 +30,9 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
             continue  # nothing past the cursor: what this run might have changed it did not
         if work.has_changes(planned.dataset):
             found.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
-        live = work.read_live(given.dataset)
-        filters = [_typed(from_row_filter(dict(i.row_filter)), live) for i in work.invalidations(given.dataset)]
-        if filters:
+        if said := work.invalidations(given.dataset):
+            live = work.read_live(given.dataset)
+            filters = [_typed(from_row_filter(dict(i.row_filter)), live) for i in said]
             found.append(_scopes_of(work, scoping, planned.name, live.where(any_of(filters))))
             found += _own_scopes(work, scoping, given, filters)
     if work.task.filter is not None:

@@ -29,7 +29,7 @@ def prepare_append(work: Work, job: Job, full_rows: int) -> Prepared:
     rows = _unique(work, job, compute_whole(work, job))
     if own is None or work.task.overwrite:
         return _write_first(work, job, rows, own, full_rows)
-    staged = _stage_new(work, job, fit_types(rows, own, work.node), own)
+    staged = _stage_new(work, job, fit_types(rows, own, work.node))
     return _insert(work, job, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
 
 
@@ -42,7 +42,7 @@ def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepa
     result = compute(work, job, inputs)
     # Rows outside the scope may have been computed from part of their inputs.
     inside = scoping.restrict(lower_columns(result), job.key, keys)
-    staged = _stage_new(work, job, fit_types(_unique(work, job, inside), own, work.node), own)
+    staged = _stage_new(work, job, fit_types(_unique(work, job, inside), own, work.node))
     read = keys.rows + count_read(result, counters)
     scope = f"{keys.count} values of {job.key[0]}"
     return _insert(work, job, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
@@ -57,7 +57,7 @@ def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
     return rows.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
 
 
-def _stage_new(work: Work, job: Job, rows: DataFrame, own: DataFrame) -> Staged:
+def _stage_new(work: Work, job: Job, rows: DataFrame) -> Staged:
     """The rows whose unique key (null-safe, L5) the table does not have. Only rows with their hashes are looked at there."""
     candidates = stage(rows, f"{work.staging}/candidates", {"rows": F.count(F.lit(1))})
     hashes = _read_hashes(candidates) if candidates.counts["rows"] else []
@@ -76,7 +76,8 @@ def _read_hashes(staged: Staged) -> list[int]:
 
 def _insert(work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool) -> Prepared:
     new = staged.counts["rows"]
-    check_row_key(job, staged.read(work.session)) if new and job.row_key != job.unique_key else None
+    if new and job.row_key != job.unique_key:
+        check_row_key(job, staged.read(work.session))
     operation = Operation.INSERT_NEW if new else Operation.COUNTS
     write = Write(operation=operation, rows=staged.read(work.session)) if new or (whole and work.stale) else None
     return Prepared(

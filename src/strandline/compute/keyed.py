@@ -42,12 +42,10 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
     keys = find_keys(work, find_affected(work, scoping))
     if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
-    prepared = _recompute(work, job, scoping, keys, own, full_rows)
-    # Another key has the hash of one in the scope: both are computed, told by their hash alone.
-    return prepared or _recompute(work, job, scoping, replace(keys, values={}), own, full_rows) or _impossible(work)
-
-
-def _impossible(work: Work) -> Prepared:
+    # Where another key has the hash of one in the scope, both are computed, told by their hash alone.
+    for told in (keys, replace(keys, values={})):
+        if (prepared := _recompute(work, job, scoping, told, own, full_rows)) is not None:
+            return prepared
     raise AssertionError(f"{work.node.name}: a scope told by hashes has no strays")
 
 
