@@ -1,7 +1,6 @@
 """Row filters: read from text and from JSON, checked against columns, told to people."""
 
 import json
-import operator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from strandline.declare.filters import parse_filter
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
-from strandline.model.filters import Comparison, Filter, Operator, Value, bounds, check_filter, describe, from_row_filter, to_row_filter
+from strandline.model.filters import Comparison, Filter, Operator, Value, check_filter, describe, from_row_filter, to_row_filter
 
 COLUMNS = {
     "block_number": "long",
@@ -38,7 +37,6 @@ VALUES = {
     "price": st.decimals(-(10**13), 10**13, places=4),
     "wide": st.integers(-(10**38) + 1, 10**38 - 1).map(lambda digits: Decimal(f"{digits}e-38")),
 }
-HOLDS = {name: getattr(operator, name) for name in ("eq", "gt", "lt")} | {"neq": operator.ne, "gte": operator.ge, "lte": operator.le}
 WORDS = ["price", "1", "'x'", "=", "<", "in", "(", ")", "and", "not", "null", "is", "between", "date", ",", "-", ";"]
 
 
@@ -435,34 +433,3 @@ def test_more_than_a_hundred_comparisons_are_refused() -> None:
 )
 def test_a_filter_is_told_as_people_read_it(filter: Filter, told: str) -> None:
     assert describe(filter) == told
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a BETWEEN 995 AND 1005", (995, 1005)),
-        ("a = 7", (7, 7)),
-        ("a IN (5, 3, 9)", (3, 9)),
-        ("a > 1 AND a < 9", (1, 9)),
-        ("a >= 1 AND a >= 4 AND a IN (2, 6, 8) AND a <= 7", (4, 7)),
-        ("a >= 3", (3, None)),
-        ("a <= 0", (None, 0)),
-        ("a <> 3 AND a NOT IN (4) AND a IS NOT NULL AND b = 1", (None, None)),
-        ("a BETWEEN DATE '2024-01-13' AND DATE '2024-02-01'", (date(2024, 1, 13), date(2024, 2, 1))),
-    ],
-)
-def test_bounds_are_the_tightest_that_the_comparisons_set(text: str, expected: tuple[object, object]) -> None:
-    assert bounds(parse_filter(text), "a") == expected
-
-
-def test_a_list_of_no_values_sets_no_bounds() -> None:
-    assert bounds(filter_of(("a", "in", ())), "a") == (None, None)
-
-
-@given(st.lists(st.tuples(st.just("a"), st.sampled_from(sorted(HOLDS)), st.integers(0, 5)), max_size=3), st.integers(0, 5))
-def test_no_value_that_passes_lies_outside_the_bounds(said: list[tuple[str, str, int]], value: int) -> None:
-    low, high = bounds(filter_of(*said), "a")
-
-    passes = all(HOLDS[word](value, operand) for _, word, operand in said)
-
-    assert not passes or (0 if low is None else low) <= value <= (5 if high is None else high)

@@ -1,4 +1,4 @@
-"""Row filters: columns compared with values, all of which must hold. Their JSON, their check, their text and their bounds."""
+"""Row filters: columns compared with values, all of which must hold. Their JSON, their check and their text."""
 
 import json
 import math
@@ -136,23 +136,6 @@ def describe(filter: Filter) -> str:
     for comparison in filter.comparisons:
         by_column.setdefault(comparison.column, []).append(comparison)
     return " AND ".join(text for column, said in by_column.items() for text in _describe(column, said)) or "every row"
-
-
-def bounds(filter: Filter, column: str) -> tuple[Scalar | None, Scalar | None]:
-    """The least and the greatest value a checked filter leaves to a column, None where it sets none.
-
-    What is above or below a value counts as from or up to it, so that nothing of the filter lies outside.
-    """
-    lows: list[Any] = []
-    highs: list[Any] = []
-    for comparison in filter.comparisons:
-        if comparison.column != column:
-            continue
-        if comparison.operator in (Operator.EQ, Operator.IN, Operator.GT, Operator.GTE):
-            lows += sorted(comparison.values)[:1]
-        if comparison.operator in (Operator.EQ, Operator.IN, Operator.LT, Operator.LTE):
-            highs += sorted(comparison.values)[-1:]
-    return max(lows, default=None), min(highs, default=None)
 
 
 def parse_date(text: str) -> date:
