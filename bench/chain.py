@@ -22,7 +22,7 @@ DEPTH = 11
 PER_BLOCK = 5
 PENDING = 1000
 ROUNDS = 3
-WARM_UP = 2
+WARM_UP = 6
 JOBS = ("hot_blocks", "hot_transactions", "alert_events", "transfers")
 PROJECT = """\
 project: chain_bench
@@ -204,7 +204,7 @@ def _by_node(outcome: RunOutcome) -> dict[str, float]:
 
 def _reorganise(chain: _Chain, session: object, nth: int) -> Reorg:
     """Eleven blocks of another branch, a little heavier than the eleven at the tip."""
-    branch = "bcdefghijk"[nth]
+    branch = f"b{nth:02}"
     first = chain.blocks - DEPTH + 1
     chain.write(first, chain.blocks, name_block("a", first - 1), branch, nth + 1)
     outcomes: list[RunOutcome] = []

@@ -100,7 +100,7 @@ def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame
 
 def _replace_partitions(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
     given = frame(session, []) if rows is None else rows  # no rows: the condition's rows are cleared (L4)
-    writes.replace_partitions(given, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
+    writes.replace_where(given, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
 
 
 def _overwrite(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.staging import Staged, stage
@@ -14,7 +16,11 @@ from strandline.model.records import Operation
 from .exports import LAST_PLACE
 from .keys import signatures, user_columns
 
-LEAVES = "__leaves"
+LEAVES, STRAYS = "__leaves", "__strays"
+FEW_ROWS = 2000
+"""So many rows that differ are looked at here, to say which keys they are of and where those lie."""
+FEW_KEYS = 200
+"""So many keys are named in the write, which then clears those that vanish; more are told by their rows."""
 
 
 def stage_differences(
@@ -26,44 +32,46 @@ def stage_differences(
     `leaves` marks old rows whose record will no longer be live, for the guard; `strays` old rows that the scope was not meant to reach.
     """
     first, second = signatures(sides, compared)
-    of_key = Window.partitionBy(KEY)
-    new, old = F.col(SIDE) == NEW, F.col(SIDE) == OLD
+    of_key = f"OVER (PARTITION BY {KEY})"
+    new, old, gone = (f"{SIDE} = '{side}'" for side in (NEW, OLD, GONE))
 
-    def total(side: Column, column: str) -> Column:
-        return F.sum(F.when(side, F.col(column)).otherwise(F.lit(0))).over(of_key)
+    def balance(column: str) -> Column:
+        return F.expr(f"sum(CASE WHEN {new} THEN {column} WHEN {old} THEN -{column} ELSE 0 END) {of_key}")
 
-    rows = sides.withColumns({"__s1": first, "__s2": second, "__one": F.lit(1)})
-    balance = [total(new, c) - total(old, c) for c in ("__one", "__s1", "__s2")]
-    rows = rows.withColumns({"__d0": balance[0], "__d1": balance[1], "__d2": balance[2], "__new": total(new, "__one")})
-    rows = rows.where((F.col("__d0") != 0) | (F.col("__d1") != 0) | (F.col("__d2") != 0))
+    # Expressions as text: each column put together in Python is a call to the JVM, and they cost more than computing few rows.
+    rows = sides.withColumns({"__s1": first, "__s2": second})
+    rows = rows.withColumns(
+        {"__d0": balance("1"), "__d1": balance("__s1"), "__d2": balance("__s2"), "__new": F.expr(f"count_if({new}) {of_key}")}
+    )
+    rows = rows.where("__d0 != 0 OR __d1 != 0 OR __d2 != 0")
     if bury:
-        once = F.row_number().over(of_key.orderBy("__s1", "__s2"))
-        rows = rows.withColumn("__nth", once)
-        buried = old & (F.col("__new") == 0) & (F.col("__nth") == 1)
-        rows = rows.withColumn(SIDE, F.explode(F.when(buried, F.array(F.lit(OLD), F.lit(GONE))).otherwise(F.array(F.col(SIDE)))))
+        rows = rows.withColumn("__nth", F.expr(f"row_number() OVER (PARTITION BY {KEY} ORDER BY __s1, __s2)"))
+        buried = f"{old} AND __new = 0 AND __nth = 1"
+        rows = rows.withColumn(SIDE, F.expr(f"explode(CASE WHEN {buried} THEN array('{OLD}', '{GONE}') ELSE array({SIDE}) END)"))
         rows = _blank_gone(rows, work.node.key)
-    rows = rows.withColumn(LEAVES, F.lit(False) if leaves is None else leaves)
-    live = ~F.col(DELETED)
-    counts = {
-        "new_rows": F.count_if(F.col(SIDE) != OLD),
-        "new_live": F.count_if((F.col(SIDE) == NEW) & live),
-        "old_live": F.count_if((F.col(SIDE) == OLD) & live),
-        "gone": F.count_if(F.col(SIDE) == GONE),
-        "strays": F.count_if((F.col(SIDE) == OLD) & strays) if strays is not None else F.count_if(F.lit(False)),
-        "leaving": F.count_if(F.col(LEAVES)),
-        "emptied": F.count_if((F.col(SIDE) == NEW) & (F.col(f"{POSITION}.place") == LAST_PLACE))
-        if POSITION in rows.columns
-        else F.count_if(F.lit(False)),
+    rows = rows.withColumns({LEAVES: F.lit(False) if leaves is None else leaves, STRAYS: F.lit(False) if strays is None else strays})
+    emptied = f"{new} AND {POSITION}.place = {LAST_PLACE}" if POSITION in rows.columns else "false"
+    told = {
+        "new_rows": f"NOT {old}",
+        "old_rows": old,
+        "new_live": f"{new} AND NOT {DELETED}",
+        "old_live": f"{old} AND NOT {DELETED}",
+        "gone": gone,
+        "strays": f"{old} AND {STRAYS}",
+        "leaving": LEAVES,
+        "emptied": emptied,
     }
+    counts = {name: F.expr(f"count_if({condition})") for name, condition in told.items()}
     kept = [c for c in rows.columns if not c.startswith("__") or c == SIDE]
     return stage(rows, f"{work.staging}/differences", counts).only(kept)
 
 
 def _blank_gone(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """The row of a vanished key keeps its key and nothing else."""
-    gone = F.col(SIDE) == GONE
-    blanked = {c: F.when(~gone, F.col(quote(c))) for c in user_columns(rows.columns) if c not in key and not c.startswith("__")}
-    return rows.withColumns({**blanked, DELETED: F.col(DELETED) | gone})
+    gone = f"{SIDE} = '{GONE}'"
+    others = [c for c in user_columns(rows.columns) if c not in key and not c.startswith("__")]
+    blanked = {c: F.expr(f"CASE WHEN NOT {gone} THEN {quote(c)} END") for c in others}
+    return rows.withColumns({**blanked, DELETED: F.expr(f"{DELETED} OR {gone}")})
 
 
 def replace_differences(
@@ -71,13 +79,16 @@ def replace_differences(
 ) -> Prepared:
     """The write that makes the output equal to the new rows, or none when nothing differs."""
     counts = staged.counts
-    rows = staged.read(work.session).where(F.col(SIDE) != OLD).drop(SIDE)
+    rows = staged.read(work.session).where(F.col(SIDE) != OLD)
     if not counts["new_rows"]:
         # A recompute of everything that changes no row still says that every row is what this configuration gives.
-        write = Write(operation=Operation.COUNTS, rows=rows) if whole and work.stale else None
+        write = Write(operation=Operation.COUNTS, rows=rows.drop(SIDE)) if whole and work.stale else None
         return Prepared(write=write, rows_read=rows_read, rows_full=rows_full, live_rows=work.live_rows, scope=scope, whole=whole)
+    listed, near = _list_keys(work, staged)
+    if listed:
+        rows, within = rows.where(F.col(SIDE) == NEW), near
     return Prepared(
-        write=Write(operation=Operation.REPLACE_KEYS, rows=rows, within=within),
+        write=Write(operation=Operation.REPLACE_KEYS, rows=rows.drop(SIDE), within=within, replaced=listed),
         rows_read=rows_read,
         rows_written=counts["new_live"],
         rows_full=rows_full,
@@ -85,8 +96,24 @@ def replace_differences(
         scope=scope,
         whole=whole,
         changes=staged,
-        tombstones=counts["gone"],
+        tombstones=0 if listed else counts["gone"],
     )
+
+
+def _list_keys(work: Work, staged: Staged) -> tuple[tuple[int, ...], Within | None]:
+    """The hashes that differ, if they are few, and a range that all their rows are in, of a column with statistics."""
+    if staged.counts["new_rows"] + staged.counts["old_rows"] > FEW_ROWS:
+        return (), None
+    ranged = [c for c in work.project.indexed(work.node.name) if c in staged.schema.fieldNames()]
+    found = staged.fetch([KEY, SIDE, *ranged]).filter(pc.field(SIDE) != GONE)
+    hashes = tuple(found.column(KEY).unique().to_pylist())
+    if len(hashes) > FEW_KEYS:
+        return (), None
+    for column in ranged:
+        values = found.column(column)
+        if pa.types.is_integer(values.type) and not values.null_count:
+            return hashes, Within(column=column, low=pc.min(values).as_py(), high=pc.max(values).as_py())
+    return hashes, None
 
 
 def write_whole(work: Work, rows: DataFrame, *, rows_full: int, check: Callable[[DataFrame], None] = lambda _: None) -> Prepared:

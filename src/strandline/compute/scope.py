@@ -39,7 +39,9 @@ class Keys:
     def restrict(self, rows: DataFrame, key: Column) -> DataFrame:
         """The rows whose key hash is in the scope."""
         if self.staged is None:
-            return rows.where(key.isin(list(self.listed or ())))
+            # As text: a value handed over is a call to the JVM each.
+            listed = ", ".join(map(str, self.listed or ())) or "NULL"
+            return rows.withColumn("__scope", key).where(f"__scope IN ({listed})").drop("__scope")
         wanted = self.staged.read(rows.sparkSession).select(F.col(KEY).alias("__scope"))
         return rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
 

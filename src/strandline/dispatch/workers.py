@@ -8,9 +8,9 @@ from strandline.compute.job import prepare_job
 from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
+from strandline.lake.log import count_added
 from strandline.lake.session import fit_session
 from strandline.lake.work import Prepared, Work, Write
-from strandline.model.columns import KEY
 from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
@@ -44,7 +44,9 @@ def prepare(
         project=desk.project,
         node=node,
         task=task,
-        session=fit_session(desk.session(), desk.project.settings, rows, own=node.kind is NodeKind.JOB),
+        session=fit_session(
+            desk.session(), desk.project.settings, rows, own=node.kind is NodeKind.JOB, changed=_count_changed(desk, task, inputs)
+        ),
         lake=desk.lake,
         run=desk.run,
         as_of=desk.as_of,
@@ -66,6 +68,25 @@ def prepare(
     return _WORKERS[node.kind](work)
 
 
+def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:
+    """How many rows of its inputs a task goes by; None if it goes by all, or nobody has counted."""
+    if task.strategy is Strategy.FULL or task.partitions or task.filter:
+        return None
+    total = 0
+    for given in task.inputs:
+        now = inputs[given.dataset].version
+        if not given.changes or given.after is None or given.after.version >= now:
+            continue
+        staged = desk.shared.find_changes(given.dataset, given.after.version, now)
+        if staged is not None:
+            total += staged.counts["new_rows"] + staged.counts["old_rows"]
+        elif desk.project.get(given.dataset).appends:
+            total += count_added(desk.lake.table(given.dataset), given.after.version, now)
+        else:
+            return None
+    return total
+
+
 def hash_schema(write: Write) -> str:
     """A digest of the columns and types that a write has."""
     assert write.rows is not None
@@ -81,11 +102,10 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
             writes.append(write.rows, desk.lake, ticket, received=write.received)
         case Operation.INSERT_NEW:
             writes.insert_new(write.rows, desk.lake, ticket)
-        case Operation.REPLACE_KEYS:
+        case Operation.REPLACE_KEYS if not write.replaced:
             writes.replace_keys(write.rows, desk.lake, ticket, within=write.within)
-        case Operation.REPLACE_PARTITIONS:
-            condition = f"{KEY} IN ({', '.join(map(str, write.replaced))})"
-            writes.replace_partitions(write.rows, desk.lake, ticket, condition=condition)
+        case Operation.REPLACE_KEYS | Operation.REPLACE_PARTITIONS:
+            writes.replace_listed(write.rows, desk.lake, ticket, write.replaced, within=write.within)
         case Operation.OVERWRITE:
             writes.overwrite(write.rows, desk.lake, ticket, indexed=desk.project.indexed(lease.dataset))
         case other:

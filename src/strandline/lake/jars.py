@@ -1,4 +1,4 @@
-"""What Spark's JVM needs besides PySpark: a Java, and the six jars of Delta Lake.
+"""What Spark's JVM needs besides PySpark: a Java, the six jars of Delta Lake, and one for files.
 
 The jars are resolved once, by coordinates, through the resolver inside PySpark, and kept in a cache with their checksums, so that
 every later start is quick and offline. Standard library only at import, because `scripts/setup.py` loads this file before there is
@@ -75,6 +75,13 @@ JARS: tuple[Jar, ...] = (
         artifact="unitycatalog-client",
         version="0.6.0",
         sha256="48257499a86b801a3e2372cec55ac226ca1c1c7eabe5c118e7302f29a1fdbc19",
+    ),
+    # Hadoop's own file system starts a process for each permission it sets, some twenty a commit; this one asks Java.
+    Jar(
+        group="com.globalmentor",
+        artifact="hadoop-bare-naked-local-fs",
+        version="0.1.0",
+        sha256="e0cc30fb0531eb0b59468dc0abf5b257533d2365b5e9f45e795edd707aa78c62",
     ),
 )
 

@@ -26,16 +26,33 @@ _FOR_SMALL_WORK = {
 }
 """Interpret, do not compile; one stage after the other in one job; one task a stage."""
 
+_FOR_FEW_CHANGES = {"spark.sql.adaptive.enabled": "false"}
+"""Planning stage by stage is a job a stage; where few rows change, the jobs are the cost. Tables are read all the same: compiled."""
+
 _COMPILE_LATER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=4000"
     " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
 """Four times Java's thresholds for its second compiler: planning queries runs much code a little, and compiling it cost most of a run."""
 
+_COLLECT_AT_ONCE = "-XX:+UseParallelGC"
+"""Java's default collector works beside the program, on cores that a run has no spare ones of: five times the processor time, measured."""
+
+_IN_ONE_PROCESS = {
+    # Hadoop's own starts a process for each permission it sets and each link it looks for: some forty a commit, a third of its time.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # The same reason for a table's log and its checksums. One JVM writes a lake of files, so its lock is what keeps commits apart (ADR 8).
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Where driver and tasks are one process, and files are this machine's."""
+
 _lock = threading.Lock()
 _session: "SparkSession | None" = None
-_small: "dict[frozenset[str], SparkSession]" = {}
-"""By the settings a project says itself: the session that small tasks share."""
+_fitted: "dict[frozenset[tuple[str, str]], SparkSession]" = {}
+"""By their settings: the sessions that tasks share."""
 
 
 def _settings(cores: int) -> dict[str, str]:
@@ -59,8 +76,12 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "2000",
         # A list of all files beside each commit costs a job to start and spares none.
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
-        # Nobody waits for the marker file of what is staged; each file made is two processes started.
+        # Nobody waits for the marker file of what is staged.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        # Where in Python each column was made is two more calls to the JVM for each; a wrong column is named without it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Delta refuses versions older than a week, whose files `maintain` may well have kept; ours says what is gone.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # The driver's web page is not ours to show, and costs a second at start.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -85,25 +106,30 @@ def get_session(settings: Settings) -> "SparkSession":
         return _session
 
 
-def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool) -> "SparkSession":
-    """A session whose settings suit so many rows. `own`: its views and functions are nobody else's, as users' code needs it."""
-    if rows > SMALL_WORK:
-        return session.newSession() if own else session
+def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None) -> "SparkSession":
+    """A session whose settings suit so many rows, of which so many changed (None: nobody knows).
+
+    `own`: its views and functions are nobody else's, as users' code needs it.
+    """
+    few = changed is not None and changed <= SMALL_WORK
+    wanted = _FOR_SMALL_WORK if rows <= SMALL_WORK else _FOR_FEW_CHANGES if few else {}
+    fitting = {name: value for name, value in wanted.items() if name not in settings.spark_conf}
     if own:
-        return _open_small(session, settings)
+        return _open(session, fitting)
+    if not fitting:
+        return session
     # Opening one costs as much as a small query: tasks that leave nothing behind in it share it.
     with _lock:
-        names = frozenset(settings.spark_conf)
-        if names not in _small:
-            _small[names] = _open_small(session, settings)
-        return _small[names]
+        key = frozenset(fitting.items())
+        if key not in _fitted:
+            _fitted[key] = _open(session, fitting)
+        return _fitted[key]
 
 
-def _open_small(session: "SparkSession", settings: Settings) -> "SparkSession":
+def _open(session: "SparkSession", settings: "dict[str, str]") -> "SparkSession":
     opened = session.newSession()
-    for name, value in _FOR_SMALL_WORK.items():
-        if name not in settings.spark_conf:
-            opened.conf.set(name, value)
+    for name, value in settings.items():
+        opened.conf.set(name, value)
     return opened
 
 
@@ -114,13 +140,17 @@ def stop_session() -> None:
         if _session is not None:
             _session.stop()
             _session = None
-            _small.clear()
+            _fitted.clear()
 
 
 def _heap_gib() -> int:
     """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB. `settings.spark.conf` may say otherwise."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(4, total // (2 << 30)))
+
+
+def _is_one_process(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
 
 
 def start_session(settings: Settings, java_options: str | None = None) -> "SparkSession":
@@ -145,10 +175,14 @@ def start_session(settings: Settings, java_options: str | None = None) -> "Spark
         builder = builder.config(name, value)
     class_path = os.pathsep.join(str(jar) for jar in jars)
     builder = builder.config("spark.driver.extraClassPath", class_path)
-    if not settings.spark_master.startswith("local"):
+    if _is_one_process(settings.spark_master):
+        for name, value in _IN_ONE_PROCESS.items():
+            builder = builder.config(name, value)
+    else:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     options = archive.java_options(home) if java_options is None else java_options
-    builder = builder.config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {_COMPILE_LATER} {options}".strip())
+    told = f"-Duser.timezone=UTC {_COLLECT_AT_ONCE} {_COMPILE_LATER} {options}".strip()
+    builder = builder.config("spark.driver.extraJavaOptions", told)
     builder = builder.config("spark.driver.memory", f"{_heap_gib()}g")
     for name, value in settings.spark_conf.items():
         builder = builder.config(name, value)

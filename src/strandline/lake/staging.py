@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
@@ -27,6 +29,11 @@ class Staged:
     def read(self, session: SparkSession) -> DataFrame:
         """Read back with the schema given: no inference, and a size Spark knows."""
         return session.read.schema(self.schema).parquet(self.path)
+
+    def fetch(self, columns: list[str]) -> pa.Table:
+        """Some columns of few rows, without Spark."""
+        file_system, path = open_folder(self.path)
+        return pq.read_table(path, columns=columns, filesystem=file_system)
 
 
 def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column | None = None) -> Staged:

@@ -34,9 +34,9 @@ class Write:
     received: bool = False
     """A source's table: append-only for ever (L1)."""
     within: Within | None = None
-    """For `replace_keys`: where the rows of the keys are, if that is known."""
+    """For a replace: where the rows of the hashes are, if that is known."""
     replaced: tuple[int, ...] = ()
-    """For `replace_partitions`: the hashes of the partitions whose rows these are, also of those left empty."""
+    """For a replace: the hashes whose rows these are, also of those left empty; none where they are many and each has a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,11 @@ class Within:
     low: int
     high: int
 
+    def spell(self, prefix: str = "") -> str:
+        """As a condition of Spark's SQL."""
+        column = prefix + quote(self.column)
+        return f" AND {column} >= {self.low} AND {column} <= {self.high}"
+
 
 def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False) -> None:
     """Add rows; columns that are new evolve the table."""
@@ -69,16 +74,23 @@ def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
 def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within | None = None) -> None:
     """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors. `within` says where they are: files are skipped.
 
-    `rows` must be staged: without a known size Spark sorts and shuffles the whole table.
+    `rows` must be staged: without a known size Spark sorts and shuffles the whole table. A key that vanishes needs a row, `_deleted`.
     """
-    near = f" AND t.{quote(within.column)} >= {within.low} AND t.{quote(within.column)} <= {within.high}" if within else ""
+    near = within.spell("t.") if within else ""
     writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}{near}").option("targetAlias", "t")
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
-def replace_partitions(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str) -> None:
+def replace_listed(rows: DataFrame, lake: Lake, ticket: Ticket, hashes: Sequence[int], *, within: Within | None = None) -> None:
+    """Replace all rows of these hashes by `rows`; one that has none among them is cleared (L4). The list stands in the commit: for few."""
+    condition = f"{KEY} IN ({', '.join(map(str, hashes))})" + (within.spell() if within else "")
+    replace_where(rows, lake, ticket, condition=condition)
+
+
+def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str) -> None:
     """Replace the rows a condition describes; with no rows, clear them (L4)."""
-    _save(_writer(rows, ticket).option("replaceWhere", condition).mode("overwrite"), lake, ticket)
+    writer = _writer(rows, ticket).option("replaceWhere", condition).option("mergeSchema", "true")
+    _save(writer.mode("overwrite"), lake, ticket)
 
 
 def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
@@ -97,7 +109,7 @@ def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
 def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
     """Remove the `_deleted` rows that a keyed output was written with."""
     rows = session.read.format("delta").load(lake.table(ticket.dataset)).limit(0)
-    replace_partitions(rows, lake, ticket, condition=f"{DELETED} = true")
+    replace_where(rows, lake, ticket, condition=f"{DELETED} = true")
 
 
 def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
