@@ -228,6 +228,27 @@ def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_an
     ]
 
 
+def test_the_longest_and_the_last_announced_branch_are_followed_too(make_project: Make) -> None:
+    chain = CHAIN[CHAIN.index("        from: blocks\n        number") : CHAIN.index("        follow")]
+    rules = {"longest": "longest", "newest": "{last: weight}", "heaviest": "{most: weight}"}
+    chains = "".join(f"      {name}:\n" + chain.replace("{most_summed: weight}", rule) for name, rule in rules.items())
+    project = make_project(CHAIN[: CHAIN.index("      hot:")] + chains)
+
+    def heads() -> dict[str, object]:
+        return {name: max(project.rows(name, "number", "hash"))[1] for name in rules}
+
+    project.lines("data/1.jsonl", block("x", 1, "r", ""), block("x", 2, "a2", "r", 5), block("x", 3, "a3", "a2", 6))
+    project.run()
+    assert heads() == {"longest": "a3", "newest": "a3", "heaviest": "a3"}
+    project.lines("data/2.jsonl", block("x", 2, "b2", "r", 7))
+    project.run()
+    assert heads() == {"longest": "a3", "newest": "b2", "heaviest": "b2"}
+    project.lines("data/3.jsonl", block("x", 3, "b3", "b2", 1), block("x", 4, "b4", "b3", 2))
+    project.run()
+    assert heads() == {"longest": "b4", "newest": "b2", "heaviest": "b2"}
+    project.assert_verified()
+
+
 def test_partitions_are_built_when_final_and_again_when_a_late_row_falls_in(make: Make) -> None:
     project = make(COLD)
     project.lines("data/1.jsonl", *(tx(f"t{n}", n, n) for n in range(-2, 14)))
@@ -280,6 +301,63 @@ def test_days_are_the_projects_own_and_neighbours_share_no_row(make: Make) -> No
     assert {(str(d), t) for d, t in project.rows("daily", "day", "total")} == {("2024-01-02", 10), ("None", 4)}
     assert done.scope.text.endswith("2 partitions (2024-01-01, 2024-01-02)")
     project.assert_verified("daily")
+
+
+IN_PYTHON = """
+      - name: monthly
+        incremental: {mode: partition, inputs: {tx: {by: [hash, at]}}}
+        partition: {column: at, unit: month, by: [hash], final_after: 2 days}
+        input_datasets: [tx]
+        output_dataset: monthly
+        python: jobs.py:monthly
+      - name: hourly
+        incremental: {mode: partition, inputs: {tx: {by: [at]}}}
+        partition: {column: at, unit: hour}
+        input_datasets: [tx]
+        output_dataset: hourly
+        python: jobs.py:hourly
+      - name: per_block
+        incremental: {mode: cursor, cursor_column: block, inputs: {tx: {by: [block]}}}
+        input_datasets: [tx]
+        output_dataset: per_block
+        python: jobs.py:per_block
+"""
+FUNCTIONS = """\
+def monthly(inputs, context):
+    return inputs["tx"].select("hash", "at", "amount")
+
+def hourly(inputs, context):
+    return inputs["tx"].select("at", "amount")
+
+def per_block(inputs, context):
+    return inputs["tx"].groupBy("block").agg({"amount": "sum"}).withColumnRenamed("sum(amount)", "total")
+"""
+
+
+def test_python_jobs_by_month_and_group_by_hour_and_by_a_cursor(make: Make) -> None:
+    project = make()
+    project.write("jobs.py", FUNCTIONS)
+    project.declare(SOURCES + IN_PYTHON)
+    january, february = "2024-01-31T18:29:00Z", "2024-01-31T18:31:00Z"  # around midnight in Kolkata
+    project.lines(
+        "data/1.jsonl",
+        *(tx("a", 1, 1, "x", january), tx("b", 2, 2, "x", february), tx("c", 2, 4, "x", "2024-02-03T00:00:00Z")),
+        *(tx("d", 3, 8, "y/z", january), tx("e", 3, 16, "y/z", "2024-02-01T00:00:00Z")),
+    )
+    project.run()
+    # Of x the newest is three days past January, of y/z one.
+    assert set(record_of(project, "monthly").partitions) == {"x/2024-01"}
+    assert record_of(project, "monthly").waiting == ("x/2024-02", "y%2Fz/2024-01", "y%2Fz/2024-02")
+    assert project.rows("monthly", "hash", "amount") == {("x", 1)}
+
+    project.lines("data/2.jsonl", tx("late", 1, 32, "x", january), tx("f", 4, 64, "y/z", "2024-02-03T00:00:00Z"))
+    done = project.run()
+
+    assert set(record_of(project, "monthly").partitions) == {"x/2024-01", "y%2Fz/2024-01"}
+    assert project.rows("monthly", "hash", "amount") == {("x", 1), ("x", 32), ("y/z", 8)}
+    assert result_of(done, "hourly").scope.text.endswith("2 partitions (2024-01-31T23, 2024-02-03T05)")
+    assert project.rows("per_block", "block", "total") == {(1, 33), (2, 6), (3, 24), (4, 64)}
+    project.assert_verified()
 
 
 def test_stale_partitions_are_named_and_written_by_a_backfill_alone(make: Make) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.model.partitions import Span, cover, decode_group, encode_group, find_span, is_final, name_number
+from strandline.model.partitions import Span, as_stored, cover, decode_group, encode_group, find_span, is_final, name_number
 from strandline.model.project import Calendar, Partitioning, Unit
 
 UTC_DAYS = Calendar()
@@ -306,6 +306,36 @@ def test_a_day_is_final_when_its_end_lies_so_far_behind_the_newest(final_after: 
     assert is_final(by_unit(Unit.DAY, final_after=final_after), NEW_YEAR, {"": tip}) is final
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Honolulu", "UTC", "Asia/Kolkata", "Pacific/Kiritimati"])
+@pytest.mark.parametrize(
+    ("final_after", "tip", "final"),
+    [
+        (0, date(2024, 1, 1), False),
+        (0, date(2024, 1, 2), True),
+        (3600, date(2024, 1, 2), False),
+        (3600, date(2024, 1, 3), True),
+        (86_400, date(2024, 1, 2), False),
+        (86_400, date(2024, 1, 3), True),
+    ],
+)
+def test_a_day_of_dates_is_final_at_the_same_date_in_every_zone(final_after: int, tip: date, zone: str, *, final: bool) -> None:
+    days = by_unit(Unit.DAY, final_after=final_after)
+    span = find_span(days, Calendar(timezone=zone), "2024-01-01")
+    assert span is not None
+
+    assert is_final(days, span, {"": tip}) is final
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
+@pytest.mark.parametrize("tip", [date.min, date.max])
+def test_the_first_and_the_last_date_are_tips_too(tip: date, zone: str) -> None:
+    days = by_unit(Unit.DAY, final_after=172_800)
+    span = find_span(days, Calendar(timezone=zone), "2024-01-01")
+    assert span is not None
+
+    assert is_final(days, span, {"": tip}) is (tip == date.max)
+
+
 def test_a_column_without_a_zone_is_taken_as_utc() -> None:
     naive = datetime(2024, 1, 2)  # noqa: DTZ001 what is tested
 
@@ -380,3 +410,13 @@ def test_a_name_without_its_group_is_no_partition() -> None:
 
     assert find_span(grouped, Calendar(), "0-10") is None
     assert find_span(grouped, Calendar(), "x/0-10") is not None
+
+
+def test_of_a_column_of_dates_the_edges_of_a_partition_are_days_of_the_projects_zone() -> None:
+    start, end = span_of(by_unit(Unit.MONTH), "2024-03", KOLKATA)
+
+    assert isinstance(start, datetime)
+    assert isinstance(end, datetime)
+    assert (as_stored(start, KOLKATA, "date"), as_stored(end, KOLKATA, "date")) == (date(2024, 3, 1), date(2024, 4, 1))
+    assert as_stored(start, KOLKATA, "timestamp") == start
+    assert as_stored(10, KOLKATA, "date") == 10

@@ -11,7 +11,7 @@ from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
 from strandline.model.node import By, Node, NodeKind
-from strandline.model.partitions import NULL, decode_group, find_span
+from strandline.model.partitions import NULL, as_stored, decode_group, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Job, Partitioning
 from strandline.model.records import Invalidation
@@ -93,9 +93,10 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
     groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
         return Filter(comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
+    start, end = (as_stored(edge, workspace.project.calendar, types.get(columns[-1], "")) for edge in (span.start, span.end))
     between = (
-        Comparison(column=columns[-1], operator=Operator.GTE, value=span.start),
-        Comparison(column=columns[-1], operator=Operator.LT, value=span.end),
+        Comparison(column=columns[-1], operator=Operator.GTE, value=start),
+        Comparison(column=columns[-1], operator=Operator.LT, value=end),
     )
     return Filter(comparisons=(*groups, *between))
 

@@ -13,6 +13,8 @@ from .report import Report, suggest
 from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
 from .yaml_lines import Document
 
+_NAME_PARENT = "Name the column that holds the hash of the block before."
+
 
 def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, report: Report) -> Chain | None:
     """The chain, if every column it names is one of its blocks and the parent is a link."""
@@ -39,23 +41,40 @@ def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, rep
         "group_by": chain.group_by,
     }
     for word, columns in named.items():
-        for column in (c for c in columns if known.names is not None and c not in known.names):
+        for column in (c for c in columns if not known.may_have(c)):
             what = f"`{word}` of the chain `{name}` names `{column}`, which is no column of `{spec.from_}`."
             report.add("unknown-column", what, suggest(column, known.names or (), "columns"), document.place("chains", name, word))
-    if len({chain.number, chain.hash, chain.parent}) < 3:
-        what = f"the chain `{name}` has no usable parent link: `number`, `hash` and `parent` must be three columns."
-        report.add(
-            "chain-parent", what, "Name the column that holds the hash of the block before.", document.place("chains", name, "parent")
-        )
+    _check_link(name, chain, known, document, report)
     _check_number(name, chain, known, document, report)
+    _check_weight(name, chain, known, document, report)
     return chain if len(report) == before else None
 
 
+def _check_link(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
+    """`number`, `hash` and `parent` are three columns."""
+    column_by_word = {"number": chain.number, "hash": chain.hash, "parent": chain.parent}
+    remedy_by_word = {"hash": "Name the column that holds the block's own hash.", "parent": _NAME_PARENT}
+    for word, other in (("parent", "hash"), ("parent", "number"), ("hash", "number")):
+        column = column_by_word[word]
+        if column == column_by_word[other] and known.may_have(column):
+            what = f"the chain `{name}` has no usable parent link: `{word}` is `{column}`, which is its `{other}` too."
+            report.add("chain-parent", what, remedy_by_word[word], document.place("chains", name, word))
+            return
+
+
 def _check_number(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
-    stored = known.types.get(chain.number)
-    if stored is not None and stored not in ("int", "bigint"):
+    stored = known.type_of(chain.number)
+    if stored is not None and stored not in ("int", "bigint") and known.may_have(chain.number):
         what = f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
         report.add("chain-number", what, f"Give it a type: `{chain.number}: {{type: bigint}}`.", document.place("chains", name, "number"))
+
+
+def _check_weight(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
+    """The heaviest head is chosen by a number: as text, 9 would be more than 10."""
+    column = chain.head.column
+    if chain.head.kind in (Head.MOST, Head.MOST_SUMMED) and column and known.type_of(column) == "string" and known.may_have(column):
+        what = f"`head` of the chain `{name}` goes by `{column}`, which is text and not a number."
+        report.add("chain-weight", what, f"Give it a type: `{column}: {{type: bigint}}`.", document.place("chains", name, "head"))
 
 
 def _head(spec: ChainSpec) -> HeadRule:

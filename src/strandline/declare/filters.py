@@ -8,7 +8,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from strandline.model.errors import CallError
-from strandline.model.filters import Comparison, Filter, Operator, Scalar, parse_date, parse_instant
+from strandline.model.filters import Comparison, Filter, Operator
+from strandline.model.typed_values import Scalar, parse_date, parse_instant
 
 LONGEST_TEXT = 64 * 1024
 """In bytes."""

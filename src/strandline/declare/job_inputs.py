@@ -136,7 +136,7 @@ def _check_columns(draft: Draft, code: Code, analysis: Analysis, document: Docum
     names = analysis.output.names
     needed = {"key": draft.key if draft.partition is None else (), "unique_key": draft.unique_key}
     for word, columns in needed.items():
-        for name in (column for column in columns if names is not None and column not in names):
+        for name in (column for column in columns if names is not None and column not in names and column not in METADATA_COLUMNS):
             what = f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`, which its SQL does not give."
             report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental"))
 
@@ -144,8 +144,8 @@ def _check_columns(draft: Draft, code: Code, analysis: Analysis, document: Docum
 def _ask_for_relations(
     draft: Draft, names: list[str], analysis: Analysis | None, known: Mapping[str, Known], document: Document, report: Report
 ) -> None:
-    if not names or not draft.key:
-        return
+    if not names or not draft.key or set(draft.key) & set(METADATA_COLUMNS):
+        return  # a key that is none was told
     key = ", ".join(draft.key)
     scope = {Mode.CURSOR: f"follows `{key}`", Mode.PARTITION: f"is partitioned by ({key})"}.get(draft.mode, f"is keyed by ({key})")
     reasons = {name: (analysis.reasons.get(name) if analysis else None) or "Python jobs always declare `inputs`" for name in names}

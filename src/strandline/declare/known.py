@@ -21,5 +21,12 @@ class Known:
     names: frozenset[str] | None = None
     """All columns there are, where that can be told."""
 
+    def may_have(self, column: str) -> bool:
+        return self.names is None or column in self.names
+
+    def type_of(self, column: str) -> str | None:
+        """The type a column is stored as, where that is known."""
+        return self.types.get(column, self.other_type)
+
 
 NOTHING = Known(types={}, complete=False)

@@ -144,6 +144,7 @@ class _Loading:
                 if spec.from_ not in self.registry.broken:
                     what = f"the chain `{name}` is made of `{spec.from_}`, which is no event stream."
                     streams = [n for n, table in self.tables.items() if table == f"{n}_facts"]
+                    place = self.document.place("chains", name, "from")
                     self.report.add("chain-needs-stream", what, suggest(spec.from_, streams, "event streams"), place)
                 self.registry.broken |= {name, *spec.follow}
                 continue
@@ -156,14 +157,13 @@ class _Loading:
             self.names[name] = (name,)
             self.add_table(name, name, known)
             for output, dataset in spec.follow.items():
-                self.load_follow(output, dataset, chain, calendar)
+                self.load_follow(output, dataset, chain, shape, calendar)
 
-    def load_follow(self, name: str, dataset: str, chain: Chain, calendar: Calendar) -> None:
+    def load_follow(self, name: str, dataset: str, chain: Chain, shape: Shape, calendar: Calendar) -> None:
         place = self.document.place("chains", chain.name, "follow", name)
         claimed = self.registry.claim(name, "dataset that follows a chain", place)
         if dataset not in self.tables and dataset not in self.registry.broken:
-            what = f"`{name}` follows the chain `{chain.name}` with `{dataset}`, which is no dataset."
-            self.report.add("unknown-dataset", what, suggest(dataset, self.tables, "datasets"), place)
+            self.refuse_follow(name, dataset, chain, shape)
         names = self.known[dataset].names if dataset in self.tables else None
         missing = [c for c in (*chain.group_by, chain.hash) if names is not None and c not in names]
         if missing:
@@ -175,6 +175,18 @@ class _Loading:
         self.nodes.append(follow_node(name, dataset, chain, self.tables, calendar))
         self.names[name] = (name,)
         self.add_table(name, name, self.known[dataset])
+
+    def refuse_follow(self, name: str, dataset: str, chain: Chain, shape: Shape) -> None:
+        place = self.document.place("chains", chain.name, "follow", name)
+        follows = f"`{name}` follows the chain `{chain.name}` with `{dataset}`"
+        output_by_name = {word: job.output_dataset for job in shape.jobs.values() for word in (job.output_dataset, job.name)}
+        if dataset in output_by_name:
+            what = f"{follows}, which is a job's output and not an event stream or record set."
+            join = f"LEFT SEMI JOIN {chain.name} USING ({', '.join((*chain.group_by, chain.hash))})"
+            remedy = f"Follow a dataset that the job reads, or write a job with `SELECT * FROM {output_by_name[dataset]} {join}`."
+            self.report.add("follow-needs-dataset", what, remedy, place)
+        else:
+            self.report.add("unknown-dataset", f"{follows}, which is no dataset.", suggest(dataset, self.tables, "datasets"), place)
 
     def load_jobs(self, shape: Shape, calendar: Calendar) -> None:
         drafts: dict[str, Draft] = {}

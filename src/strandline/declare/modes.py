@@ -53,7 +53,8 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
         what = f"job `{spec.name}` has `partition`, which only mode `partition` has."
         report.add("unused-key", what, "Remove `partition`, or write `mode: partition`.", document.place(*path, "partition"))
     for word, of in _OF_MODE.items():
-        if incremental is not None and mode is not of and getattr(incremental, word):
+        told = word == "unique_key" and spec.update_strategy == "append"  # with what appending needs
+        if incremental is not None and mode is not of and getattr(incremental, word) and not told:
             what = f"job `{spec.name}` has mode `{mode}` and `{word}`, which only mode `{of}` has."
             report.add("unused-key", what, f"Remove `{word}`, or write `mode: {of}`.", document.place(*path, "incremental", word))
     if mode is Mode.FULL and incremental is not None and incremental.inputs:
@@ -65,7 +66,8 @@ def _check_append(spec: JobSpec, mode: Mode, path: DataPath, document: Document,
     unique_key = spec.incremental.unique_key if spec.incremental else None
     if spec.update_strategy == "append" and mode is not Mode.CURSOR:
         what = f"job `{spec.name}` appends in mode `{mode}`; `append` exists only with `cursor`."
-        remedy = "Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`."
+        without = " without `unique_key`" if unique_key else ""
+        remedy = f"Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`{without}."
         report.add("append-without-cursor", what, remedy, document.place(*path, "update_strategy"))
     elif spec.update_strategy == "append" and not unique_key:
         what = f"job `{spec.name}` appends but has no `unique_key`, so a row could not be told from one that was published before."

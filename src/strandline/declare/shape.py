@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from .known_keys import known_keys
 from .not_yet import SECTIONS, set_aside
-from .report import Report, find_nearest, suggest
-from .schema import ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
+from .report import Report, find_nearest, listed, suggest
+from .schema import HEAD_RULES, ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
 from .yaml_lines import DataPath, Document
 
 T = TypeVar("T")
@@ -94,15 +94,28 @@ def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: 
     except ValidationError as error:
         details = error.errors(include_url=False)
         misspelt = {
-            (_strip(d["loc"])[:-1], find_nearest(str(d["loc"][-1]), known_keys((*path, *_strip(d["loc"][:-1])))))
+            (_locate(d, value)[:-1], find_nearest(str(d["loc"][-1]), known_keys((*path, *_locate(d, value)[:-1]))))
             for d in details
             if d["type"] == "extra_forbidden"
         }
-        for detail in details:
+        for loc, wanted, detail in _join_alternatives(details, value):
             # `file` in place of `files` is one mistake, not also a missing `files`.
-            if detail["type"] != "missing" or (_strip(detail["loc"])[:-1], detail["loc"][-1]) not in misspelt:
-                _add(detail, path, value, document, report)
+            if detail["type"] != "missing" or (loc[:-1], loc[-1]) not in misspelt:
+                _add(detail, wanted, (*path, *loc), document, report)
         return None
+
+
+def _join_alternatives(details: list[ErrorDetails], value: object) -> Iterator[tuple[DataPath, str, ErrorDetails]]:
+    """Each mistake once, with where it is and what was wanted: a value that fits no type of several has an error of each."""
+    wanted_by_place: dict[tuple[DataPath, str], list[str]] = {}
+    detail_by_place: dict[tuple[DataPath, str], ErrorDetails] = {}
+    for detail in details:
+        place = (_locate(detail, value), "type" if detail["type"] in _WANTED else detail["type"])
+        wanted_by_place.setdefault(place, []).append(_wanted(detail))
+        detail_by_place.setdefault(place, detail)
+    for place, detail in detail_by_place.items():
+        wanted = wanted_by_place[place]
+        yield place[0], " or ".join(w for w in dict.fromkeys(wanted) if w != "a whole number" or "a number" not in wanted), detail
 
 
 def _validate_parts(data: dict[str, object]) -> ProjectFile:
@@ -117,15 +130,12 @@ def _validate_parts(data: dict[str, object]) -> ProjectFile:
     return _HEAD.validate_python(right)
 
 
-def _add(detail: ErrorDetails, path: DataPath, value: object, document: Document, report: Report) -> None:
-    loc = _strip(detail["loc"])
-    full: DataPath = (*path, *loc)
+def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, report: Report) -> None:
     place, name = document.place(*full), full[-1] if full else ""
     offending = detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            known = known_keys((*path, *_strip(detail["loc"][:-1])))
-            report.add("unknown-key", f"unknown key `{name}`{_where(full[:-1])}.", suggest(str(name), known, "keys"), place)
+            report.add("unknown-key", f"unknown key `{name}`{_where(full[:-1])}.", suggest(str(name), known_keys(full[:-1]), "keys"), place)
         case "missing":
             report.add("missing-key", f"{_whole(full[:-1])} lacks `{name}`.", f"Add `{name}:`.", place)
         case "literal_error":
@@ -136,16 +146,28 @@ def _add(detail: ErrorDetails, path: DataPath, value: object, document: Document
             report.add("wrong-type", f"`{name}` is empty{_where(full[:-1])}.", f"Name at least one: `{name}: [<name>]`.", place)
         case "greater_than_equal":
             report.add("wrong-type", f"`{name}` is {_show(offending)}{_where(full[:-1])}.", f"{detail['msg']}.", place)
-        case kind:
-            wanted = _wanted(kind, detail)
+        case "one_rule":
+            given = listed(detail["ctx"]["given"]) or "none"
+            what = f"exactly one rule chooses the head of a chain, and {_whole(full)} gives {given}."
+            ways = ", ".join(f"`{{{rule}: <column>}}`" for rule in HEAD_RULES)
+            report.add("head-rule", what, f"Write one of `longest`, {ways}.", place)
+        case _:
             what = f"{_whole(full)} is {_show(offending)}, not {wanted}."
             remedy = f"Write `[{offending}]`." if "list" in wanted and isinstance(offending, str) else _quote_hint(wanted, offending)
             report.add("wrong-type", what, remedy, place)
 
 
-def _strip(loc: tuple[str | int, ...]) -> DataPath:
-    """Without the tags of unions and pydantic's mark of a mapping's key."""
-    return tuple(step for step in loc if not (isinstance(step, str) and step[:1] in ("<", "[")))
+def _locate(detail: ErrorDetails, value: object) -> DataPath:
+    """Where in the data it is: without the tags of unions, the types that were tried, and pydantic's mark of a mapping's key."""
+    path: list[str | int] = []
+    for step in detail["loc"]:
+        if isinstance(step, str) and step[:1] in ("<", "["):
+            continue
+        if detail["type"] in _WANTED and value is detail["input"]:
+            break  # what follows is the type it is not: `int` or `str`
+        path.append(step)
+        value = value.get(step) if isinstance(value, dict) else value[step] if isinstance(value, list) and isinstance(step, int) else None
+    return tuple(path)
 
 
 _WANTED = {
@@ -161,15 +183,15 @@ _WANTED = {
 }
 
 
-def _wanted(kind: str, detail: ErrorDetails) -> str:
-    if kind == "union_tag_invalid":
+def _wanted(detail: ErrorDetails) -> str:
+    if detail["type"] == "union_tag_invalid":
         tags = str(detail["ctx"]["expected_tags"])
         return " or ".join(words for tag, words in (("<text>", "text"), ("<list>", "a list"), ("<mapping>", "a mapping")) if tag in tags)
-    return _WANTED.get(kind, "what it should be")
+    return _WANTED.get(detail["type"], "what it should be")
 
 
 def _quote_hint(wanted: str, offending: object) -> str:
-    if wanted.startswith("text") and isinstance(offending, (int, float, bool)):
+    if wanted.startswith("text") and "number" not in wanted and isinstance(offending, (int, float, bool)):
         return f'Put it in quotes: "{_plain(offending)}".'
     return f"Write {wanted}."
 

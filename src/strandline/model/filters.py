@@ -1,18 +1,18 @@
 """Row filters: columns compared with values, all of which must hold. Their JSON, their check and their text."""
 
 import json
-import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from datetime import date, datetime
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
-from .columns import METADATA_COLUMNS, ColumnType, TypeName, find_type, quote
+from .columns import METADATA_COLUMNS, ColumnType, quote
 from .errors import CallError
+from .typed_values import WANTED, find_stored_type, fit_value, show_instant
+from .typed_values import Scalar as Scalar  # what comparisons are made of, for who makes them
 
 MOST_COMPARISONS = 100
 MOST_VALUES = 10_000
@@ -31,8 +31,6 @@ class Operator(StrEnum):
     IS_NULL = "is_null"
 
 
-Scalar = bool | int | float | str | Decimal | date
-"""A datetime is a date to Python, and is meant too."""
 Value = Scalar | tuple[Scalar, ...]
 
 
@@ -57,20 +55,6 @@ class Filter:
 
 
 _ORDER = {operator: place for place, operator in enumerate(Operator)}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_INSTANT = re.compile(_DATE.pattern + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?")
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-_SAME_TYPE = {"byte": "int", "tinyint": "int", "short": "int", "smallint": "int", "integer": "int", "long": "bigint"}
-_WANTED = {
-    TypeName.BOOLEAN: "true or false",
-    TypeName.INT: "a whole number of 32 bits",
-    TypeName.BIGINT: "a whole number of 64 bits",
-    TypeName.DOUBLE: "a number",
-    TypeName.DECIMAL: "a number with no more digits than the column has",
-    TypeName.STRING: "text",
-    TypeName.DATE: "a date such as '2024-01-13'",
-    TypeName.TIMESTAMP: "an instant such as '2024-01-13T08:30:00Z'",
-}
 _SYMBOLS = {
     Operator.EQ: "=",
     Operator.NEQ: "<>",
@@ -138,37 +122,12 @@ def describe(filter: Filter) -> str:
     return " AND ".join(text for column, said in by_column.items() for text in _describe(column, said)) or "every row"
 
 
-def parse_date(text: str) -> date:
-    """`2024-01-13`. Raises ValueError for anything else."""
-    if not _DATE.fullmatch(text):
-        raise ValueError(text)
-    return date.fromisoformat(text)
-
-
-def parse_instant(text: str) -> datetime:
-    """ISO text in UTC, to the microsecond; without an offset it is UTC, without a time midnight.
-
-    Raises ValueError for anything else, OverflowError where the offset leads out of the years 1 to 9999.
-    """
-    if not _INSTANT.fullmatch(text):
-        raise ValueError(text)
-    return _utc(datetime.fromisoformat(text))
-
-
-def _utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-def _instant_text(value: datetime) -> str:
-    return _utc(value).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
 def _to_json(value: Value) -> object:
     match value:
         case tuple():
             return [_to_json(one) for one in value]
         case datetime():
-            return _instant_text(value)
+            return show_instant(value)
         case date():
             return value.isoformat()
         case Decimal():
@@ -224,7 +183,7 @@ def _check(comparison: Comparison, columns: Mapping[str, str], names: Mapping[st
         return replace(comparison, column=column)
     if len(comparison.values) > MOST_VALUES:
         raise _too_large(f"`{column}` is compared with {len(comparison.values)} values, and {MOST_VALUES} is the most.")
-    kind = _find_type(columns[column])
+    kind = find_stored_type(columns[column])
     if kind is None:
         what = f"`{column}` is {columns[column]}, which a filter cannot compare."
         raise CallError(what, remedy="Filter on another column, or with is_null alone.", slug="filter-type")
@@ -232,59 +191,14 @@ def _check(comparison: Comparison, columns: Mapping[str, str], names: Mapping[st
     return replace(comparison, column=column, value=values if isinstance(comparison.value, tuple) else values[0])
 
 
-def _find_type(text: str) -> ColumnType | None:
-    spelt = text.strip().lower()
-    declared = find_type(_SAME_TYPE.get(spelt, spelt))
-    return find_type(declared.stored) if declared else None
-
-
 def _check_value(value: Scalar, column: str, kind: ColumnType) -> Scalar:
     try:
-        return _as_type(value, kind)
+        return fit_value(value, kind)
     except (ValueError, ArithmeticError):
         shown = _literal(value)
         shown = shown if len(shown) <= _SHOWN_LETTERS else shown[:_SHOWN_LETTERS] + "..."
         what = f"`{column}` is {kind}, and {shown} is no value of it."
-        raise CallError(what, remedy=f"Compare it with {_WANTED[kind.name]}.", slug="filter-type") from None
-
-
-def _as_type(value: Scalar, kind: ColumnType) -> Scalar:
-    """The value as one of the type, exactly (a double: the nearest). Raises ValueError or ArithmeticError when it is none."""
-    match kind.name, value:
-        case TypeName.BOOLEAN, bool():
-            return value
-        case _, bool():  # an int to Python, and none in a filter
-            pass
-        case TypeName.INT, int() if -(2**31) <= value < 2**31:
-            return value
-        case TypeName.BIGINT, int() if -(2**63) <= value < 2**63:
-            return value
-        case TypeName.DOUBLE, int() | float() | Decimal() if math.isfinite(number := float(value)):
-            return number
-        case TypeName.DECIMAL, int() | float() | Decimal() if math.isfinite(value):
-            # The shortest text of a float is what was written: 0.1 in JSON is meant as 0.1.
-            return _as_decimal(Decimal(repr(value) if isinstance(value, float) else value), kind)
-        case TypeName.DECIMAL, str() if _NUMBER.fullmatch(value):
-            return _as_decimal(Decimal(value), kind)
-        case TypeName.STRING, str():
-            value.encode()  # half of a surrogate pair, which JSON can say, is no text
-            return value
-        case TypeName.DATE, str():
-            return parse_date(value)
-        case TypeName.DATE, date() if not isinstance(value, datetime):
-            return value
-        case TypeName.TIMESTAMP, str():
-            return parse_instant(value)
-        case TypeName.TIMESTAMP, datetime():
-            return _utc(value)
-        case TypeName.TIMESTAMP, date():
-            return datetime.combine(value, time(), UTC)
-    raise ValueError(value)
-
-
-def _as_decimal(value: Decimal, kind: ColumnType) -> Decimal:
-    exact = Context(prec=kind.precision, traps=[Inexact, InvalidOperation])
-    return value.quantize(Decimal(1).scaleb(-kind.scale), context=exact)
+        raise CallError(what, remedy=f"Compare it with {WANTED[kind.name]}.", slug="filter-type") from None
 
 
 def _describe(column: str, said: list[Comparison]) -> Iterator[str]:
@@ -315,7 +229,7 @@ def _literal(value: Scalar) -> str:
         case str():
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case datetime():
-            return f"TIMESTAMP '{_instant_text(value)}'"
+            return f"TIMESTAMP '{show_instant(value)}'"
         case date():
             return f"DATE '{value.isoformat()}'"
         case Decimal():

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,8 @@ class Span:
     group: str
     start: int | datetime | None
     end: int | datetime | None
+    timezone: str = "UTC"
+    """Of the calendar that times are cut by: a date begins at midnight there."""
 
 
 def encode_group(values: Iterable[str | None]) -> str:
@@ -64,7 +66,7 @@ def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span
     if f"{local.year:04}{local.strftime(_FORMAT[partitioning.unit].removeprefix('%Y'))}" != own:
         return None
     zone = ZoneInfo(calendar.timezone)
-    return Span(group=group, start=_instant(local, zone), end=_end(local, partitioning.unit, zone))
+    return Span(group=group, start=_instant(local, zone), end=_end(local, partitioning.unit, zone), timezone=calendar.timezone)
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> datetime:
@@ -97,10 +99,10 @@ def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | De
     if tip is None:
         return False
     if isinstance(span.end, datetime):
-        newest = tip if isinstance(tip, datetime) else datetime(tip.year, tip.month, tip.day, tzinfo=UTC) if isinstance(tip, date) else None
-        if newest is None:
+        if not isinstance(tip, date):
             return False
-        return span.end <= _aware(newest) - timedelta(seconds=partitioning.final_after)
+        newest = _aware(tip) if isinstance(tip, datetime) else _instant(datetime.combine(tip, time()), ZoneInfo(span.timezone))
+        return newest - span.end >= timedelta(seconds=partitioning.final_after)
     return isinstance(tip, int | Decimal) and span.end - 1 + partitioning.final_after <= tip
 
 
@@ -116,3 +118,8 @@ def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None
     starts = [s.start for s in listed if s.start is not None]
     ends = [s.end for s in listed if s.end is not None]
     return min(starts), max(ends)
+
+
+def as_stored(edge: int | datetime, calendar: Calendar, kind: str) -> int | datetime | date:
+    """The edge of a partition as a column of some type has it: of dates, the project's own day."""
+    return edge.astimezone(ZoneInfo(calendar.timezone)).date() if kind == "date" and isinstance(edge, datetime) else edge

@@ -43,6 +43,12 @@ chains:
     head: {most: difficulty}
 """
 FOLLOWED = CHAIN + "    follow: {hot_transactions: transactions, hot_receipts: receipts}\n"
+READER = """\
+jobs:
+  - name: a
+    output_dataset: a_out
+    input_datasets: [hot_blocks, hot_transactions]
+"""
 
 
 def edited(yaml: str, *edits: tuple[str, str]) -> str:
@@ -73,12 +79,11 @@ def chain_of(folder: Path, *edits: tuple[str, str], more: str = "") -> Chain:
     ids=["no dataset", "its facts", "a record set", "a source", "itself"],
 )
 def test_a_chain_is_made_of_an_event_stream(made_of: str, remedy: str, tmp_path: Path) -> None:
-    columns = "number: block_number, hash: block_hash, parent: parent_hash"
-    chain = f"chains:\n  hot_blocks: {{from: {made_of}, {columns}, head: longest}}\n"
+    yaml = BASE + edited(CHAIN, ("from: blocks", f"from: {made_of}  # wrong"))
 
-    told = report(tmp_path, BASE + chain)
+    told = report(tmp_path, yaml)
 
-    place = f"strandline.yaml:{line_of(BASE + chain, 'hot_blocks: {')}"
+    place = f"strandline.yaml:{line_of(yaml, '# wrong')}"
     assert told == f"{place}: the chain `hot_blocks` is made of `{made_of}`, which is no event stream.\n  {remedy}  [chain-needs-stream]"
 
 
@@ -114,15 +119,33 @@ def test_our_own_arrival_ranks_no_blocks(tmp_path: Path) -> None:
     assert slugs(tmp_path, BASE + CHAIN + "    order_by: [seq, _source_position]\n") == []
 
 
-@pytest.mark.parametrize("parent", ["block_hash", "Block_Hash", "block_number"])
-def test_a_parent_that_is_no_link_is_told_once_where_it_stands(parent: str, tmp_path: Path) -> None:
-    yaml = BASE + edited(CHAIN, ("parent: parent_hash", f"parent: {parent}"))
+OF_BEFORE = "Name the column that holds the hash of the block before."
+
+
+@pytest.mark.parametrize(
+    ("edit", "word", "column", "other", "remedy"),
+    [
+        (("parent: parent_hash", "parent: block_hash"), "parent", "block_hash", "hash", OF_BEFORE),
+        (("parent: parent_hash", "parent: Block_Hash"), "parent", "block_hash", "hash", OF_BEFORE),
+        (("parent: parent_hash", "parent: block_number"), "parent", "block_number", "number", OF_BEFORE),
+        (("hash: block_hash", "hash: block_number"), "hash", "block_number", "number", "Name the column that holds the block's own hash."),
+    ],
+)
+def test_a_link_that_is_none_is_told_once_where_it_stands_with_its_column(
+    edit: tuple[str, str], word: str, column: str, other: str, remedy: str, tmp_path: Path
+) -> None:
+    yaml = BASE + edited(CHAIN, edit)
 
     told = report(tmp_path, yaml)
 
-    assert told.startswith(f"strandline.yaml:{line_of(yaml, '    parent:')}: the chain `hot_blocks` has no usable parent link")
-    assert "Name the column that holds the hash of the block before.  [chain-parent]" in told
-    assert slugs(tmp_path, yaml) == ["chain-parent"]
+    what = f"the chain `hot_blocks` has no usable parent link: `{word}` is `{column}`, which is its `{other}` too."
+    assert told == f"strandline.yaml:{line_of(yaml, f'    {word}:')}: {what}\n  {remedy}  [chain-parent]"
+
+
+def test_a_column_that_is_none_is_no_link_that_is_none(tmp_path: Path) -> None:
+    yaml = BASE + edited(CHAIN, ("hash: block_hash", "hash: blok"), ("parent: parent_hash", "parent: blok"))
+
+    assert slugs(tmp_path, yaml) == ["unknown-column", "unknown-column"]
 
 
 @pytest.mark.parametrize(("number", "type_"), [("block_at", "timestamp"), ("parent_hash", "string")])
@@ -137,6 +160,34 @@ def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tm
 strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, which is {type_} and not a whole number.
   Give it a type: `{number}: {{type: bigint}}`.  [chain-number]"""
     )
+
+
+CSV_BLOCKS = 'project: x\nsources:\n  block_files: {files: "b/*.csv"}\ndatasets:\n  blocks:\n    from: block_files\n'
+LONGEST = CHAIN.replace("{most: difficulty}", "longest")
+CSV_FILE: dict[str, str | bytes] = {"b/1.csv": "block_number,block_hash,parent_hash,difficulty\n1,a,,5\n"}
+
+
+@pytest.mark.parametrize("files", [{}, CSV_FILE], ids=["no file yet", "a file"])
+@pytest.mark.parametrize("columns", ["", "    columns: {block_hash: {type: string}}\n", "    columns: {block_number: block_number}\n"])
+def test_a_number_that_csv_gives_as_text_is_told(columns: str, files: dict[str, str | bytes], tmp_path: Path) -> None:
+    yaml = CSV_BLOCKS + columns + LONGEST
+
+    told = report(tmp_path, yaml, files)
+
+    what = "`number` of the chain `hot_blocks` is `block_number`, which is string and not a whole number."
+    remedy = "Give it a type: `block_number: {type: bigint}`."
+    assert told == f"strandline.yaml:{line_of(yaml, '    number:')}: {what}\n  {remedy}  [chain-number]"
+
+
+@pytest.mark.parametrize("column", ["{type: bigint}", '{sql: "cast(block_number as bigint)"}'])
+def test_a_number_of_csv_that_has_a_type_or_may_have_one_is_taken(column: str, tmp_path: Path) -> None:
+    assert report(tmp_path, f"{CSV_BLOCKS}    columns: {{block_number: {column}}}\n{LONGEST}", CSV_FILE) == ""
+
+
+def test_a_number_that_csv_files_lack_is_told_as_that_alone(tmp_path: Path) -> None:
+    yaml = CSV_BLOCKS + edited(LONGEST, ("number: block_number", "number: height"))
+
+    assert slugs(tmp_path, yaml, CSV_FILE) == ["unknown-column"]
 
 
 def test_every_mistake_of_a_chain_is_told_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -168,22 +219,39 @@ def test_a_wrong_shape_of_a_chain_is_told_once(old: str, new: str, told: str, tm
 
 
 @pytest.mark.parametrize(
+    ("head", "given"),
+    [
+        ("{most: difficulty, last: block_at}", "`most` and `last`"),
+        ("{last: seq, most_summed: difficulty, most: seq}", "`most`, `most_summed` and `last`"),
+        ("{}", "none"),
+    ],
+)
+def test_a_head_has_exactly_one_rule(head: str, given: str, tmp_path: Path) -> None:
+    yaml = BASE + edited(CHAIN, ("{most: difficulty}", head))
+
+    told = report(tmp_path, yaml)
+
+    assert (
+        told
+        == f"""\
+strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses the head of a chain, and `chains.hot_blocks.head` gives {given}.
+  Write one of `longest`, `{{most: <column>}}`, `{{most_summed: <column>}}`, `{{last: <column>}}`.  [head-rule]"""
+    )
+
+
+@pytest.mark.parametrize(
     "edit",
     [("number: block_number", "number: blok"), ("from: blocks", "from: blcks"), ("number: block_number", "nmber: block_number")],
     ids=["a column", "the blocks", "the shape"],
 )
 def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, str], tmp_path: Path) -> None:
     job = """\
-jobs:
-  - name: a
-    output_dataset: a_out
-    input_datasets: [hot_blocks, hot_transactions]
     incremental: {mode: partition}
     partition: {column: block_number, size: 10}
     sql: select hot_blocks.* from hot_blocks join hot_transactions using (block_hash)
 """
 
-    assert len(slugs(tmp_path, BASE + edited(FOLLOWED, edit) + job)) == 1
+    assert len(slugs(tmp_path, BASE + edited(FOLLOWED, edit) + READER + job)) == 1
 
 
 # what follows it
@@ -225,6 +293,23 @@ def test_a_mistake_in_what_follows_is_told_once_where_it_stands(follow: str, tol
     yaml = BASE + CHAIN + f"    follow: {{\n      {follow}}}\n"
 
     assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, f'      {follow}')}: {told}"
+
+
+@pytest.mark.parametrize("named", ["totals", "make_totals"], ids=["its output", "its name"])
+def test_a_jobs_output_is_told_apart_from_what_is_no_dataset(named: str, tmp_path: Path) -> None:
+    job = "jobs:\n  - {name: make_totals, input_datasets: [transactions], output_dataset: totals, sql: select * from transactions}\n"
+    yaml = BASE + CHAIN + f"    group_by: [chain_id]\n    follow:\n      hot_totals: {named}\n" + job
+
+    told = report(tmp_path, yaml)
+
+    assert (
+        told
+        == f"""\
+strandline.yaml:{line_of(yaml, "hot_totals:")}: `hot_totals` follows the chain `hot_blocks` with `{named}`, \
+which is a job's output and not an event stream or record set.
+  Follow a dataset that the job reads, or write a job with \
+`SELECT * FROM totals LEFT SEMI JOIN hot_blocks USING (chain_id, block_hash)`.  [follow-needs-dataset]"""
+    )
 
 
 def test_what_follows_has_the_group_of_the_chain_too(tmp_path: Path) -> None:
@@ -311,20 +396,16 @@ def test_what_follows_is_a_job_keyed_by_the_blocks_hash(tmp_path: Path) -> None:
 
 def test_a_job_reads_a_chain_and_what_follows_it_with_their_columns(tmp_path: Path) -> None:
     job = """\
-jobs:
-  - name: a
-    output_dataset: a_out
-    input_datasets: [hot_blocks, hot_transactions]
     incremental: {mode: keyed, key: [block_hash]}
     sql: select b.block_hash, count(*) as n from hot_blocks b join hot_transactions t on t.block_hash = b.block_hash group by b.block_hash
 """
-    project = load(tmp_path, BASE + FOLLOWED + job)
+    project = load(tmp_path, BASE + FOLLOWED + READER + job)
 
     assert [(i.dataset, i.relation, i.proved) for i in project.get("a_out").inputs] == [
         ("hot_blocks", By(columns=("block_hash",)), True),
         ("hot_transactions", By(columns=("block_hash",)), True),
     ]
-    assert slugs(tmp_path, BASE + FOLLOWED + job.replace("b.block_hash, count", "b.blok_hash, count")) != []
+    assert slugs(tmp_path, BASE + FOLLOWED + READER + job.replace("b.block_hash, count", "b.blok_hash, count")) != []
 
 
 # what a change of it does
@@ -367,3 +448,14 @@ def test_what_follows_changes_as_any_job_does(old: str, new: str, parts: set[str
     yaml = BASE + FOLLOWED.replace(", hot_receipts: receipts", "")
 
     assert config_change(tmp_path, yaml, "hot_transactions", (old, new)) == (parts, freezes)
+
+
+@pytest.mark.parametrize("rule", ["most", "most_summed"])
+def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(tmp_path: Path, rule: str) -> None:
+    yaml = edited(BASE + CHAIN, ("difficulty: {path: d, type: bigint}", "difficulty: d"), ("{most:", f"{{{rule}:"))
+
+    told = report(tmp_path, yaml)
+
+    what = "`head` of the chain `hot_blocks` goes by `difficulty`, which is text and not a number."
+    remedy = "Give it a type: `difficulty: {type: bigint}`."
+    assert told == f"strandline.yaml:{line_of(yaml, '    head:')}: {what}\n  {remedy}  [chain-weight]"

@@ -98,6 +98,14 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
         ),
         (
+            "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n    update_strategy: append\n" + ALL,
+            "update_strategy:",
+            """\
+job `a` appends in mode `keyed`; `append` exists only with `cursor`.
+  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace` without `unique_key`.  \
+[append-without-cursor]""",
+        ),
+        (
             "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
@@ -133,7 +141,17 @@ job `a` has mode `partition` but does not say what a partition is.
   Write `size: 10000`, or `unit: day`.  [partition-size]""",
         ),
     ],
-    ids=["cursor", "append", "append keyed", "append full", "append partition", "partition", "size and unit", "neither size nor unit"],
+    ids=[
+        "cursor",
+        "append",
+        "append keyed",
+        "append keyed with a unique key",
+        "append full",
+        "append partition",
+        "partition",
+        "size and unit",
+        "neither size nor unit",
+    ],
 )
 def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(text: str, at: str, told: str, tmp_path: Path) -> None:
     yaml = BASE + text
@@ -245,6 +263,8 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
         ("column: block_at, unit: dya", "Did you mean `day`?"),
         ("size: 10", "`jobs[0].partition` lacks `column`."),
         ("column: block_number, size: 10, by: chain_id", "`jobs[0].partition.by` is `chain_id`, not a list.\n  Write `[chain_id]`."),
+        ("column: block_number, size: 10, final_after: true", "`jobs[0].partition.final_after` is `true`, not a whole number or text."),
+        ("column: block_number, size: 10, final_after: [1]", "`jobs[0].partition.final_after` is a list, not a whole number or text."),
         ("column: block_number, sise: 10", "unknown key `sise` in `jobs[0].partition`.\n  Did you mean `size`?"),
     ],
 )
@@ -280,17 +300,20 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
     ("text", "column"),
     [
         ("    incremental: {mode: cursor, cursor_column: _ingested_at}\n", "_ingested_at"),
+        ("    incremental: {mode: keyed, key: [block_hash, _ingested_at]}\n", "_ingested_at"),
         (CURSOR.replace("block_number}", "block_number, unique_key: [_Key]}") + "    update_strategy: append\n", "_key"),
         ("    incremental: {mode: partition}\n    partition: {column: _source_at, unit: day}\n", "_source_at"),
         ("    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, by: [_config]}\n", "_config"),
     ],
-    ids=["cursor_column", "unique_key", "column", "by"],
+    ids=["cursor_column", "key", "unique_key", "column", "by"],
 )
 def test_no_scope_is_made_of_a_metadata_column(text: str, column: str, tmp_path: Path) -> None:
-    told = report(tmp_path, BASE + text + ALL)
+    yaml = BASE + text + ALL
 
-    assert f"the key of job `a` names the metadata column `{column}`.\n  Use columns of the output.  [metadata-column]" in told
-    assert slugs(tmp_path, BASE + text + ALL).count("metadata-column") == 1
+    told = report(tmp_path, yaml)
+
+    what = f"the key of job `a` names the metadata column `{column}`.\n  Use columns of the output.  [metadata-column]"
+    assert told == f"strandline.yaml:{line_of(yaml, '    incremental:')}: {what}"
 
 
 def test_a_python_job_in_any_mode_declares_its_inputs(tmp_path: Path) -> None:

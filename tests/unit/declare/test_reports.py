@@ -9,6 +9,13 @@ from strandline.declare import find_project_file, load_project
 from strandline.model.errors import ProjectError
 from tests.unit.declare.builders import PROPERTY, report, slugs, write
 
+COUNTS = f"""{PROPERTY}
+jobs:
+  - name: counts
+    input_datasets: [property]
+    output_dataset: counts
+"""
+
 
 def test_all_mistakes_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     yaml = """\
@@ -96,16 +103,7 @@ strandline.yaml:24: job `fees` is keyed by (tenant_id, property_id), and how `ra
 
 
 def test_mistakes_in_sql_files_have_the_line_of_the_sql_file(tmp_path: Path) -> None:
-    yaml = (
-        PROPERTY
-        + """
-jobs:
-  - name: counts
-    input_datasets: [property]
-    output_dataset: counts
-    sql: jobs/counts.sql
-"""
-    )
+    yaml = COUNTS + "    sql: jobs/counts.sql\n"
     sql = """\
         -- how many
         select tenant_id,
@@ -136,19 +134,7 @@ jobs/counts.sql:10: `LIMIT` without `ORDER BY` takes whichever rows come first.
 
 
 def test_a_column_that_the_inputs_lack_is_told_with_the_nearest(tmp_path: Path) -> None:
-    yaml = (
-        PROPERTY
-        + """
-jobs:
-  - name: counts
-    input_datasets: [property]
-    output_dataset: counts
-    sql: |
-      select tenant_id, statsu
-      from property
-      where p.area > 3
-"""
-    )
+    yaml = COUNTS + "    sql: |\n      select tenant_id, statsu\n      from property\n      where p.area > 3\n"
 
     told = report(tmp_path, yaml)
 
@@ -195,6 +181,25 @@ def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
 )
 def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Path) -> None:
     assert told in report(tmp_path, yaml)
+
+
+@pytest.mark.parametrize(
+    ("entry", "what", "wanted"),
+    [
+        ("sources: {a: {files: x.csv, options: {sep: [1]}}}", "`sources.a.options.sep` is a list", "text or a number or true or false"),
+        (
+            "sources: {a: {files: x.csv, options: {int: {str: 1}}}}",
+            "`sources.a.options.int` is a mapping",
+            "text or a number or true or false",
+        ),
+        ("datasets: {a: {from: b, guard: {max_deleted: true}}}", "`datasets.a.guard.max_deleted` is `true`", "text or a number"),
+        ("settings: {spark: {conf: {a.b: }}}", "`settings.spark.conf.a.b` is empty", "text or a number or true or false"),
+    ],
+)
+def test_a_value_that_is_of_none_of_several_types_is_told_once(entry: str, what: str, wanted: str, tmp_path: Path) -> None:
+    told = report(tmp_path, f"project: x\n{entry}")
+
+    assert told == f"strandline.yaml:2: {what}, not {wanted}.\n  Write {wanted}.  [wrong-type]"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""Values as columns of a type hold them: what fits which type, exactly."""
+
+import math
+import re
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal, Inexact, InvalidOperation
+
+from .columns import ColumnType, TypeName, find_type
+
+Scalar = bool | int | float | str | Decimal | date
+"""A datetime is a date to Python, and is meant too."""
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_INSTANT = re.compile(_DATE.pattern + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_SAME_TYPE = {"byte": "int", "tinyint": "int", "short": "int", "smallint": "int", "integer": "int", "long": "bigint"}
+WANTED = {
+    TypeName.BOOLEAN: "true or false",
+    TypeName.INT: "a whole number of 32 bits",
+    TypeName.BIGINT: "a whole number of 64 bits",
+    TypeName.DOUBLE: "a number",
+    TypeName.DECIMAL: "a number with no more digits than the column has",
+    TypeName.STRING: "text",
+    TypeName.DATE: "a date such as '2024-01-13'",
+    TypeName.TIMESTAMP: "an instant such as '2024-01-13T08:30:00Z'",
+}
+"""What to write for a column of the type."""
+
+
+def find_stored_type(text: str) -> ColumnType | None:
+    """The type of a column as Spark or Delta spells it; None for one whose values cannot be compared."""
+    spelt = text.strip().lower()
+    declared = find_type(_SAME_TYPE.get(spelt, spelt))
+    return find_type(declared.stored) if declared else None
+
+
+def fit_value(value: Scalar, kind: ColumnType) -> Scalar:
+    """The value as one of the type, exactly (a double: the nearest). Raises ValueError or ArithmeticError when it is none."""
+    match kind.name, value:
+        case TypeName.BOOLEAN, bool():
+            return value
+        case _, bool():  # an int to Python, and none in a filter
+            pass
+        case TypeName.INT, int() if -(2**31) <= value < 2**31:
+            return value
+        case TypeName.BIGINT, int() if -(2**63) <= value < 2**63:
+            return value
+        case TypeName.DOUBLE, int() | float() | Decimal() if math.isfinite(number := float(value)):
+            return number
+        case TypeName.DECIMAL, int() | float() | Decimal() if math.isfinite(value):
+            # The shortest text of a float is what was written: 0.1 in JSON is meant as 0.1.
+            return _as_decimal(Decimal(repr(value) if isinstance(value, float) else value), kind)
+        case TypeName.DECIMAL, str() if _NUMBER.fullmatch(value):
+            return _as_decimal(Decimal(value), kind)
+        case TypeName.STRING, str():
+            value.encode()  # half of a surrogate pair, which JSON can say, is no text
+            return value
+        case TypeName.DATE, str():
+            return parse_date(value)
+        case TypeName.DATE, date() if not isinstance(value, datetime):
+            return value
+        case TypeName.TIMESTAMP, str():
+            return parse_instant(value)
+        case TypeName.TIMESTAMP, datetime():
+            return as_utc(value)
+        case TypeName.TIMESTAMP, date():
+            return datetime.combine(value, time(), UTC)
+    raise ValueError(value)
+
+
+def _as_decimal(value: Decimal, kind: ColumnType) -> Decimal:
+    exact = Context(prec=kind.precision, traps=[Inexact, InvalidOperation])
+    return value.quantize(Decimal(1).scaleb(-kind.scale), context=exact)
+
+
+def parse_date(text: str) -> date:
+    """`2024-01-13`. Raises ValueError for anything else."""
+    if not _DATE.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
+
+
+def parse_instant(text: str) -> datetime:
+    """ISO text in UTC, to the microsecond; without an offset it is UTC, without a time midnight.
+
+    Raises ValueError for anything else, OverflowError where the offset leads out of the years 1 to 9999.
+    """
+    if not _INSTANT.fullmatch(text):
+        raise ValueError(text)
+    return as_utc(datetime.fromisoformat(text))
+
+
+def as_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def show_instant(value: datetime) -> str:
+    return as_utc(value).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
