@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from strandline.catalog import Catalog, acquire_lease, count_pending, read_invalidations
+from strandline.catalog import Catalog, acquire_lease, read_invalidations
 from strandline.model.errors import FencedError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
@@ -210,6 +210,52 @@ def test_a_time_of_processing_stays_when_the_cursor_moves_on(catalog: Catalog) -
     assert read_invalidations(catalog, ("compact",)) == before
 
 
+# a table made anew
+
+
+def test_a_table_made_anew_releases_what_was_owed_to_the_old_one_once_each_job_has_read_it(catalog: Catalog) -> None:
+    invalidate(catalog, an_invalidating(3, "i-1"))
+    invalidate(catalog, an_invalidating(0, table_id="new-table"))
+    before = owed(catalog)
+
+    read(catalog, "compact", 0, table_id="new-table")
+    by_one = owed(catalog)
+    record(catalog, take(catalog, "evaluate"), a_commit(1, node="evaluate", inputs={"blocks": Cursor(table_id="new-table", version=0)}))
+
+    assert before == {"i-1": set(JOBS)}
+    assert by_one == {"i-1": {"evaluate"}}
+    assert processed(catalog) == {"i-1": True}
+
+
+def test_what_is_said_of_the_new_table_is_still_owed_until_a_cursor_reaches_it(catalog: Catalog) -> None:
+    invalidate(catalog, an_invalidating(3, "i-1"))
+    invalidate(catalog, an_invalidating(0, table_id="new-table"), an_invalidating(5, "i-2", table_id="new-table"))
+
+    read(catalog, "compact", 4, table_id="new-table")
+
+    assert owed(catalog) == {"i-1": {"evaluate"}, "i-2": set(JOBS)}
+
+
+def test_a_cursor_left_in_the_old_table_acknowledges_nothing_of_the_new_one(catalog: Catalog) -> None:
+    invalidate(catalog, an_invalidating(3, "i-1"))
+    invalidate(catalog, an_invalidating(0, "i-2", table_id="new-table"))
+
+    read(catalog, "compact", 9)
+
+    assert owed(catalog) == {"i-1": {"evaluate"}, "i-2": set(JOBS)}
+
+
+def test_a_table_made_anew_releases_nothing_of_another_dataset(catalog: Catalog) -> None:
+    invalidate(catalog, an_invalidating(3, "i-1"))
+    invalidate(catalog, an_invalidating(3, "i-2", node="others"), dataset="others")
+    invalidate(catalog, an_invalidating(0, table_id="new-table"))
+
+    for job in JOBS:
+        read(catalog, job, 0, table_id="new-table")
+
+    assert owed(catalog) == {"i-1": set(), "i-2": set(JOBS)}
+
+
 # processed
 
 
@@ -252,19 +298,21 @@ def test_an_invalidation_that_concerns_no_job_is_processed_from_the_start(catalo
     assert (found["processed_at"], jobs) == (COMMITTED_AT, [])
 
 
-def test_pending_invalidations_are_counted_once_however_many_jobs_owe_them(catalog: Catalog) -> None:
+def test_invalidations_of_two_datasets_are_acknowledged_apart(catalog: Catalog) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"), an_invalidating(4, "i-2"))
     invalidate(catalog, an_invalidating(1, "i-3", node="others"), dataset="others", readers=("evaluate",))
-    before = count_pending(catalog, JOBS)
 
     read(catalog, "compact", 3)
-    half = count_pending(catalog, JOBS), count_pending(catalog, ("compact",)), count_pending(catalog, ())
+    half = processed(catalog, JOBS), processed(catalog, ("compact",)), processed(catalog, ())
     read(catalog, "evaluate", 9)
     read(catalog, "compact", 9)
 
-    assert before == {"blocks": 2, "others": 1}
-    assert half == ({"blocks": 2, "others": 1}, {"blocks": 1}, {})
-    assert count_pending(catalog, JOBS) == {"others": 1}
+    assert half == (
+        {"i-1": False, "i-2": False, "i-3": False},
+        {"i-1": True, "i-2": False, "i-3": True},
+        {"i-1": True, "i-2": True, "i-3": True},
+    )
+    assert processed(catalog, JOBS) == {"i-1": True, "i-2": True, "i-3": False}
 
 
 def test_a_thousand_invalidations_are_acknowledged_by_one_cursor(catalog: Catalog) -> None:
@@ -273,4 +321,4 @@ def test_a_thousand_invalidations_are_acknowledged_by_one_cursor(catalog: Catalo
     read(catalog, "compact", 998)
 
     assert {id_ for id_, jobs in owed(catalog).items() if "compact" in jobs} == {"i-999"}
-    assert count_pending(catalog, JOBS) == {"blocks": 1000}
+    assert not any(processed(catalog).values())

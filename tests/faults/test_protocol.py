@@ -161,6 +161,7 @@ ROUNDS = (
     "before-confirm:names",
     "after-record:item",
 )
+NOT_OF_A_RUN = ("compact", "vacuum", "rebuild", "swap", "migrate")
 SURVIVED = ("after-write:item_facts", "before-purge:names", "after-purge:names")
 """The task ends well although something failed: the commit stands, or only hidden rows wait."""
 
@@ -194,7 +195,7 @@ def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail:
 
     project.assert_right()
     assert project.query("select count(*) from names where name like 'place%'") == [(0,)]
-    missed = [point for point in POINTS if hits[point] == before.get(point, 0)]
+    missed = [point for point in POINTS if hits[point] == before.get(point, 0) and not point.endswith(NOT_OF_A_RUN)]
     assert not missed, f"no run passed {missed}"
 
 

@@ -92,6 +92,7 @@ class World:
             "recreate": self.recreate,
             "restore": self.restore,
             "truncate": self.truncate,
+            "clean": self.clean,
             "drop": self.drop,
             "ask": self.ask,
         }
@@ -256,6 +257,15 @@ class World:
         table = self.tables[name]
         kept = tuple(c for c in table.commits if c.version >= int(version))
         self.tables[name] = replace(table, earliest=int(version), commits=kept)
+
+    def clean(self, words: str) -> None:
+        """`clean sale to 7`: what only versions before 7 were made of was removed, and the table says so."""
+        name, version = words.split(" to ")
+        self.commit(f"{name} clean")
+        *before, said = self.tables[name].commits
+        assert said.metadata
+        said = replace(said, metadata=replace(said.metadata, readable_from=int(version)))
+        self.tables[name] = replace(self.tables[name], commits=(*before, said))
 
     def drop(self, name: str) -> None:
         """`drop sale`: the table is gone."""

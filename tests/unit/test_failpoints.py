@@ -60,6 +60,42 @@ def test_several_points_may_be_asked_for_with_blanks_between(monkeypatch: pytest
         reach("after-record", "other")
 
 
+def test_a_numbered_point_acts_at_that_hit_of_its_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = hits["after-write:names"]
+    ask(monkeypatch, f"after-write:names#{before + 2}=raise")
+
+    reach("after-write", "names")
+    reach("after-write", "item")
+    with pytest.raises(FailpointError):
+        reach("after-write", "names")
+    reach("after-write", "names")
+
+    assert hits["after-write:names"] == before + 3
+
+
+def test_a_number_without_a_node_counts_the_hits_of_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(monkeypatch, f"before-pin#{hits['before-pin'] + 2}=raise")
+
+    reach("before-pin", "names")
+    with pytest.raises(FailpointError):
+        reach("before-pin", "item")
+    reach("before-pin", "names")
+
+
+def test_a_lost_answer_looks_like_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(monkeypatch, "after-write:item=lose")
+
+    with pytest.raises(ConnectionError, match="the answer was lost"):
+        reach("after-write", "item")
+
+
+def test_only_a_commit_that_stands_has_an_answer_to_lose(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(monkeypatch, "before-write=lose")
+
+    with pytest.raises(ValueError, match="is not an action"):
+        reach("before-write", "item")
+
+
 @pytest.mark.parametrize("action", ["explode", "", "raised", "sleep:long"])
 def test_an_unknown_action_is_an_error(monkeypatch: pytest.MonkeyPatch, action: str) -> None:
     ask(monkeypatch, f"before-write={action}")

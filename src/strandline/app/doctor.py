@@ -5,49 +5,33 @@ import shutil
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from strandline.catalog import open_catalog
+from strandline.catalog import Catalog, find_damage, find_file, open_catalog, require_writable
 from strandline.declare import load_project
 from strandline.lake.jars import find_jars, find_java_home, jar_folder
 from strandline.lake.location import Lake
 from strandline.lake.lock import LOCK_FILE, read_holder
-from strandline.model.errors import StrandlineError
+from strandline.lake.log import list_versions
+from strandline.model.errors import OutsideError, StrandlineError
 from strandline.model.node import Project
-from strandline.model.plan import Cause, Plan, Status
-from strandline.plan import Observed
 
-from .planning import RunRequest, make_plan
+from .finding import Finding, Result
+from .table_health import examine_tables, find_damaged
 from .workspace import Workspace
 
 LITTLE_ROOM = 1_000_000_000
 """Bytes free on the lake's disk below which a run may well not end."""
+PATIENCE = 2
+"""Seconds to wait for a catalog that another process has locked."""
 
 
-class Result(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    WRONG = "wrong"
+def examine(folder: Path, environ: Mapping[str, str] | None = None, *, deep: bool = False) -> tuple[Finding, ...]:
+    """Every finding. What cannot be looked at because something before it is wrong is left out. `deep` reads every live file."""
+    return tuple(_examine(folder, os.environ if environ is None else environ, deep))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at. `wrong` needs action, a `note` does not."""
-
-    check: str
-    result: Result
-    what: str
-    remedy: str = ""
-
-
-def examine(folder: Path, environ: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
-    """Every finding. What cannot be looked at because something before it is wrong is left out."""
-    return tuple(_examine(folder, os.environ if environ is None else environ))
-
-
-def _examine(folder: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _examine(folder: Path, environ: Mapping[str, str], deep: bool) -> Iterator[Finding]:
     yield from _examine_spark()
     try:
         project = load_project(folder, environ)
@@ -60,21 +44,48 @@ def _examine(folder: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
     lake = Lake(root=project.settings.lake)
     usable = True
     for finding in _examine_lake(lake):
-        usable &= finding.result is not Result.WRONG
+        usable &= finding.check != "lake" or finding.result is not Result.WRONG
         yield finding
+    catalog, finding, known = _open_catalog(project, lake)
+    yield finding
     try:
-        catalog = open_catalog(project.settings.catalog)
-    except StrandlineError as error:
-        yield Finding(check="catalog", result=Result.WRONG, what=error.what, remedy=error.remedy)
-        return
-    try:
-        yield Finding(check="catalog", result=Result.OK, what=catalog.shown)
-        if usable:
-            yield from _examine_tables(Workspace(project=project, catalog=catalog, lake=lake))
+        workspace = Workspace(project=project, catalog=catalog, lake=lake)
+        if usable and known:
+            yield from examine_tables(workspace, deep=deep)
+        elif usable:
+            yield from find_damaged(workspace, deep=deep)
     except StrandlineError as error:
         yield Finding(check="tables", result=Result.WRONG, what=error.what, remedy=error.remedy)
     finally:
         catalog.close()
+
+
+def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]:
+    """The catalog, what is to be said of it, and whether it is known: in place of one that can't be used there is an empty one in memory.
+
+    So it is for one that is not there: asking must not make it.
+    """
+    url = project.settings.catalog
+    file = find_file(url)
+    if file is not None and not file.exists():
+        tables = any(list_versions(lake.table(n.name)) for n in project.nodes)
+        what = f"There is no catalog at {file}" + (", and there are tables." if tables else " yet; the first run makes it.")
+        return open_catalog("sqlite://"), Finding(check="catalog", result=Result.NOTE if tables else Result.OK, what=what), True
+    catalog = None
+    try:
+        # Whoever asks what is wrong is not made to wait for a lock as long as a run is.
+        catalog = open_catalog(f"{url}{'&' if '?' in url else '?'}timeout={PATIENCE}" if file is not None else url)
+        if damage := find_damage(catalog):
+            raise OutsideError(f"Catalog {catalog.shown} is damaged: {damage}.", remedy="Run `strandline rebuild-catalog`.")
+        require_writable(catalog)
+    except StrandlineError as error:
+        wrong = Finding(check="catalog", result=Result.WRONG, what=error.what, remedy=error.remedy)
+        if catalog is not None and "locked" in error.what:
+            return catalog, wrong, True  # it can be read all the same
+        if catalog is not None:
+            catalog.close()
+        return open_catalog("sqlite://"), wrong, False
+    return catalog, Finding(check="catalog", result=Result.OK, what=catalog.shown), True
 
 
 def _examine_spark() -> Iterator[Finding]:
@@ -129,61 +140,3 @@ def find_lock_holder(folder: Path) -> int | None:
         asked = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)])
     return None if kind == fcntl.F_UNLCK else int(pid)
-
-
-def _examine_tables(workspace: Workspace) -> Iterator[Finding]:
-    plan, observed = make_plan(workspace, RunRequest())
-    before = list(_find_unrecorded(workspace.project, observed))
-    yield from before
-    yield from _find_gaps(plan)
-    for held in plan.frozen:
-        yield Finding(check="frozen", result=Result.WRONG, what=f"`{held.node}` is frozen: {held.reason}.")
-    for held in plan.stale:
-        yield Finding(check="stale", result=Result.NOTE, what=f"`{held.node}` is stale: {held.reason}.")
-    failed = list(_find_failed(plan, observed))
-    yield from failed
-    if not (before or failed or plan.frozen):
-        yield Finding(check="tables", result=Result.OK, what=f"{len(observed.tables)} tables, as the catalog has them")
-
-
-def _find_unrecorded(project: Project, observed: Observed) -> Iterator[Finding]:
-    """Commits past what the catalog knows: someone else's, or ours from a run that did not end."""
-    for node in project.nodes:
-        table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
-        if table is None:
-            continue
-        known = record.table_version if record else -1
-        later = table.commits_after(known)
-        foreign = [c for c in later if c.foreign]
-        if foreign:
-            told = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
-            remedy = (
-                "What was received must not be changed: restore the table to the version before."
-                if not node.inputs
-                else "The next run rebuilds it from its inputs."
-            )
-            yield Finding(
-                check="foreign",
-                result=Result.WRONG,
-                what=f"`{node.name}` has commits that are not Strandline's: version {told}.",
-                remedy=remedy,
-            )
-        if ours := [c for c in later if c.metadata is not None]:
-            what = f"`{node.name}` has {len(ours)} commits of ours that the catalog does not know: a run did not end."
-            yield Finding(check="unsettled", result=Result.NOTE, what=what, remedy="The next run settles it.")
-
-
-def _find_gaps(plan: Plan) -> Iterator[Finding]:
-    for task in plan.tasks:
-        if task.cause is Cause.GAP:
-            remedy = "The next run rebuilds it."
-            yield Finding(
-                check="gap", result=Result.NOTE, what=f"`{task.node}` cannot go on from where it was: {task.reason}.", remedy=remedy
-            )
-
-
-def _find_failed(plan: Plan, observed: Observed) -> Iterator[Finding]:
-    behind = {task.node for task in plan.tasks}
-    for record in observed.view.nodes.values():
-        if record.dataset in behind and record.last_status in (Status.FAILED, Status.GUARDED):
-            yield Finding(check=record.last_status, result=Result.WRONG, what=f"`{record.dataset}`: {record.last_error}")

@@ -93,8 +93,21 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
         version = known_at.versions.get(dataset, version)
     if not versions[0] <= version <= versions[-1]:
         raise CallError(f"`{name}` has no version {version}.", remedy=f"It has {versions[0]} to {versions[-1]}.", slug="unknown-version")
+    if known_at is not None:
+        _require_kept(uri, name, version)
     live_only = not workspace.project.get(dataset).appends
     return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=live_only)
+
+
+def _require_kept(uri: str, name: str, version: int) -> None:
+    """Refuse a version whose files were cleaned away. Whoever did that said so in a later commit."""
+    kept = max((e.metadata.readable_from for e in read_entries(uri, version) if e.metadata), default=0)
+    if version < kept:
+        raise CallError(
+            f"The files of version {version} of `{name}` are gone: `maintain` kept it from version {kept} on.",
+            remedy="`settings.keep` says how far back everything is kept from now on.",
+            slug="not-kept",
+        )
 
 
 def _version_at(uri: str, name: str, at: datetime) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from strandline.catalog import audit, finish_run, start_run
 from strandline.dispatch.desk import Desk, Pins
 from strandline.dispatch.run import execute
-from strandline.model.errors import CallError
+from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
 from strandline.model.plan import Plan, Status, Task, TaskResult
 from strandline.plan import Observed, select_nodes
@@ -48,6 +48,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     """Plan, then do exactly that. With nothing to do, Spark is not started."""
     plan, observed = make_plan(workspace, request)
     _refuse_impossible(workspace, plan, request)
+    _refuse_lost_source(workspace, observed)
     watcher.planned(plan)
     started_at = now()
     name = run_name(started_at)
@@ -120,6 +121,11 @@ def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"
     return lambda: session
 
 
+def no_session() -> "SparkSession":
+    """For a desk at which nothing is written to the lake."""
+    raise AssertionError("nothing is written to the lake")
+
+
 def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) -> None:
     if request.backfill is None or not (request.only_stale or request.partitions or request.where):
         return
@@ -131,3 +137,20 @@ def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) ->
             remedy=f"Use `strandline backfill {request.backfill} --all`.",
             slug="frozen",
         )
+
+
+def _refuse_lost_source(workspace: Workspace, observed: Observed) -> None:
+    """L1: its readers would be rebuilt without rows whose files count as received."""
+    for node in workspace.project.nodes:
+        table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
+        if node.inputs or table is None or record is None or not record.table_id:
+            continue
+        other = record.table_id != table.table_id
+        if other or table.version < record.table_version or table.rows < record.row_count:
+            what = "is not the table that was written" if other else f"has {table.rows} rows, and {record.row_count} were received"
+            raise OutsideError(
+                f"The table of `{node.name}` {what}: someone deleted, restored or made it again.",
+                remedy=f"Put the old one back, or move `{workspace.lake.table(node.name)}` away and run: "
+                "every file that is still there is received again.",
+                slug="source-lost",
+            )

@@ -10,7 +10,7 @@ from strandline.model.node import Node, NodeKind, Project
 from strandline.model.plan import Plan, Status, Task
 from strandline.model.records import NodeRecord
 from strandline.plan import Observed
-from strandline.plan.planner import pending
+from strandline.plan.draft import pending
 from strandline.plan.selection import get_nodes
 from strandline.plan.sources import is_pending
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from strandline.catalog import Catalog, open_catalog
 from strandline.declare import load_project
+from strandline.dispatch.failpoints import reach
 from strandline.dispatch.observe import observe
 from strandline.lake.location import Lake
 from strandline.model.errors import OutsideError
@@ -30,15 +31,16 @@ def open_workspace(folder: Path, environ: Mapping[str, str] | None = None) -> It
     """Load the project and open what it names. Starts no Spark."""
     project = load_project(folder, os.environ if environ is None else environ)
     lake = Lake(root=project.settings.lake)
-    _require_readable(lake)
-    catalog = open_catalog(project.settings.catalog)
+    require_readable(lake)
+    catalog = open_catalog(project.settings.catalog, reach)
     try:
         yield Workspace(project=project, catalog=catalog, lake=lake)
     finally:
         catalog.close()
 
 
-def _require_readable(lake: Lake) -> None:
+def require_readable(lake: Lake) -> None:
+    """Refuse a lake that this user may not read and write, before anything is done with it."""
     folder = lake.local
     if folder is None:
         return

@@ -17,6 +17,8 @@ from .partitions import put_partitions
 from .sqltypes import database_now
 from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table, partition_versions
 
+_BARE = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN)
+
 
 def record_commit(
     catalog: Catalog,
@@ -82,7 +84,7 @@ def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> di
     """What is known of the dataset once the commit is recorded."""
     metadata = record.metadata
     after = {**state, "table_id": record.table_id, "table_version": record.version}
-    if metadata.operation in (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE):
+    if metadata.operation in _BARE:
         return after  # read nothing and computed nothing, so no row is of their configuration or `as_of`
     config = {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)}
     if metadata.whole:

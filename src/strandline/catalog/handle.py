@@ -67,7 +67,7 @@ def unreachable(catalog: Catalog, error: Exception) -> OutsideError:
     elif "locked" in text or "busy" in text:
         remedy = "Another process holds the catalog's lock; end it or wait for it, then run again."
     elif "not a database" in text or "malformed" in text:
-        remedy = "The file is damaged or is not a catalog. Move it away and run `strandline rebuild-catalog`."
+        remedy = "The file is damaged or is not a catalog. Run `strandline rebuild-catalog`: it lays the file aside."
     else:
         remedy = "Check that the folder exists, is writable, and has space left."
     return OutsideError(f"Catalog {catalog.shown} can't be used: {text}.", remedy=remedy, slug="catalog-unreachable")

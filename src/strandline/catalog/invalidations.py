@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, update
 
 from strandline.model.plan import Cursor
 from strandline.model.records import CommitRecord
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
-from .tables import data_invalidations, invalidation_jobs
+from .tables import TABLE_CURSOR, data_invalidations, dataset_cursors, datasets, invalidation_jobs
 
 
 def put_invalidations(connection: Connection, record: CommitRecord, readers: Sequence[str]) -> None:
@@ -40,16 +40,26 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
     owed = [{"invalidation_id": i.id, "job": job, "processed_at": None} for i in found for job in readers]
     if owed:
         connection.execute(insert_into(connection, invalidation_jobs).on_conflict_do_nothing(), owed)
+    # A commit wakes jobs before the catalog hears of it, if whoever made it died in between.
+    for job in readers:
+        acknowledge(connection, job, _find_cursor(connection, job, record.metadata.node))
+
+
+def _find_cursor(connection: Connection, job: str, dataset: str) -> dict[str, Cursor]:
+    mine = (dataset_cursors.c.dataset == job) & (dataset_cursors.c.cursor_column == TABLE_CURSOR) & (dataset_cursors.c.input == dataset)
+    row = connection.execute(select(dataset_cursors.c.table_id, dataset_cursors.c.table_version).where(mine)).first()
+    return {dataset: Cursor(table_id=row.table_id, version=row.table_version)} if row else {}
 
 
 def acknowledge(connection: Connection, job: str, cursors: Mapping[str, Cursor]) -> None:
-    """A job's cursors have moved: what lies behind them is processed."""
+    """A job's cursors have moved: what lies behind them is processed, and so is what was said of a table before the present one."""
     for dataset, cursor in cursors.items():
-        behind = select(data_invalidations.c.id).where(
-            data_invalidations.c.dataset == dataset,
-            data_invalidations.c.table_id == cursor.table_id,
-            data_invalidations.c.table_version <= cursor.version,
-        )
+        said = data_invalidations.c
+        # Who reads a table made anew computes from all of it. A cursor in a table that is gone says nothing of the present one.
+        present = select(datasets.c.table_id).where(datasets.c.dataset == dataset).scalar_subquery()
+        passed = (said.table_id == cursor.table_id) & (said.table_version <= cursor.version)
+        made_anew = (said.table_id != cursor.table_id) & (present == cursor.table_id)
+        behind = select(said.id).where(said.dataset == dataset, passed | made_anew)
         mine = (invalidation_jobs.c.job == job) & invalidation_jobs.c.processed_at.is_(None)
         done = update(invalidation_jobs).where(mine & invalidation_jobs.c.invalidation_id.in_(behind))
         connection.execute(done.values(processed_at=database_now()))
@@ -82,15 +92,3 @@ def read_invalidations(catalog: Catalog, jobs: Sequence[str]) -> tuple[list[dict
         at = times.get(row["id"], [])
         row["processed_at"] = max(at) if at and None not in at else row["created_at"] if not at else None
     return found, owed
-
-
-def count_pending(catalog: Catalog, jobs: Sequence[str]) -> dict[str, int]:
-    """By dataset: invalidations that some job has still to process."""
-    pending = (
-        select(data_invalidations.c.dataset, func.count(data_invalidations.c.id.distinct()))
-        .join(invalidation_jobs, invalidation_jobs.c.invalidation_id == data_invalidations.c.id)
-        .where(invalidation_jobs.c.processed_at.is_(None), invalidation_jobs.c.job.in_(list(jobs)))
-        .group_by(data_invalidations.c.dataset)
-    )
-    with catalog.reading() as connection:
-        return {row[0]: row[1] for row in connection.execute(pending)}

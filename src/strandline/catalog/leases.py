@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, true, update
 
 from strandline.model.errors import ConflictError, FencedError
-from strandline.model.records import Lease
+from strandline.model.records import Lease, LeaseState
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
@@ -42,6 +42,24 @@ def renew_leases(catalog: Catalog, holder: str, seconds: float) -> int:
     with catalog.writing() as connection:
         mine = and_(leases.c.holder == holder, leases.c.state == HELD)
         return connection.execute(update(leases).where(mine).values(expires_at=database_now(seconds))).rowcount
+
+
+def list_leases(catalog: Catalog) -> tuple[LeaseState, ...]:
+    """The newest lease of each dataset, in their order."""
+    running = (leases.c.expires_at > database_now()).label("running")
+    with catalog.reading() as connection:
+        rows = connection.execute(select(leases, running).order_by(leases.c.dataset)).all()
+    return tuple(
+        LeaseState(
+            dataset=row.dataset,
+            holder=row.holder,
+            token=row.token,
+            expires_at=row.expires_at,
+            returned=row.state == RELEASED,
+            held=row.state == HELD and bool(row.running),
+        )
+        for row in rows
+    )
 
 
 def release_lease(catalog: Catalog, lease: Lease) -> None:

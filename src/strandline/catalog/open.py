@@ -1,5 +1,6 @@
 """Open a catalog: connect, bring it to the newest shape, hand out the handle."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -12,29 +13,35 @@ from .handle import Catalog, explained
 from .revision import HEAD, find_revision
 
 
-def open_catalog(url: str) -> Catalog:
-    """Open the catalog at a SQLAlchemy address, creating or migrating it where needed."""
-    address = _parse(url)
-    on_sqlite = address.get_backend_name() == "sqlite"
-    catalog = Catalog(engine=sqlite_engine(address) if on_sqlite else postgres_engine(address))
+def open_catalog(url: str, reach: Callable[[str, str], None] = lambda _point, _what: None) -> Catalog:
+    """Open the catalog at a SQLAlchemy address, creating or migrating it where needed. `reach` is told where a process may die."""
+    catalog = connect_catalog(url)
+    address = catalog.engine.url
     try:
         with explained(catalog):
-            if on_sqlite and not in_memory(address):
+            if catalog.on_sqlite and not in_memory(address):
                 Path(str(address.database)).parent.mkdir(parents=True, exist_ok=True)
-            _bring_up_to_date(catalog)
+            _bring_up_to_date(catalog, reach)
     except BaseException:
         catalog.close()
         raise
     return catalog
 
 
-def _bring_up_to_date(catalog: Catalog) -> None:
+def connect_catalog(url: str) -> Catalog:
+    """The handle alone: nothing is connected, created or migrated yet."""
+    address = _parse(url)
+    on_sqlite = address.get_backend_name() == "sqlite"
+    return Catalog(engine=sqlite_engine(address) if on_sqlite else postgres_engine(address))
+
+
+def _bring_up_to_date(catalog: Catalog, reach: Callable[[str, str], None]) -> None:
     with catalog.reading() as connection:
         revision = find_revision(connection)
     if revision != HEAD:
         from .migrate import migrate  # loads Alembic, which takes longer than all the rest
 
-        migrate(catalog)
+        migrate(catalog, reach)
 
 
 def _parse(url: str) -> URL:

@@ -3,17 +3,18 @@
 import argparse
 from pathlib import Path
 
-from strandline.app.doctor import Finding, Result, examine
+from strandline.app.doctor import examine
+from strandline.app.finding import Finding, Result
 
 from .output import emit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None but those of every verb."""
+    parser.add_argument("--deep", action="store_true", help="read every byte of every file that is in use, too")
 
 
 def run(call: argparse.Namespace) -> int:
-    findings = examine(Path(call.project))
+    findings = examine(Path(call.project), deep=call.deep)
     emit(call.output, "doctor", {"findings": [_finding(f) for f in findings]}, "findings", lambda: render_findings(findings))
     return 1 if any(f.result is Result.WRONG for f in findings) else 0
 

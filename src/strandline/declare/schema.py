@@ -5,7 +5,8 @@ The same models give the JSON Schema that editors complete from. Tags of unions 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic_core import PydanticCustomError
 
 _TYPES = "string (default), int, bigint, double, decimal(p,s), boolean, date, timestamp, timestamp_ms, timestamp_us or json"
 
@@ -40,6 +41,7 @@ class SettingsSpec(Strict):
     spark: SparkSpec | None = None
     workers: int | None = Field(default=None, ge=1, description="How many tasks may run at once.")
     lease_seconds: int | None = Field(default=None, ge=5)
+    keep: str | None = Field(default=None, description="How far back `maintain` leaves everything readable: `30 days`, the default.")
 
 
 class SourceSpec(Strict):
@@ -183,6 +185,7 @@ def _head(value: Any) -> str:
     return "<text>"
 
 
+HEAD_RULES = ("most", "most_summed", "last")
 HeadSpec = Annotated[
     Annotated[Literal["longest"], Tag("<text>")]
     | Annotated[MostSpec, Tag("<most>")]
@@ -204,6 +207,14 @@ class ChainSpec(Strict):
     group_by: Names | None = Field(default=None, description="One chain per value.")
     anchor: int | None = Field(default=None, description="The first number; by default the lowest seen. Every block there is a root.")
     follow: dict[str, str] = Field(default_factory=dict, description="New dataset: the dataset whose rows of canonical blocks it has.")
+
+    @field_validator("head", mode="before")
+    @classmethod
+    def check_one_rule(cls, head: Any) -> Any:
+        given = [rule for rule in HEAD_RULES if isinstance(head, dict) and rule in head]
+        if len(given) > 1 or head == {}:
+            raise PydanticCustomError("one_rule", "exactly one rule", {"given": given})
+        return head
 
 
 class PartitionSpec(Strict):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from zoneinfo import available_timezones
 
@@ -14,6 +15,8 @@ from .yaml_lines import DataPath, Document
 _SECRET = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 _DAY = re.compile(r"(\d\d?)-(\d\d?)")
+_KEEP = re.compile(r"\s*(\d+)\s*(hour|day|week)s?\s*")
+_SHORTEST_KEEP = timedelta(hours=1)
 _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -61,8 +64,19 @@ def make_settings(
         spark_master=choose("STRANDLINE_SPARK_MASTER", spark.master if spark else None, "local[*]", "spark", "master"),
         spark_conf=conf,
         workers=_workers(spec.workers, environ, report),
-        **({"lease_seconds": spec.lease_seconds} if spec.lease_seconds else {}),
+        lease_seconds=spec.lease_seconds or 60,
+        keep=_keep("30 days" if spec.keep is None else spec.keep, document, report),
     )
+
+
+def _keep(text: str, document: Document, report: Report) -> timedelta:
+    """A length of time; whatever it is, a reader that has just begun must be able to end."""
+    found = _KEEP.fullmatch(text)
+    length = timedelta(**{f"{found[2]}s": int(found[1])}) if found and len(found[1]) < 6 else timedelta()
+    if length < _SHORTEST_KEEP:
+        what = f"`settings.keep` is `{text}`, not a length of time from one hour."
+        report.add("wrong-type", what, "Write `30 days` or `36 hours`.", document.place("settings", "keep"))
+    return length
 
 
 def make_calendar(head: ProjectFile, document: Document, report: Report) -> Calendar:

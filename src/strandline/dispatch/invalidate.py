@@ -12,10 +12,9 @@ def commit_invalidations(desk: Desk, node: Node, invalidations: tuple[Invalidati
     """The version of the commit. Readers are behind from there on."""
     from .workers import commit_invalidation
 
-    rows = desk.pins.rows(node.name)
     lease, _ = take(desk, node, rebuilds=False)
     try:
-        own = desk.pins.get(node.name).version
+        own, rows = desk.pins.get(node.name).version, desk.pins.rows(node.name)  # as settled: the catalog may have missed commits
         entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_invalidation(desk, node, lease, invalidations))
         return record_entry(desk, node, lease, entry, rows).version
     except BaseException as error:

@@ -5,11 +5,13 @@ from strandline.lake.log import list_versions
 from strandline.lake.state import read_token
 
 from .desk import Desk
+from .failpoints import reach
 from .settle import settle
 
 
 def rebuild(desk: Desk) -> None:
     """Record what each table's log says. Nothing is written to the lake."""
+    reach("before-rebuild", "catalog")
     for node in desk.project.nodes:
         if list_versions(desk.lake.table(node.name)):
             token = read_token(desk.lake, node.name)

@@ -27,7 +27,7 @@ def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Call
     results: dict[str, TaskResult] = {}
     waiting = {t.node: t for t in plan.tasks}
     running: dict[Future[TaskResult], Task] = {}
-    with _Heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
+    with Heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
         while waiting or running:
             for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
                 del waiting[task.node]
@@ -87,13 +87,13 @@ def _failed(task: Task, status: Status, error: Exception, started: float) -> Tas
     known = isinstance(error, StrandlineError)
     return replace(
         conclude(task, status),
-        error=str(error) if known else _explain(error),
+        error=str(error) if known else explain(error),
         slug=error.slug if isinstance(error, StrandlineError) else _slug(error),
         seconds=round(time.monotonic() - started, 3),
     )
 
 
-def _explain(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """An error of Spark's or the disk's: its first lines, without the trace."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     text = " ".join(lines[:3])[:600] or type(error).__name__
@@ -129,11 +129,10 @@ def _purge_one(desk: Desk, name: str) -> None:
     from .workers import commit_purge
 
     node = desk.project.get(name)
-    rows = desk.pins.rows(name)
     lease, _ = take(desk, node, rebuilds=False)
     try:
         reach("before-purge", name)
-        own = desk.pins.get(name).version
+        own, rows = desk.pins.get(name).version, desk.pins.rows(name)
         entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_purge(desk, node, lease))
         reach("after-purge", name)
         record_entry(desk, node, lease, entry, rows)
@@ -142,7 +141,7 @@ def _purge_one(desk: Desk, name: str) -> None:
         raise
 
 
-class _Heartbeat:
+class Heartbeat:
     """Renews this run's leases while it works."""
 
     def __init__(self, desk: Desk) -> None:

@@ -8,6 +8,7 @@ from strandline.compute.job import prepare_job
 from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
+from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.session import fit_session
 from strandline.lake.work import Prepared, Work, Write
@@ -126,11 +127,23 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
     writes.purge(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
 
 
+def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
+    writes.compact(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.COMPACT), compaction)
+
+
+def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) -> None:
+    """An empty commit that says from which version on the table's files are kept."""
+    ticket = _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from)
+    writes.commit_nothing(_session(desk, node), desk.lake, ticket)
+
+
 def _session(desk: Desk, node: Node) -> "SparkSession":
     return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
-def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = ()) -> writes.Ticket:
+def _bare_ticket(
+    desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = (), readable_from: int = 0
+) -> writes.Ticket:
     """For commits that move no cursor and change nothing a reader sees."""
     metadata = CommitMetadata(
         run=desk.run,
@@ -146,5 +159,6 @@ def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, inv
         as_of=desk.as_of.isoformat(),
         counts={},
         invalidations=invalidations,
+        readable_from=readable_from,
     )
     return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))

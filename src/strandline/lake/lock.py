@@ -1,9 +1,12 @@
 """One writer on a lake of plain files: a lock inside the JVM, because a killed Python's JVM may go on writing for seconds."""
 
+import fcntl
 import json
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +43,7 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
             time.sleep(0.5)
             lock = file.getChannel().tryLock()
         if lock is not None:
-            (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+            _write_holder(folder, since)
     except OSError as error:
         raise _unwritable(folder, error) from error
     except Exception as error:
@@ -48,12 +51,28 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
             return
         raise _unwritable(folder, error) from error
     if lock is None:
-        raise OutsideError(
-            f"The lake `{folder}` is being written by another process: {read_holder(folder)}.",
-            remedy="Wait until it has ended, or stop it. A lake of plain files has one writer at a time.",
-            slug="lake-held",
-        )
+        raise _taken(folder)
     _held[str(folder)] = (file, lock)
+
+
+@contextmanager
+def held_lake(lake: Lake, since: str) -> Iterator[None]:
+    """Keep others from writing the lake while the block lasts: the same lock, held by this process, for work that writes no table."""
+    folder = lake.local
+    if folder is None or str(folder) in _held or not folder.is_dir():
+        yield
+        return
+    with (folder / LOCK_FILE).open("a+b") as file:
+        for nth in range(_PATIENCE + 1):
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if nth == _PATIENCE:
+                    raise _taken(folder) from error
+                time.sleep(0.5)
+        _write_holder(folder, since)
+        yield
 
 
 def release_lakes() -> None:
@@ -61,6 +80,18 @@ def release_lakes() -> None:
     for file, _lock in _held.values():
         file.close()
     _held.clear()
+
+
+def _write_holder(folder: Path, since: str) -> None:
+    (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+
+
+def _taken(folder: Path) -> OutsideError:
+    return OutsideError(
+        f"The lake `{folder}` is being written by another process: {read_holder(folder)}.",
+        remedy="Wait until it has ended, or stop it. A lake of plain files has one writer at a time.",
+        slug="lake-held",
+    )
 
 
 def read_holder(folder: Path) -> str:

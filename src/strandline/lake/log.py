@@ -84,11 +84,35 @@ def list_versions(uri: str) -> list[int]:
 
 def read_entries(uri: str, after: int) -> Iterator[LogEntry]:
     """The commits after a version, oldest first."""
+    return (parse_entry(version, text) for version, text in read_texts(uri, after))
+
+
+def read_texts(uri: str, after: int) -> Iterator[tuple[int, str]]:
+    """The same as they are written: a JSON object a line."""
     file_system, path = open_folder(uri)
     for version in list_versions(uri):
         if version > after:
             with file_system.open_input_stream(f"{path}/_delta_log/{version:020}.json") as stream:
-                yield parse_entry(version, stream.read().decode())
+                yield version, stream.read().decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """What a version is made of, by whoever wrote it."""
+
+    files: int
+    bytes: int
+
+
+def find_sums(uri: str, version: int) -> Sums | None:
+    """The sums that Spark writes beside a log entry. None where there are none, or none that can be read: they only check the log."""
+    file_system, path = open_folder(uri)
+    try:
+        with file_system.open_input_stream(f"{path}/_delta_log/{version:020}.crc") as stream:
+            told = json.loads(stream.read())
+        return Sums(files=int(told["numFiles"]), bytes=int(told["tableSizeBytes"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def count_added(uri: str, after: int, upto: int) -> int:

@@ -20,7 +20,7 @@ from strandline.model.errors import CallError, OutsideError
 
 from .location import open_folder
 from .log import LogEntry, read_entries
-from .state import open_table
+from .state import open_table, require_all_files
 
 ENGINE = "datafusion"
 POSITION_FIELDS = ["name", "part", "place"]
@@ -202,10 +202,10 @@ def _run(session: QueryBuilder, sql: str) -> Any:
 def explain_failure(error: Exception) -> NoReturn:
     """What DataFusion says, as one line; what is the storage's fault is not the caller's."""
     text = " ".join(str(error).split())
-    if "Object at location" in text or "object_store" in text or "Generic " in text:
+    if any(word in text for word in ("Object at location", "object_store", "Generic ", "Parquet")):
         raise OutsideError(
             f"A file of the lake cannot be read: {text}",
-            remedy="Run `strandline doctor`; the table's files were moved or removed.",
+            remedy="Run `strandline doctor --deep`; the table's files were moved, removed or damaged.",
             slug="lake-unreadable",
         ) from error
     raise CallError(
@@ -217,6 +217,7 @@ def _open(given: Published) -> DeltaTable:
     table = open_table(given.uri, given.version)
     if table is None:
         raise CallError(f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+    require_all_files(given.uri, table)
     return table
 
 

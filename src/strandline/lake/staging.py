@@ -62,6 +62,13 @@ def find_counts(observation: Observation) -> dict[str, int | None] | None:
     return counted
 
 
+def list_staging(lake: Lake) -> list[str]:
+    """The runs that have a staging folder now."""
+    file_system, root = open_folder(lake.root)
+    selector = pyarrow.fs.FileSelector(f"{root}/_staging", allow_not_found=True)
+    return sorted(info.base_name for info in file_system.get_file_info(selector))
+
+
 def clear_staging(lake: Lake, run: str | None = None) -> None:
     """Remove what a run staged, or (without a run) what any earlier one left behind."""
     file_system, root = open_folder(lake.root)

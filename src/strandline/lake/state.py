@@ -9,7 +9,7 @@ from strandline.model.errors import OutsideError
 from strandline.model.records import TableState
 
 from .location import Lake, for_delta_rs
-from .log import list_versions, read_entries
+from .log import find_sums, list_versions, read_entries
 
 
 def open_table(uri: str, version: int | None = None) -> DeltaTable | None:
@@ -55,6 +55,7 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         return None
     version = table.version()
     adds = table.get_add_actions(flatten=True)
+    require_all_files(uri, table)
     records = list(adds.column("num_records").to_pylist()) if adds.num_rows and "num_records" in adds.schema.names else []
     floor = -1 if after is None else after
     commits = tuple(entry.summary() for entry in read_entries(uri, floor)) if floor < version else ()
@@ -71,6 +72,22 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
             (field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in table.schema().fields
         ),
     )
+
+
+def require_all_files(uri: str, table: DeltaTable) -> None:
+    """A log entry that lost its end between two lines reads like any other: only the sums that Spark wrote beside it know of its files."""
+    version = table.version()
+    sums = find_sums(uri, version)
+    if sums is None:
+        return
+    files, size = table.get_add_actions(flatten=True).num_rows, count_bytes(table)
+    if (sums.files, sums.bytes) != (files, size):
+        raise OutsideError(
+            f"The table at `{uri}` cannot be trusted: its log gives {files} files of {size} bytes for version {version}, "
+            f"and {sums.files} of {sums.bytes} were written.",
+            remedy="Run `strandline doctor`: an entry of the table's log is damaged.",
+            slug="table-unreadable",
+        )
 
 
 def read_token(lake: Lake, dataset: str) -> int:

@@ -3,7 +3,8 @@
 Never dynamic partition overwrite (it leaves what became empty), never MERGE (slow, and no token of its own).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JNetworkError
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.errors import ConflictError, OutsideError
 
+from .compaction import Compaction, Step
 from .location import Lake
 from .session import SPARK_LOST
 
@@ -112,6 +114,21 @@ def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
     replace_where(rows, lake, ticket, condition=f"{DELETED} = true")
 
 
+def compact(session: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
+    """The same rows in other files; Delta marks the commit as changing no data, and commits nothing where it finds nothing to do.
+
+    It takes what the commit says of itself from a session's settings alone, hence a session of its own, and no token: a compaction that
+    comes late, by a writer that lost its lease, changes nothing visible either (L7).
+    """
+    own = session.newSession()
+    own.conf.set("spark.databricks.delta.commitInfo.userMetadata", ticket.metadata)
+    own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))
+    own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))
+    table = f"delta.{quote(lake.table(ticket.dataset))}"
+    with explained(ticket):
+        own.sql(f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)").collect()
+
+
 def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
     return (
         rows.write.format("delta")
@@ -122,8 +139,15 @@ def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
 
 
 def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
-    try:
+    with explained(ticket):
         writer.save(lake.table(ticket.dataset))
+
+
+@contextmanager
+def explained(ticket: Ticket) -> Iterator[None]:
+    """Tell a race with another writer, and the end of Spark, from every other error."""
+    try:
+        yield
     except (Py4JNetworkError, ConnectionError) as error:
         raise OutsideError(
             f"Spark ended, or no longer answers, while `{ticket.dataset}` was written.",

@@ -35,6 +35,7 @@ def to_json(metadata: CommitMetadata) -> str:
         **_said("partitions", {p.partition_key: p.rows for p in metadata.partitions}),
         **_said("waiting", list(metadata.waiting)),
         **_said("invalidations", [invalidation_to_dict(i) for i in metadata.invalidations]),
+        **_said("readable_from", metadata.readable_from),
     }
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
@@ -117,6 +118,7 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         partitions=tuple(BuiltPartition(partition_key=k, rows=n) for k, n in _mapping_of(value.get("partitions", {}), int).items()),
         waiting=tuple(str(name) for name in _typed({"waiting": [], **value}, "waiting", list)),
         invalidations=tuple(_invalidation(_mapping(i)) for i in _typed({"invalidations": [], **value}, "invalidations", list)),
+        readable_from=_typed({"readable_from": 0, **value}, "readable_from", int),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from .columns import ColumnType
@@ -18,6 +19,8 @@ class Settings:
     spark_conf: Mapping[str, str]
     workers: int = 2
     lease_seconds: int = 60
+    keep: timedelta = timedelta(days=30)
+    """How far back `maintain` leaves everything readable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

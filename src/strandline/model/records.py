@@ -23,11 +23,18 @@ class Operation(StrEnum):
     """An empty commit that carries invalidations: readers compute those scopes again."""
     COUNTS = "counts"
     """An empty commit that carries the counts of an increment without facts (L10)."""
+    COMPACT = "compact"
+    """The same rows in fewer files, or without the deleted ones."""
+    CLEAN = "clean"
+    """An empty commit that says from which version on the table's files are kept."""
 
     @property
     def changes_rows(self) -> bool:
         """Whether a reader has anything to do after it."""
-        return self not in (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COUNTS)
+        return self not in _QUIET
+
+
+_QUIET = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COUNTS, Operation.COMPACT, Operation.CLEAN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +141,8 @@ class CommitMetadata:
     waiting: tuple[str, ...] = ()
     """Partitions of what was read that are not final yet."""
     invalidations: tuple[Invalidation, ...] = ()
+    readable_from: int = 0
+    """From which version on the table and its changes can be read: what only earlier ones were made of is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +193,11 @@ class TableState:
     """The oldest version that log and files still reach back to."""
     columns: tuple[tuple[str, str], ...] = ()
     """(name, Spark type) in the table's order."""
+
+    @property
+    def readable_from(self) -> int:
+        """The oldest version whose files are kept. A cursor before it lies before the commit that says so, which is then among ours."""
+        return max((c.metadata.readable_from for c in self.commits if c.metadata), default=0)
 
     def commits_after(self, version: int) -> tuple[CommitSummary, ...]:
         return tuple(c for c in self.commits if c.version > version)
@@ -239,6 +253,20 @@ class Lease:
     expires_at: datetime
     must_fence: bool
     """The previous holder did not end cleanly: fence and settle before writing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseState:
+    """The newest lease of a dataset, as the catalog has it."""
+
+    dataset: str
+    holder: str
+    token: int
+    expires_at: datetime
+    returned: bool
+    """It was given back: what it covered ended cleanly."""
+    held: bool
+    """It was not, and has not run out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 
     assert code == 0
     assert "--output" in capsys.readouterr().out
-    assert import_module(f"strandline.cli.{verb}").__doc__
+    assert import_module(entry.get_verb(verb).module).__doc__
 
 
 def test_an_unknown_verb_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

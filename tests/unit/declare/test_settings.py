@@ -1,5 +1,6 @@
 """Settings: the project file, the environment, and secrets."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,17 @@ def test_a_day_that_not_every_year_has_starts_no_financial_year(day: str, tmp_pa
 )
 def test_a_misspelt_time_zone_shows_the_nearest(zone: str, meant: str, tmp_path: Path) -> None:
     assert f"Did you mean `{meant}`?" in report(tmp_path, f"project: x\ntimezone: {zone}")
+
+
+@pytest.mark.parametrize(
+    ("text", "keep"), [("7 days", timedelta(days=7)), ("36 hours", timedelta(hours=36)), ("2 weeks", timedelta(weeks=2))]
+)
+def test_how_long_everything_is_kept_is_a_length_of_time(tmp_path: Path, text: str, keep: timedelta) -> None:
+    assert load(tmp_path, "project: x").settings.keep == timedelta(days=30)
+    assert load(tmp_path, f"project: x\nsettings: {{keep: {text}}}").settings.keep == keep
+
+
+@pytest.mark.parametrize("text", ["0 days", "30", "forever", "59 minutes", "999999 days"])
+def test_too_short_a_time_or_none_at_all_is_a_mistake(tmp_path: Path, text: str) -> None:
+    """A reader that has just begun must be able to end."""
+    assert "`settings.keep`" in report(tmp_path, f"project: x\nsettings: {{keep: '{text}'}}")

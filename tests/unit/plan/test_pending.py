@@ -4,7 +4,7 @@ import pytest
 
 from strandline.model.plan import Cursor
 from strandline.model.records import FileRead, FileSeen
-from strandline.plan.planner import pending
+from strandline.plan.draft import pending
 from strandline.plan.sources import is_pending
 from tests.golden.cases import tell
 

@@ -1,0 +1,20 @@
+"""One thing that `doctor` looked at."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Result(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at. `wrong` needs action, a `note` does not."""
+
+    check: str
+    result: Result
+    what: str
+    remedy: str = ""

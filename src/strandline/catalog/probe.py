@@ -1,0 +1,26 @@
+"""Whether a catalog is sound and can be written just now, found out without writing."""
+
+from sqlalchemy.exc import DatabaseError
+
+from .handle import Catalog, unreachable
+
+
+def require_writable(catalog: Catalog) -> None:
+    """Take the right to write and give it back. Raises what `unreachable` says if another process holds it for long."""
+    with catalog.writing():
+        pass
+
+
+def find_damage(catalog: Catalog) -> str:
+    """What is wrong with the file of a catalog on SQLite; nothing where it is sound. One that is locked is an error of its own."""
+    if not catalog.on_sqlite:
+        return ""
+    try:
+        with catalog.engine.connect() as connection:
+            found = str(connection.exec_driver_sql("PRAGMA quick_check").scalar())
+    except DatabaseError as error:
+        text = str(error.orig)
+        if "not a database" in text or "malformed" in text:
+            return text
+        raise unreachable(catalog, error) from error
+    return "" if found == "ok" else found

@@ -1,0 +1,58 @@
+"""Compact and clean tables: small files become few, deleted rows leave their files, and files that nobody needs any more are removed.
+
+Nothing is removed that a job has yet to read, or that --known-at may ask for within `settings.keep` (30 days unless told).
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from strandline.app.maintaining import maintain_tables
+from strandline.app.workspace import open_workspace
+from strandline.dispatch.maintain import Maintained
+
+from .output import emit, say
+from .quiet import quiet_spark
+from .tables import plural, render_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a dataset, source or job; by default everything")
+
+
+def run(call: argparse.Namespace) -> int:
+    with open_workspace(Path(call.project)) as workspace, quiet_spark():
+        outcome = maintain_tables(workspace, call.name, lambda _: None)
+    tables = [_table(t) for t in outcome.tables]
+    emit(call.output, "maintain", {"tables": tables}, "tables", lambda: render_maintained(outcome.tables))
+    for table in outcome.tables:
+        if table.error:
+            say(f"{table.dataset}: {table.error}")
+    return outcome.exit_code
+
+
+def _table(table: Maintained) -> dict[str, object]:
+    return {**asdict(table), "notes": list(table.notes)}
+
+
+def render_maintained(tables: tuple[Maintained, ...]) -> str:
+    if not tables:
+        return "There is no table yet."
+    cells = [
+        (t.dataset, f"{t.files_before} -> {t.files_after}", _size(t.freed_bytes), plural(t.removed_files, "file"), _kept(t)) for t in tables
+    ]
+    return render_table(("dataset", "files", "freed", "removed", "kept"), cells, wrap_last=True)
+
+
+def _kept(table: Maintained) -> str:
+    if not table.kept_files:
+        return ""
+    return f"{plural(table.kept_files, 'file')}, {_size(table.kept_bytes)}: {table.kept_because}"
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.1f} TB"

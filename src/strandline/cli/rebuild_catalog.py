@@ -1,0 +1,37 @@
+"""Build the catalog anew from the tables alone, aside, and put it in the place of the one that is used.
+
+For a catalog that was lost, is damaged, or was put back from an earlier copy. Refuses while somebody writes.
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from strandline.app.rebuilding import Rebuilt, rebuild_catalog
+
+from .output import emit
+from .tables import plural, render_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None but those of every verb."""
+
+
+def run(call: argparse.Namespace) -> int:
+    done = rebuild_catalog(Path(call.project))
+    document = {
+        "catalog": done.catalog,
+        "damaged": str(done.damaged) if done.damaged else None,
+        "tables": [asdict(table) for table in done.tables],
+    }
+    emit(call.output, "rebuild-catalog", document, "tables", lambda: render_rebuilt(done))
+    return 0
+
+
+def render_rebuilt(done: Rebuilt) -> str:
+    names = ("dataset", "version", "cursors", "files", "partitions", "invalidations")
+    cells = [tuple(str(value) for value in asdict(table).values()) for table in done.tables]
+    lines = [render_table(names, cells), "", f"{done.catalog} holds what {plural(len(cells), 'table')} told."]
+    if done.damaged:
+        lines.append(f"The damaged one lies in {done.damaged}.")
+    return "\n".join(lines)

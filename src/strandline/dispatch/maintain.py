@@ -1,0 +1,188 @@
+"""Compact and clean one table: through the commit protocol like every other write, and never beyond what is still needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from strandline.catalog import read_view, release_lease
+from strandline.lake.compaction import Compaction, Step, find_compactions
+from strandline.lake.files import StoredFile, TableFiles, find_dead, list_stored, read_files, remove_files
+from strandline.lake.log import LogEntry, read_entries
+from strandline.model.errors import FencedError
+from strandline.model.node import Node
+from strandline.model.records import Lease
+
+from .commit import record_entry, write_and_confirm
+from .desk import Desk
+from .failpoints import reach
+from .horizon import Horizon, find_horizon, read_announced
+from .settle import give_back, take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintained:
+    """What became of one table."""
+
+    dataset: str
+    files_before: int
+    files_after: int
+    bytes_before: int
+    """Of everything that lay in its folder; the log is not counted."""
+    bytes_after: int
+    removed_files: int = 0
+    freed_bytes: int = 0
+    kept_files: int = 0
+    """Files that the newest version does not read and that stay."""
+    kept_bytes: int = 0
+    kept_because: str = ""
+    table_version: int = -1
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How far back everything is kept."""
+
+    since: datetime
+    text: str
+
+
+def keep_since(now: datetime, keep: timedelta) -> Keeping:
+    hours = int(keep.total_seconds() // 3600)
+    return Keeping(since=now - keep, text=f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours")
+
+
+def measure(desk: Desk, node: Node, keeping: Keeping) -> tuple[Maintained, bool]:
+    """A table as it is, and whether there is anything to do for it. Starts no Spark and changes nothing."""
+    look = _look(desk, node, keeping)
+    return look.tell(node), bool(find_compactions(look.files.live)) or bool(look.dead)
+
+
+def maintain(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
+    """Compact, then clean. A table that someone else wrote to is left alone: the next run deals with it."""
+    before = _look(desk, node, keeping)
+    notes = _compact(desk, node)
+    removed = _clean(desk, node, keeping)
+    after = _look(desk, node, keeping)
+    return replace(
+        after.tell(node),
+        files_before=len(before.files.live),
+        bytes_before=before.bytes,
+        removed_files=len(removed),
+        freed_bytes=sum(f.bytes for f in removed),
+        notes=notes,
+        table_version=desk.pins.get(node.name).version,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """A table's files, in the log and in its folder."""
+
+    files: TableFiles
+    stored: tuple[StoredFile, ...]
+    dead: tuple[StoredFile, ...]
+    horizon: Horizon
+    announced: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(f.bytes for f in self.stored)
+
+    def tell(self, node: Node) -> Maintained:
+        live = {path for f in self.files.live for path in (f.path, f.vector)}
+        kept = [f for f in self.stored if f.path not in live]
+        because = self.horizon.because if self.files.complete else "its log does not reach back to its first version"
+        return Maintained(
+            dataset=node.name,
+            files_before=len(self.files.live),
+            files_after=len(self.files.live),
+            bytes_before=self.bytes,
+            bytes_after=self.bytes,
+            kept_files=len(kept),
+            kept_bytes=sum(f.bytes for f in kept),
+            kept_because=because if kept else "",
+        )
+
+
+def _look(desk: Desk, node: Node, keeping: Keeping) -> _Look:
+    uri = desk.lake.table(node.name)
+    entries = list(read_entries(uri, -1))
+    horizon = _horizon(desk, node, keeping, entries)
+    files, stored = read_files(uri, horizon.version), list_stored(uri)
+    dead = find_dead(files, stored, keeping.since) if files.complete else ()
+    return _Look(files=files, stored=stored, dead=dead, horizon=horizon, announced=read_announced(entries))
+
+
+def _horizon(desk: Desk, node: Node, keeping: Keeping, entries: Sequence[LogEntry]) -> Horizon:
+    """How far each reader of the table has come: it reads on from there, and looks at the table as it was there."""
+    view, own = read_view(desk.catalog), desk.pins.get(node.name)
+    cursors = {}
+    for reader in desk.project.readers_of(node.name):
+        record = view.nodes.get(reader.name)
+        if (record is None or not record.table_id) and desk.pins.find(reader.name):
+            # its table says how far, and the next run or `rebuild-catalog` reads it there
+            return Horizon(version=0, because=f"the catalog does not know how far `{reader.name}` has read it")
+        cursor = record.cursors.get(node.name) if record else None
+        if cursor is not None and cursor.table_id == own.table_id:
+            cursors[reader.name] = cursor.version
+    return find_horizon(entries, cursors, keeping.since, keeping.text)
+
+
+def _compact(desk: Desk, node: Node) -> tuple[str, ...]:
+    notes: tuple[str, ...] = ()
+    for step in Step:
+        live = read_files(desk.lake.table(node.name), -1).live
+        for wanted in (c for c in find_compactions(live) if c.step is step):
+            notes = (*notes, *_compact_once(desk, node, wanted))
+    return notes
+
+
+def _compact_once(desk: Desk, node: Node, wanted: Compaction) -> tuple[str, ...]:
+    from .workers import commit_compaction
+
+    lease, notes = take(desk, node, rebuilds=False)
+    try:
+        reach("before-compact", node.name)
+        own, rows = desk.pins.get(node.name).version, desk.pins.rows(node.name)
+        try:
+            entry, lost = write_and_confirm(desk, node, lease, own, lambda: commit_compaction(desk, node, lease, wanted))
+        except FencedError:
+            release_lease(desk.catalog, lease)
+            return notes  # Delta commits nothing where it finds nothing to do
+        reach("after-compact", node.name)
+        record_entry(desk, node, lease, entry, rows)
+    except BaseException as error:
+        give_back(desk, node, lease, error)
+        raise
+    return (*notes, *lost)
+
+
+def _clean(desk: Desk, node: Node, keeping: Keeping) -> tuple[StoredFile, ...]:
+    """Say from which version on files are kept, then remove the others: whoever dies in between has removed nothing unsaid (L13)."""
+    if not _look(desk, node, keeping).dead:
+        return ()
+    lease, _ = take(desk, node, rebuilds=False)
+    try:
+        reach("before-vacuum", node.name)
+        look = _look(desk, node, keeping)
+        if look.horizon.version > look.announced and any(f.path in look.files.named for f in look.dead):
+            _announce(desk, node, lease, look)
+        else:
+            remove_files(desk.lake.table(node.name), look.dead)
+            release_lease(desk.catalog, lease)
+        reach("after-vacuum", node.name)
+    except BaseException as error:
+        give_back(desk, node, lease, error)
+        raise
+    return look.dead
+
+
+def _announce(desk: Desk, node: Node, lease: Lease, look: _Look) -> None:
+    from .workers import commit_cleaning
+
+    rows, own = desk.pins.rows(node.name), desk.pins.get(node.name).version
+    entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_cleaning(desk, node, lease, look.horizon.version))
+    remove_files(desk.lake.table(node.name), look.dead)
+    record_entry(desk, node, lease, entry, rows)

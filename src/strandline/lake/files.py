@@ -1,0 +1,163 @@
+"""Which files a table's versions are made of, by its log alone, and which of those that lie in its folder no version needs. No Spark.
+
+Delta's VACUUM goes by the clock and by tombstones that it forgets after a week, so it can't keep what a cursor has yet to read. This goes
+by versions: the log is never cut, and it names every file that a version or its change feed is made of.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs
+
+from .location import open_folder
+from .log import read_texts
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_FROM_Z85 = str.maketrans(_Z85, _B85)
+"""Delta writes a vector's id in Z85; Python reads the same code with another alphabet."""
+_ID_LENGTH = 20
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
+"""When a file was written that its storage does not say: never long ago."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A file that the newest version reads."""
+
+    path: str
+    bytes: int
+    rows: int
+    """All it holds; `deleted` of them are hidden by its deletion vector."""
+    deleted: int = 0
+    vector: str = ""
+    """The file of its deletion vector, if it has one of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """What a table's log says of files."""
+
+    live: tuple[LiveFile, ...]
+    needed: frozenset[str]
+    """Every path that a version from the asked one on is made of, or that its changes are read from."""
+    named: frozenset[str]
+    """Every path that any version ever named."""
+    complete: bool
+    """Whether the log reaches back to version 0; otherwise `needed` may lack some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file as it lies in the table's folder."""
+
+    path: str
+    bytes: int
+    modified_at: datetime
+
+
+def read_files(uri: str, since: int) -> TableFiles:
+    """Play the log once: the files of its newest version, and those that versions from `since` on need."""
+    live: dict[tuple[str, str], LiveFile] = {}
+    needed: set[str] = set()
+    named: set[str] = set()
+    versions: list[int] = []
+    for version, text in read_texts(uri, -1):
+        if version > since and not needed:
+            needed = _paths(live.values())
+        versions.append(version)
+        for kind, action in _file_actions(text):
+            file = _file(action)
+            named |= _paths([file])
+            if version > since:
+                needed |= _paths([file])
+            # a file and its next deletion vector are two things to the log, in any order within a commit
+            key = (file.path, _vector_id(action))
+            if kind == "add":
+                live[key] = file
+            elif kind == "remove":
+                live.pop(key, None)
+    files = tuple(live.values())
+    return TableFiles(live=files, needed=frozenset(needed | _paths(files)), named=frozenset(named), complete=versions[:1] == [0])
+
+
+def _paths(files: Iterable[LiveFile]) -> set[str]:
+    return {path for file in files for path in (file.path, file.vector) if path}
+
+
+def _file_actions(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for line in text.splitlines():
+        if line.strip():
+            for kind, action in json.loads(line).items():
+                if kind in ("add", "remove", "cdc"):
+                    yield kind, action
+
+
+def _file(action: Mapping[str, Any]) -> LiveFile:
+    vector = action.get("deletionVector") or {}
+    stats = json.loads(action.get("stats") or "{}")
+    return LiveFile(
+        path=unquote(action["path"]),
+        bytes=action.get("size") or 0,
+        rows=stats.get("numRecords", 0),
+        deleted=vector.get("cardinality", 0),
+        vector=_vector_path(vector),
+    )
+
+
+def _vector_id(action: Mapping[str, Any]) -> str:
+    vector = action.get("deletionVector")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else ""
+
+
+def _vector_path(vector: Mapping[str, Any]) -> str:
+    """Where a deletion vector lies inside the table's folder; nothing for one inside the log, or elsewhere."""
+    if vector.get("storageType") != "u":
+        return ""
+    text = vector["pathOrInlineDv"]
+    prefix, coded = text[:-_ID_LENGTH], text[-_ID_LENGTH:]
+    name = f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(coded.translate(_FROM_Z85)))}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def list_stored(uri: str) -> tuple[StoredFile, ...]:
+    """The data files, deletion vectors and change files in a table's folder; not its log, nor what Spark hides there."""
+    file_system, root = open_folder(uri)
+    selector = pyarrow.fs.FileSelector(root, allow_not_found=True, recursive=True)
+    found = []
+    for info in file_system.get_file_info(selector):
+        path = info.path.removeprefix(f"{root}/") if root else info.path
+        if info.is_file and not _is_hidden(path):
+            found.append(StoredFile(path=path, bytes=info.size or 0, modified_at=info.mtime or _UNKNOWN))
+    return tuple(sorted(found, key=lambda file: file.path))
+
+
+def _is_hidden(path: str) -> bool:
+    """As Delta sees it: names with a leading dot or underscore, but for its own folder of changes."""
+    first, *more = path.split("/")
+    return (first.startswith(("_", ".")) and first != "_change_data") or any(part.startswith(".") for part in more)
+
+
+def find_dead(files: TableFiles, stored: Iterable[StoredFile], untouched_since: datetime) -> tuple[StoredFile, ...]:
+    """What may be removed: files no kept version needs, and files no version ever named, if nobody can be writing them still."""
+    return tuple(
+        file for file in stored if file.path not in files.needed and (file.path in files.named or file.modified_at < untouched_since)
+    )
+
+
+def remove_files(uri: str, files: Iterable[StoredFile]) -> None:
+    """Remove files from a table's folder, and the checksum that Hadoop lays beside each. One that is gone already is no error."""
+    file_system, root = open_folder(uri)
+    for file in files:
+        path = f"{root}/{file.path}" if root else file.path
+        folder, _, name = path.rpartition("/")
+        for target in (path, f"{folder}/.{name}.crc" if folder else f".{name}.crc"):
+            with suppress(FileNotFoundError):
+                file_system.delete_file(target)

@@ -1,0 +1,76 @@
+"""What a person asks for: backfills of nodes or of some of their scopes, and the release of a quarantine."""
+
+from dataclasses import replace
+
+from strandline.model.filters import describe
+from strandline.model.node import Node, NodeKind, Whole
+from strandline.model.plan import Cause, Held, Scope, ScopeKind, Strategy, Task
+
+from .draft import APPENDED, Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
+from .estimates import Amount
+from .gaps import clock_moved, find_gap, is_rewritten
+from .request import Observed, PlanRequest
+
+
+def is_asked(node: Node, request: PlanRequest, held: Held | None) -> bool:
+    """Whether a backfill is of this node. With `--stale`, one that is up to date needs nothing but what its inputs bring."""
+    asked = request.backfill
+    return asked is not None and node.name in asked.nodes and not (asked.only_stale and held is None)
+
+
+def plan_backfill(
+    node: Node, observed: Observed, draft: Draft, request: PlanRequest, frozen: Held | None, stale: Held | None
+) -> Task | None:
+    assert request.backfill is not None
+    if lacks_input(node, observed, draft):
+        return None
+    if frozen and (request.backfill.only_stale or request.backfill.partitions or request.backfill.filter):
+        return None  # what is frozen stays until --all
+    why = f": {request.backfill.reason}" if request.backfill.reason else ""
+    held = frozen or stale
+    reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
+    partitions = stale.partitions if stale and request.backfill.only_stale else request.backfill.partitions
+    if (partitions or request.backfill.filter) and not frozen and node.name in observed.tables:
+        return _plan_part(node, observed, draft, request, reason, partitions)
+    return make_full_task(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in APPENDED)
+
+
+def _plan_part(node: Node, observed: Observed, draft: Draft, request: PlanRequest, reason: str, partitions: tuple[str, ...]) -> Task:
+    """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
+    assert request.backfill is not None
+    where, record = request.backfill.filter, observed.view.nodes[node.name]
+    if gap := find_gap(node, record, observed.tables.get(node.name), observed):
+        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite)
+    if clock_moved(node, record, request):
+        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and it uses :as_of, which was {record.as_of}", new=False)
+    inputs = planned_inputs(node, record, observed, draft)
+    for given in (i for i in inputs if i.changes):
+        if given.after is None or is_rewritten(given, observed, draft):
+            return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and `{given.dataset}` was written anew", new=False)
+        if isinstance(node.get_input(given.name).relation, Whole):
+            return make_full_task(
+                node, observed, draft, Cause.PERSON, f"{reason}; and `{given.name}`, which is read whole, has changed", new=False
+            )
+    text = describe(where) if where else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
+    scope = Scope(kind=ScopeKind.PARTITIONS if partitions else ScopeKind.KEYS, text=text)
+    task = replace(make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft), partitions=partitions, filter=where)
+    said = estimated(node, task, observed, draft)
+    asked = [record.partitions[p] for p in partitions if p in record.partitions]
+    more = Amount(rows=sum(p.row_count for p in asked), bytes=sum(p.bytes for p in asked))
+    read = (Amount(rows=said.estimated_rows, bytes=said.estimated_bytes) + more).within(Amount(rows=said.full_rows, bytes=said.full_bytes))
+    draft.increments[node.name] = draft.increments.get(node.name, Amount()) + more
+    return replace(said, estimated_rows=read.rows, estimated_bytes=read.bytes)
+
+
+def plan_release(node: Node, observed: Observed, draft: Draft) -> Task | None:
+    quarantine = f"{node.name.removesuffix('_facts').removesuffix('_quarantine')}_quarantine"
+    if node.name not in observed.tables or quarantine not in observed.tables:
+        return None  # nothing was ever refused
+    if node.kind is NodeKind.FACTS:
+        task = make_full_task(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
+        refused = observed.view.nodes.get(quarantine)
+        rows = refused.row_count if refused else 0
+        draft.increments[node.name] = Amount(rows=rows)
+        scope = Scope(kind=ScopeKind.ROWS, text="the quarantined positions")
+        return replace(task, strategy=Strategy.APPEND, release=True, scope=scope, estimated_rows=rows, estimated_bytes=0)
+    return make_full_task(node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True)

@@ -1,0 +1,75 @@
+"""The plan as far as it has been made, and how a task of it is made."""
+
+from dataclasses import dataclass, field, replace
+
+from strandline.model.node import Lookup, Node, NodeKind
+from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Scope, ScopeKind, Strategy, Task
+from strandline.model.records import NodeRecord, TableState
+
+from .estimates import Amount, estimate
+from .request import Observed
+
+APPENDED = (NodeKind.FACTS, NodeKind.QUARANTINE)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The plan as far as it has been made."""
+
+    tasks: dict[str, Task] = field(default_factory=dict)
+    increments: dict[str, Amount] = field(default_factory=dict)
+    """How much of its output each task may change."""
+    stale: list[Held] = field(default_factory=list)
+    frozen: list[Held] = field(default_factory=list)
+
+
+def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
+    """Whether an input has never been received and is not made by this plan: there is nothing to compute from."""
+    return any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs)
+
+
+def make_full_task(node: Node, observed: Observed, draft: Draft, cause: Cause, reason: str, *, new: bool) -> Task:
+    record = observed.view.nodes.get(node.name)
+    cursors = record.cursors if record and not new else {}
+    inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True) for i in node.inputs)
+    scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
+    task = replace(make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new)
+    return estimated(node, task, observed, draft)
+
+
+def make_task(
+    node: Node, cause: Cause, strategy: Strategy, reason: str, scope: Scope, inputs: tuple[PlannedInput, ...], draft: Draft
+) -> Task:
+    needs = tuple(dict.fromkeys(i.dataset for i in inputs if i.dataset in draft.tasks))
+    if node.kind is NodeKind.QUARANTINE:
+        facts = node.name.removesuffix("_quarantine") + "_facts"
+        needs = (*needs, facts) if facts in draft.tasks else needs  # it reuses what the facts' task decoded
+    return Task(node=node.name, kind=node.kind, cause=cause, strategy=strategy, reason=reason, scope=scope, inputs=inputs, needs=needs)
+
+
+def planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: Draft) -> tuple[PlannedInput, ...]:
+    return tuple(
+        PlannedInput(
+            name=i.name,
+            dataset=i.dataset,
+            after=record.cursors.get(i.dataset),
+            changes=not isinstance(i.relation, Lookup)
+            and (
+                i.dataset in draft.tasks
+                or i.dataset not in record.cursors
+                or bool(pending(node, observed.tables[i.dataset], record.cursors[i.dataset]))
+            ),
+        )
+        for i in node.inputs
+    )
+
+
+def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
+    """The versions past a cursor that give a node work: never compactions, fences and purges, and invalidations only jobs."""
+    wakes = node.kind is NodeKind.JOB
+    return tuple(c.version for c in table.commits_after(cursor.version) if (c.wakes_readers if wakes else c.changes_rows))
+
+
+def estimated(node: Node, task: Task, observed: Observed, draft: Draft) -> Task:
+    task, draft.increments[node.name] = estimate(node, task, observed, draft.tasks, draft.increments)
+    return task

@@ -1,0 +1,67 @@
+"""Why a node cannot be brought up to date by increments: a gap in what it read or wrote, a table written anew, a clock that moved."""
+
+from dataclasses import dataclass
+
+from strandline.model.node import Node
+from strandline.model.plan import PlannedInput
+from strandline.model.project import Job
+from strandline.model.records import NodeRecord, Operation, TableState
+
+from .draft import APPENDED, Draft
+from .request import Observed, PlanRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Why no increment can be read, or none be written."""
+
+    reason: str
+    rewrite: bool
+    """Whether the table is replaced, schema and all."""
+
+
+def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: Observed) -> Gap | None:
+    if own is not None and record.table_id and record.table_id != own.table_id:
+        return Gap(reason="its table was deleted and made again by someone else", rewrite=True)
+    if own is not None and own.version < record.table_version:
+        return Gap(reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True)
+    if own is not None and (foreign := [c for c in own.commits_after(record.table_version) if c.foreign]):
+        text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
+        return Gap(reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.kind in APPENDED)
+    if reason := _find_input_gap(node, record, observed):
+        return Gap(reason=reason, rewrite=node.kind in APPENDED)
+    return None
+
+
+def _find_input_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
+    for given in node.inputs:
+        cursor, table = record.cursors.get(given.dataset), observed.tables.get(given.dataset)
+        if cursor is None:
+            continue
+        if table is None:
+            return f"the table of `{given.dataset}` is gone; this run makes it again"
+        if cursor.table_id != table.table_id:
+            return f"`{given.dataset}` is not the table it was read from before"
+        if cursor.version > table.version:
+            return f"`{given.dataset}` went back from version {cursor.version} to {table.version}"
+        if cursor.version < table.readable_from:
+            kept = f"the files of `{given.dataset}` are kept from version {table.readable_from} on"
+            return f"{kept}, and it was read up to {cursor.version}"
+        if cursor.version + 1 < table.earliest and cursor.version < table.version:
+            return f"the log of `{given.dataset}` reaches back to version {table.earliest} only, and it was read up to {cursor.version}"
+    return None
+
+
+def is_rewritten(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
+    """Whether the pending stretch of an input holds a rewrite of the whole table, across which no increment can be read."""
+    task = draft.tasks.get(given.dataset)
+    if task is not None and task.overwrite:
+        return True
+    table = observed.tables.get(given.dataset)
+    if table is None or given.after is None:
+        return False
+    return any(c.metadata is not None and c.metadata.operation is Operation.OVERWRITE for c in table.commits_after(given.after.version))
+
+
+def clock_moved(node: Node, record: NodeRecord, request: PlanRequest) -> bool:
+    return isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != request.as_of.isoformat()

@@ -1,0 +1,167 @@
+"""`maintain`: the same rows and the same changes in fewer files, and never a file removed that someone still needs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from strandline.app.doctor import examine
+from strandline.app.finding import Result
+from strandline.app.maintaining import MaintainOutcome, maintain_tables
+from strandline.app.planning import RunRequest
+from strandline.app.query import KnownAt, query
+from strandline.app.workspace import Workspace, open_workspace
+from strandline.catalog import list_leases
+from strandline.dispatch.failpoints import hits
+from strandline.dispatch.maintain import Maintained
+from strandline.lake.files import list_stored, read_files
+from strandline.lake.log import LogEntry, list_versions, read_entries
+from strandline.model.errors import CallError
+from strandline.model.plan import Strategy
+from strandline.model.records import Operation
+from tests.harness import TestProject, result_of
+
+pytestmark = pytest.mark.spark
+
+YAML = """
+    project: register
+    sources:
+      events: {files: "data/*.jsonl"}
+    datasets:
+      item:
+        from: events
+        columns: {id: id, name: name, at: {path: at, type: timestamp_ms}}
+        record_set: {key: [id], order_by: [at]}
+    jobs:
+      - name: names
+        input_datasets: [item]
+        output_dataset: names
+        incremental: {mode: keyed, key: [name]}
+        sql: select name, count(*) as items from item group by name
+"""
+NODES = ("events", "item_facts", "item", "names")
+POINTS = ("before-compact", "after-compact", "before-vacuum", "after-vacuum")
+
+
+@dataclass(frozen=True)
+class Register(TestProject):
+    __test__ = False
+
+    def table(self, node: str) -> str:
+        return str(self.folder / ".strandline" / "lake" / node)
+
+    def send(self, nth: int, **names: str) -> None:
+        """A file of messages: what items are called now."""
+        self.lines(f"data/{nth:03}.jsonl", *({"id": item, "name": name, "at": nth} for item, name in names.items()))
+
+    @contextmanager
+    def opened(self, keep: timedelta | None = None) -> Iterator[Workspace]:
+        """The workspace as it is, or as if so little were kept."""
+        with open_workspace(self.folder) as workspace:
+            project = workspace.project
+            settings = project.settings if keep is None else replace(project.settings, keep=keep)
+            yield replace(workspace, project=replace(project, settings=settings))
+
+    def maintain(self, keep: timedelta | None = None, name: str | None = None) -> MaintainOutcome:
+        with self.opened(keep) as workspace:
+            return maintain_tables(workspace, name, lambda _: None)
+
+    def operations(self, node: str) -> list[Operation | None]:
+        return [e.metadata.operation if e.metadata else None for e in read_entries(self.table(node), -1)]
+
+    def last(self, node: str) -> LogEntry:
+        return list(read_entries(self.table(node), -1))[-1]
+
+    def everything(self) -> dict[str, set[tuple[object, ...]]]:
+        return {
+            "item": self.rows("item", "id", "name"),
+            "names": self.rows("names"),
+            "item_facts": self.rows("item_facts", "id", "name", "at"),
+        }
+
+
+def of(outcome: MaintainOutcome, node: str) -> Maintained:
+    return next(t for t in outcome.tables if t.dataset == node)
+
+
+def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One story, because Spark's commits are what takes time."""
+    project = Register(TestProject.create(tmp_path, YAML).folder)
+    project.send(0, i0="a", i1="a", i2="b", i3="c")
+    project.run()
+    project.send(1, i1="b")
+    project.run()
+    before, versions = project.everything(), {node: list_versions(project.table(node))[-1] for node in NODES}
+
+    # compaction changes files and nothing else; all that was is kept for 30 days
+    outcome = project.maintain()
+
+    assert [t.error for t in outcome.tables] == [""] * len(outcome.tables)
+    for node in NODES:
+        told = of(outcome, node)
+        assert told.files_after == len(read_files(project.table(node), -1).live) < told.files_before, told
+        assert (told.removed_files, told.freed_bytes) == (0, 0)
+        assert "last 30 days" in told.kept_because
+        assert told.kept_files > 0
+        assert set(project.operations(node)[versions[node] + 1 :]) == {Operation.COMPACT}
+        assert not project.last(node).data_change
+    assert project.everything() == before
+    assert project.plan().tasks == ()
+    with project.opened() as workspace:
+        assert all(lease.returned for lease in list_leases(workspace.catalog))
+        old = query(workspace, "select name, items from names", KnownAt(versions={"names": 0}))
+        assert set(old.rows) == {("a", 2), ("b", 1), ("c", 1)}
+
+    # a second time there is nothing to do, and Spark is not asked
+    with monkeypatch.context() as patched:
+        patched.setattr("strandline.app.maintaining.open_lake", lambda *_: pytest.fail("Spark was asked"))
+        assert [t.files_after for t in project.maintain().tables] == [t.files_after for t in outcome.tables]
+
+    # a job that lags behind holds back what it has yet to read, however little is kept
+    project.send(2, i2="d")
+    project.run(RunRequest(select="+item"))
+    held = of(project.maintain(timedelta(0), "item"), "item")
+    assert "`names` has read it up to version" in held.kept_because, held
+    assert held.kept_files > 0
+
+    project.send(3, i3="e")
+    outcome = project.run()
+
+    assert result_of(outcome, "names").strategy is Strategy.RECOMPUTE, "it went on from its cursor, without a gap"
+    assert project.rows("names") == {("a", 1), ("b", 1), ("d", 1), ("e", 1)}
+
+    # once it has caught up its past may go: said first, in the table, then done; whoever dies in between leaves nothing wrong
+    stored, rows = len(list_stored(project.table("item"))), project.rows("item", "id", "name")
+    for point in POINTS:
+        monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}:item=raise")
+        told = of(project.maintain(timedelta(0), "item"), "item")
+        assert f"failpoint {point} of item" in told.error
+        assert project.rows("item", "id", "name") == rows
+    monkeypatch.delenv("STRANDLINE_FAILPOINTS")
+    assert all(hits[point] for point in POINTS)
+
+    told = of(project.maintain(timedelta(0), "events"), "events")
+
+    assert (told.error, told.files_after) == ("", 1)
+    assert told.removed_files > 0
+    assert told.freed_bytes > 0
+    assert of(project.maintain(timedelta(0), "item"), "item").error == ""
+    assert len(list_stored(project.table("item"))) < stored
+    announced = [e.metadata for e in read_entries(project.table("item"), -1) if e.metadata and e.metadata.readable_from]
+    assert announced
+    assert announced[-1].operation is Operation.CLEAN
+    with project.opened() as workspace:
+        query(workspace, "select * from item", KnownAt(versions={"item": announced[-1].readable_from}))
+        with pytest.raises(CallError) as refused:
+            query(workspace, "select * from item", KnownAt(versions={"item": 0}))
+    assert refused.value.slug == "not-kept"
+    wrong = [f for f in examine(project.folder, deep=True) if f.result is Result.WRONG]
+    assert not wrong, wrong
+    project.send(4, i0="e")
+    outcome = project.run()
+    assert {r.strategy for r in outcome.results} <= {Strategy.APPEND, Strategy.RECOMPUTE}
+    assert project.rows("names") == {("b", 1), ("d", 1), ("e", 2)}
+    project.assert_verified()
