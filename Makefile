@@ -2,7 +2,7 @@ PYTHON ?= python3
 EXAMPLE ?= property_tax
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test test-faults lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -16,6 +16,10 @@ demo: setup ## play an example, EXAMPLE=property_tax unless told
 test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 	@$(PYTHON) scripts/test_needs.py
 	@$(BIN)/python -m pytest --durations=15 $(PYTEST_ARGS)
+
+test-faults: setup ## every kill, 10,000 schedules, real processes and damage; `make test` has a share of it
+	@$(PYTHON) scripts/test_needs.py
+	@STRANDLINE_FAULTS=all STRANDLINE_SCHEDULES=$${STRANDLINE_SCHEDULES:-10000} $(BIN)/python -m pytest --durations=15 tests/faults $(PYTEST_ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff check

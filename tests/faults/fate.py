@@ -1,0 +1,165 @@
+"""What happens to a process: it is killed, its answers are lost, another comes in between, its last write lands late. In one process.
+
+A kill raises `Killed`, which nothing catches, and from then on the dead process changes nothing: catalog and table log refuse it.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from sqlalchemy import Connection
+
+from strandline.app import invalidating, planning, running
+from strandline.catalog import Catalog
+from strandline.dispatch import failpoints
+from strandline.lake import log, state
+from strandline.lake.work import Write
+from strandline.model.records import Lease
+
+from . import plain_workers, table_log
+
+Happening = Callable[[], None]
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+class Fate:
+    """One at a time; `Fate.installed` puts it in charge of the engine."""
+
+    def __init__(self) -> None:
+        self.dead = False
+        self.meanwhile: Happening | None = None
+        """Done at the failpoint whose action is `call`."""
+        self.holds_back: str | None = None
+        """The dataset whose next write the killed process has sent, and which arrives when `arrive` says so."""
+        self.in_flight: Happening | None = None
+        self.clock = START
+
+    def now(self) -> datetime:
+        self.clock += timedelta(milliseconds=7)
+        return self.clock
+
+    def act(self, action: str, point: str, node: str) -> None:
+        match action:
+            case "kill":
+                self.die()
+            case "call":
+                happening, self.meanwhile = self.meanwhile, None
+                if happening and not self.dead:
+                    happening()
+            case _:
+                _really_act(action, point, node)
+
+    def die(self) -> None:
+        self.dead = True
+        raise Killed
+
+    def require_life(self, *_: object) -> None:
+        if self.dead:
+            raise Killed
+
+    def arrive(self) -> None:
+        """The write that was on its way."""
+        if self.in_flight is not None:
+            send, self.in_flight = self.in_flight, None
+            send()
+
+    def commit_write(self, desk: Any, write: Write, lease: Lease, metadata: str) -> None:
+        if self.holds_back == lease.dataset:
+            self.holds_back = None
+            self.in_flight = lambda: _really_write(desk, write, lease, metadata)
+            self.die()
+        _really_write(desk, write, lease, metadata)
+
+    @contextmanager
+    def asked(self, failpoints_: str) -> Iterator[None]:
+        """Failpoints for as long as the block lasts."""
+        before = os.environ.get("STRANDLINE_FAILPOINTS", "")
+        os.environ["STRANDLINE_FAILPOINTS"] = failpoints_
+        try:
+            yield
+        finally:
+            os.environ["STRANDLINE_FAILPOINTS"] = before
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Plain workers for Spark's, and this fate for the engine's."""
+        patch.setenv("STRANDLINE_FAILPOINTS", "")
+        patch.setitem(sys.modules, "strandline.dispatch.workers", plain_workers)
+        patch.setattr(plain_workers, "commit_write", self.commit_write)
+        patch.setattr(failpoints, "_act", self.act)
+        patch.setattr(table_log, "between", self.require_life)
+        patch.setattr(state, "DeltaTable", _open_once)
+        patch.setattr(log, "parse_entry", _parse_once)
+        patch.setattr(Catalog, "writing", self._guarded(Catalog.writing))
+        for module in (running, invalidating):
+            patch.setattr(module, "open_lake", lambda *_: _no_spark)
+        for module in (running, invalidating, planning):
+            patch.setattr(module, "now", self.now)
+
+    def _guarded(self, writing: Callable[[Catalog], Any]) -> Callable[[Catalog], Any]:
+        @contextmanager
+        def guarded(catalog: Catalog) -> Iterator[Connection]:
+            self.require_life()
+            with writing(catalog) as connection:
+                yield connection
+
+        return guarded
+
+
+def soon(point: str, node: str = "", nth: int = 1) -> str:
+    """A failpoint's name for its n-th hit from now on."""
+    name = f"{point}:{node}" if node else point
+    return f"{name}#{failpoints.hits[name] + nth}"
+
+
+_really_act = failpoints._act
+_really_write = plain_workers.commit_write
+
+
+class _Opened(DeltaTable):
+    """A table at a version, which answers a question once: asking is most of the time a small run takes."""
+
+    def __init__(self, uri: str, version: int | None) -> None:
+        super().__init__(uri, version=version)
+        self._answers: dict[object, Any] = {}
+
+    def _once(self, question: object, ask: Callable[[], Any]) -> Any:
+        if question not in self._answers:
+            self._answers[question] = ask()
+        return self._answers[question]
+
+    def get_add_actions(self, flatten: bool = False) -> Any:
+        return self._once("files", lambda: DeltaTable.get_add_actions(self, flatten=flatten))
+
+    def transaction_version(self, app_id: str) -> int | None:
+        return self._once(app_id, lambda: DeltaTable.transaction_version(self, app_id))  # type: ignore[no-any-return]
+
+
+def _open_once(uri: str, version: int | None = None) -> DeltaTable:
+    """A table that has not changed is not opened again."""
+    folder = Path(uri, "_delta_log")
+    newest = max(folder.glob("*.json"), default=None)
+    status = newest.stat() if newest else None
+    return _open(uri, version, (status.st_ino, status.st_mtime_ns) if status else None)
+
+
+@functools.lru_cache(maxsize=500)
+def _open(uri: str, version: int | None, _seen: object) -> DeltaTable:
+    return _Opened(uri, version)
+
+
+_parse_once = functools.lru_cache(maxsize=5_000)(log.parse_entry)
+
+
+def _no_spark() -> Any:
+    raise AssertionError("Spark was asked for")

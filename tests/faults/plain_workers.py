@@ -1,0 +1,517 @@
+"""The workers of `dispatch/workers.py` in plain Python over rows: what a task would write, and the commits of the table log.
+
+Enough for the project of `world.py`: files of JSON lines, record sets, keyed jobs and a job that appends. No Spark.
+"""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from strandline.dispatch.desk import Desk
+from strandline.ingest.listing import list_files
+from strandline.ingest.survey import Piece, survey
+from strandline.lake.log import LogEntry, read_entries
+from strandline.lake.work import Prepared, Write
+from strandline.lake.writes import Ticket
+from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, PAYLOAD, POSITION
+from strandline.model.filters import Filter, Operator, from_row_filter
+from strandline.model.hashing import digest
+from strandline.model.metadata import to_json
+from strandline.model.node import By, Node, NodeKind, Quarantine, Relation, Snapshot
+from strandline.model.plan import Cause, Cursor, Strategy, Task
+from strandline.model.project import FactDataset, FileSource, Job
+from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
+
+from . import table_log
+from .table_log import Row, Rows
+
+_POSITION = (POSITION, pa.struct([("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())]))
+_INGESTED = (INGESTED_AT, pa.timestamp("us", tz="UTC"))
+_KEYED = ((KEY, pa.int64()), (DELETED, pa.bool_()), (CONFIG, pa.string()))
+_RECEIVED = pa.schema([(PAYLOAD, pa.string()), _POSITION, _INGESTED])
+_REFUSED = pa.schema([("slug", pa.string()), ("payload", pa.string()), _POSITION, _INGESTED, (CONFIG, pa.string())])
+_TYPES = {"string": pa.string(), "bigint": pa.int64()}
+_RESULTS = {"name": pa.string(), "colour": pa.string(), "worth": pa.int64(), "price": pa.int64()}
+"""The columns that a job of the project may give."""
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One attempt of a task, with everything pinned."""
+
+    desk: Desk
+    node: Node
+    task: Task
+    inputs: Mapping[str, Cursor]
+    own_version: int | None
+    live_rows: int
+    record: NodeRecord | None
+    config: WrittenConfig
+
+    @property
+    def stale(self) -> bool:
+        return self.record is not None and any(c.hash != self.config.hash for c in self.record.configs)
+
+    @property
+    def full(self) -> bool:
+        return self.task.strategy is Strategy.FULL
+
+    def read(self, dataset: str) -> list[Row]:
+        return table_log.read_snapshot(self.desk.lake.table(dataset), self.inputs[dataset].version).rows()
+
+    def read_live(self, dataset: str) -> list[Row]:
+        return live(self.read(dataset))
+
+    def read_own(self) -> list[Row] | None:
+        if self.own_version is None:
+            return None
+        return table_log.read_snapshot(self.desk.lake.table(self.node.name), self.own_version).rows()
+
+    def after(self, dataset: str) -> int:
+        planned = next((i for i in self.task.inputs if i.dataset == dataset), None)
+        return planned.after.version if planned and planned.after else -1
+
+    def entries(self, dataset: str) -> list[LogEntry]:
+        upto = self.inputs[dataset].version
+        return [e for e in read_entries(self.desk.lake.table(dataset), self.after(dataset)) if e.version <= upto]
+
+    def read_added(self, dataset: str) -> list[Row]:
+        """The rows of the files that were added to an append-only input since the cursor."""
+        root = self.desk.lake.table(dataset)
+        files = [f.path for e in self.entries(dataset) if e.changes_rows for f in e.added]
+        return [dict(row) for file in files for row in table_log._read_rows(f"{root}/{file}")]
+
+    def read_changes(self, dataset: str) -> list[tuple[int, Row]]:
+        """Live rows that left (-1) and came (+1) since the cursor, net on declared columns."""
+        root = self.desk.lake.table(dataset)
+        old = live(table_log.read_snapshot(root, self.after(dataset)).rows()) if self.after(dataset) >= 0 else []
+        return net(old, self.read_live(dataset))
+
+
+def prepare(
+    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+) -> Prepared:
+    own = desk.pins.find(node.name)
+    work = Work(
+        desk=desk,
+        node=node,
+        task=task,
+        inputs=inputs,
+        own_version=own.version if own else None,
+        live_rows=desk.pins.rows(node.name) if own else 0,
+        record=record if own else None,
+        config=config,
+    )
+    match node.kind:
+        case NodeKind.SOURCE:
+            return prepare_source(work)
+        case NodeKind.FACTS:
+            return prepare_facts(work)
+        case NodeKind.QUARANTINE:
+            return prepare_quarantine(work)
+        case NodeKind.SNAPSHOT:
+            return prepare_snapshot(work)
+        case _:
+            return prepare_append(work) if isinstance(node.definition, Job) and node.definition.unique_key else prepare_keyed(work)
+
+
+def prepare_source(work: Work) -> Prepared:
+    source = work.node.definition
+    assert isinstance(source, FileSource)
+    folder, wanted = work.desk.project.folder, set(work.task.files)
+    known = dict(work.record.files) if work.record else {}
+    found = survey(source, folder, tuple(f for f in list_files(source, folder) if f.path in wanted), known)
+    rows = [{PAYLOAD: text, POSITION: at, INGESTED_AT: work.desk.now()} for piece in found.pieces for at, text in _lines(piece)]
+    if not rows and work.own_version is not None:
+        return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes)
+    operation = Operation.APPEND if rows else Operation.COUNTS
+    return Prepared(
+        write=_write(operation, _RECEIVED, rows, received=True),
+        rows_read=len(rows),
+        rows_written=len(rows),
+        live_rows=work.live_rows + len(rows),
+        counts={"received": len(rows)},
+        files=(*(p.read for p in found.pieces), *found.seen),
+    )
+
+
+def _lines(piece: Piece) -> Iterable[tuple[Row, str]]:
+    data = piece.file.read_bytes()[piece.start : piece.end]
+    for offset, line in enumerate(data.decode().split("\n")):
+        if line.strip():
+            yield {"name": piece.read.path, "part": piece.read.revision, "place": piece.first_place + offset}, line
+
+
+def prepare_facts(work: Work) -> Prepared:
+    """Decode what came since the cursor; append what passes, with the counts of L10."""
+    dataset = _facts_of(work.node)
+    passed, refused = decode(work, dataset)
+    counts = {"offered": len(passed) + len(refused), "accepted": len(passed), "duplicates": 0, "quarantined": len(refused)}
+    operation = Operation.OVERWRITE if work.full else Operation.APPEND if passed else Operation.COUNTS
+    return Prepared(
+        write=_write(operation, _facts_schema(dataset), passed),
+        rows_written=len(passed),
+        live_rows=len(passed) + (0 if work.full else work.live_rows),
+        counts={**counts, "passed_over": 0, "derived": 0},
+        whole=work.full,
+    )
+
+
+def prepare_quarantine(work: Work) -> Prepared:
+    refused = decode(work, _facts_of(work.node))[1]
+    if not refused and (not work.full or work.own_version is None):
+        return Prepared(write=None, live_rows=work.live_rows)
+    return Prepared(
+        write=_write(Operation.OVERWRITE if work.full else Operation.APPEND, _REFUSED, refused),
+        rows_written=len(refused),
+        live_rows=len(refused) + (0 if work.full else work.live_rows),
+        whole=work.full,
+    )
+
+
+def decode(work: Work, dataset: FactDataset) -> tuple[list[Row], list[Row]]:
+    """The rows that pass and those that fail."""
+    received = work.read(dataset.source) if work.full else work.read_added(dataset.source)
+    passed, refused = [], []
+    for row in received:
+        beside = {POSITION: row[POSITION], INGESTED_AT: row[INGESTED_AT], CONFIG: work.config.hash}
+        fact, slug = decode_line(dataset, row[PAYLOAD])
+        if fact is None:
+            refused.append({"slug": slug, "payload": row[PAYLOAD], **beside})
+        else:
+            passed.append({**fact, **beside, KEY: key_hash(tuple(fact[c] for c in work_key(dataset))), DELETED: fact.get("op") == "D"})
+    return passed, refused
+
+
+def decode_line(dataset: FactDataset, text: str) -> tuple[Row | None, str]:
+    try:
+        message = json.loads(text)
+    except ValueError:
+        return None, "not-json"
+    fact: Row = {}
+    for column in dataset.columns:
+        value = message.get(column.path[0])
+        if value is not None and column.type is not None and column.type.stored == "bigint" and not isinstance(value, int):
+            return None, "bad-value"
+        fact[column.name] = value
+    if any(fact[c] is None for c in (*work_key(dataset), *dataset.require)):
+        return None, "null-key"
+    return fact, ""
+
+
+def prepare_snapshot(work: Work) -> Prepared:
+    """The best row of each key among what is new and what stands (L3)."""
+    dataset = _facts_of(work.node)
+    name = work.node.inputs[0].dataset
+    own = None if work.task.overwrite else work.read_own()
+    if own is None:
+        return _write_whole(_facts_schema(dataset), fold(work.read(name), dataset, work.config))
+    if work.full:
+        return _compare(work, _facts_schema(dataset), fold(work.read(name), dataset, work.config), own, bury=True)
+    incoming = read_increment(work, name)
+    scope = {row[KEY] for row in incoming}
+    old = [row for row in stands(own) if row[KEY] in scope]
+    return _compare(work, _facts_schema(dataset), fold([*incoming, *old], dataset, work.config), old, bury=False)
+
+
+def stands(own: list[Row]) -> list[Row]:
+    """The rows that stand for all earlier facts: deleted ones too, or an older fact would bring the record back."""
+    return own
+
+
+def read_increment(work: Work, name: str) -> list[Row]:
+    return work.read_added(name)
+
+
+def fold(facts: Iterable[Row], dataset: FactDataset, config: WrittenConfig) -> list[Row]:
+    best: dict[int, Row] = {}
+    for fact in facts:
+        key = fact[KEY]
+        best[key] = fact if key not in best else choose(best[key], fact, dataset)
+    return [{**row, CONFIG: config.hash} for row in best.values()]
+
+
+def choose(one: Row, other: Row, dataset: FactDataset) -> Row:
+    """The whole row that wins."""
+    return max(one, other, key=lambda row: rank(row, dataset))
+
+
+def rank(row: Row, dataset: FactDataset) -> tuple[Any, ...]:
+    assert dataset.record_set is not None
+    ordered = tuple((row[c] is not None, row[c]) for c in dataset.record_set.order_by)
+    return (ordered, row_hash(row), _place(row))
+
+
+def row_hash(row: Row) -> str:
+    """The tie-breaker of L3: over the non-NULL declared columns in name order."""
+    return digest([[name, str(value)] for name, value in sorted(declared(row).items()) if value is not None])
+
+
+def key_hash(values: Key) -> int:
+    """`_key` (L5): of the values and of which of them are NULL."""
+    text = json.dumps([part for value in values for part in (value, value is None)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
+
+
+def prepare_keyed(work: Work) -> Prepared:
+    """Compute the job over the keys that changed, or everything, and write the keys that differ."""
+    job = _job_of(work.node)
+    own = None if work.task.overwrite else work.read_own()
+    schema = pa.schema([(name, _RESULTS[name]) for name in RESULTS[job.output]] + list(_KEYED))
+    if own is None:
+        return _write_whole(schema, keyed_rows(work, job, None))
+    if work.full:
+        return _compare(work, schema, keyed_rows(work, job, None), live(own), bury=True)
+    scope = find_affected(work, job)
+    old = [row for row in live(own) if _values(row, job.key) in scope]
+    return _compare(work, schema, keyed_rows(work, job, scope), old, bury=True)
+
+
+def keyed_rows(work: Work, job: Job, scope: Collection[Key] | None) -> list[Row]:
+    """The job's result, and only the scope's rows: others may have been computed from part of their inputs."""
+    rows = compute(work, job, scope)
+    beside = {DELETED: False, CONFIG: work.config.hash}
+    kept = [row for row in rows if scope is None or _values(row, job.key) in scope]
+    return [{**row, **beside, KEY: key_hash(_values(row, job.key))} for row in kept]
+
+
+def compute(work: Work, job: Job, scope: Collection[Key] | None) -> list[Row]:
+    """The Python of the job's SQL, over its inputs inside the scope where their relation says how."""
+    inputs = {}
+    for given in work.node.inputs:
+        rows = [declared(row) for row in work.read_live(given.dataset)]
+        columns = restricting_columns(given.relation, job, rows)
+        inputs[given.name] = [r for r in rows if scope is None or not columns or _values(r, columns) in scope]
+    return JOBS[job.output](inputs, job.config)
+
+
+def restricting_columns(relation: Relation, job: Job, rows: Sequence[Row]) -> tuple[str, ...]:
+    """What an input is restricted by: nothing, unless its relation says so."""
+    return relation.columns if isinstance(relation, By) else ()
+
+
+def find_affected(work: Work, job: Job) -> set[Key]:
+    """The keys of rows that left and came, and of what someone says is wrong."""
+    keys: set[Key] = set()
+    for given in work.node.inputs:
+        if not isinstance(given.relation, By):
+            continue
+        columns = given.relation.columns
+        keys |= changed_keys(work.read_changes(given.dataset), columns)
+        said = [i for e in work.entries(given.dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations]
+        for filter_ in [from_row_filter(dict(i.row_filter)) for i in said]:
+            keys |= {_values(row, columns) for row in work.read_live(given.dataset) if matches(filter_, row)}
+    return keys
+
+
+def changed_keys(changes: Iterable[tuple[int, Row]], columns: Sequence[str]) -> set[Key]:
+    """Of the rows that left as well as of those that came: a row that moves repairs both keys."""
+    return {_values(row, columns) for _, row in changes}
+
+
+def matches(given: Filter, row: Row) -> bool:
+    return all((row[c.column] is None) if c.operator is Operator.IS_NULL else row[c.column] == c.value for c in given.comparisons)
+
+
+def prepare_append(work: Work) -> Prepared:
+    """Insert the rows whose unique key is new; what was published stays."""
+    job = _job_of(work.node)
+    own = work.read_own()
+    scope = None if work.full or own is None else find_affected(work, job)
+    schema = pa.schema([(name, _RESULTS[name]) for name in RESULTS[job.output]] + list(_KEYED))
+    rows = [{**row, KEY: key_hash(_values(row, job.unique_key))} for row in keyed_rows(work, job, scope)]
+    if own is None or work.task.overwrite:
+        new = only_new(rows, own or [], job.unique_key)
+        return _write_whole(schema, [*(own or []), *new])
+    new = only_new(rows, own, job.unique_key)
+    said = new or (work.full and work.stale)
+    write = _write(Operation.INSERT_NEW if new else Operation.COUNTS, schema, new) if said else None
+    return Prepared(write=write, rows_written=len(new), live_rows=work.live_rows + len(new), whole=work.full)
+
+
+def only_new(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
+    """One row a unique key that is not there yet, null-safe."""
+    there = {_values(row, unique_key) for row in own}
+    first: dict[Key, Row] = {}
+    for row in sorted(rows, key=row_hash):
+        first.setdefault(_values(row, unique_key), row)
+    return [row for key, row in first.items() if key not in there]
+
+
+def _compare(work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Row], *, bury: bool) -> Prepared:
+    """Only the keys whose rows differ are written; one that vanishes leaves a `_deleted` row."""
+    backfill = work.task.cause is Cause.PERSON
+    after, before = _by_key(new), _by_key(old)
+    differing = [key for key in after.keys() | before.keys() if _signature(after[key], backfill) != _signature(before[key], backfill)]
+    gone = buried([before[key][0] for key in differing if bury and not after[key]], work.node.key)
+    rows = [*(row for key in differing for row in after[key]), *gone]
+    old_live = sum(len(live(before[key])) for key in differing)
+    if not rows:
+        write = _write(Operation.COUNTS, schema, []) if work.full and work.stale else None
+        return Prepared(write=write, live_rows=work.live_rows, whole=work.full)
+    return Prepared(
+        write=_write(Operation.REPLACE_KEYS, schema, rows),
+        rows_written=len(live(rows)),
+        live_rows=work.live_rows + len(live(rows)) - old_live,
+        whole=work.full,
+        scope=f"{len(differing)} keys",
+        tombstones=len(gone),
+    )
+
+
+def buried(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
+    """The row that a vanished key is written with (L4)."""
+    kept = (*key, *METADATA_COLUMNS)
+    return [{name: value if name in kept else None for name, value in row.items()} | {DELETED: True} for row in rows]
+
+
+def _write_whole(schema: pa.Schema, rows: Sequence[Row]) -> Prepared:
+    count = len(live(rows))
+    return Prepared(write=_write(Operation.OVERWRITE, schema, rows), rows_written=count, live_rows=count, whole=True, scope="everything")
+
+
+def _write(operation: Operation, schema: pa.Schema, rows: Sequence[Row], *, received: bool = False) -> Write:
+    return Write(operation=operation, rows=Rows(schema=schema, rows=list(rows)), received=received)  # type: ignore[arg-type]
+
+
+def hash_schema(write: Write) -> str:
+    rows: Rows = write.rows  # type: ignore[assignment]
+    return digest([[f.name, str(f.type)] for f in rows.schema])
+
+
+def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
+    ticket = Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
+    rows: Rows = write.rows  # type: ignore[assignment]
+    match write.operation:
+        case Operation.APPEND | Operation.COUNTS | Operation.INSERT_NEW:
+            table_log.append(rows, desk.lake, ticket, received=write.received)
+        case Operation.REPLACE_KEYS:
+            table_log.replace_keys(rows, desk.lake, ticket)
+        case Operation.OVERWRITE:
+            table_log.overwrite(rows, desk.lake, ticket)
+        case other:
+            raise ValueError(f"no worker prepares {other}")
+
+
+def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
+    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
+
+
+def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
+    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations))
+
+
+def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
+    table_log.purge(desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
+
+
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = ()) -> Ticket:
+    metadata = CommitMetadata(
+        run=desk.run,
+        task=f"{desk.run}/{node.name}/{lease.token}",
+        node=node.name,
+        token=lease.token,
+        operation=operation,
+        inputs={},
+        scope="",
+        cause="",
+        config=WrittenConfig(hash="", parts={}),
+        whole=False,
+        as_of=desk.as_of.isoformat(),
+        counts={},
+        invalidations=invalidations,
+    )
+    return Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))
+
+
+def live(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if not row.get(DELETED)]
+
+
+def declared(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in METADATA_COLUMNS}
+
+
+def net(old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, Row]]:
+    """What left and what came; a row that only moved in rank is neither."""
+    count: Counter[tuple[tuple[str, Any], ...]] = Counter()
+    count.update(tuple(declared(row).items()) for row in new)
+    count.subtract(tuple(declared(row).items()) for row in old)
+    return [(sign, dict(row)) for row, sign in count.items() if sign]
+
+
+def work_key(dataset: FactDataset) -> tuple[str, ...]:
+    return dataset.record_set.key if dataset.record_set else ()
+
+
+def _by_key(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[KEY]].append(row)
+    return found
+
+
+def _signature(rows: Iterable[Row], backfill: bool) -> list[str]:
+    return sorted(repr((sorted(declared(r).items()), r[DELETED], r[CONFIG] if backfill else "")) for r in rows)
+
+
+def _values(row: Row, columns: Sequence[str]) -> Key:
+    return tuple(row[c] for c in columns)
+
+
+def _place(row: Row) -> Key:
+    position = row[POSITION]
+    return (position["name"], position["part"], position["place"])
+
+
+def _facts_schema(dataset: FactDataset) -> pa.Schema:
+    columns = [(c.name, _TYPES[c.type.stored]) for c in dataset.columns if c.type is not None]
+    return pa.schema([*columns, _POSITION, _INGESTED, *_KEYED])
+
+
+def _facts_of(node: Node) -> FactDataset:
+    match node.definition:
+        case Quarantine(facts=facts) | Snapshot(facts=facts):
+            return facts
+        case FactDataset() as facts:
+            return facts
+        case other:
+            raise TypeError(f"{node.name} is a {type(other).__name__}, not facts")
+
+
+def _job_of(node: Node) -> Job:
+    assert isinstance(node.definition, Job)
+    return node.definition
+
+
+def compute_names(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
+    percents = [r["percent"] for r in inputs["rate"] if r["name"] == "*"]
+    counts = Counter((r["name"], r["colour"]) for r in inputs["item"])
+    factor = int(str(config["factor"]))
+    return [{"name": n, "colour": c, "worth": k * max(percents) * factor} for (n, c), k in counts.items() if percents]
+
+
+def compute_colours(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
+    totals: Counter[str | None] = Counter()
+    for row in inputs["names"]:
+        totals[row["colour"]] += row["worth"]
+    return [{"colour": colour, "worth": worth} for colour, worth in totals.items()]
+
+
+def compute_told(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
+    return [{"name": r["name"], "price": r["price"]} for r in inputs["item"]]
+
+
+JOBS: dict[str, Callable[[Mapping[str, Sequence[Row]], Mapping[str, object]], list[Row]]] = {
+    "names": compute_names,
+    "colours": compute_colours,
+    "told": compute_told,
+}
+RESULTS = {"names": ("name", "colour", "worth"), "colours": ("colour", "worth"), "told": ("name", "price")}

@@ -1,0 +1,217 @@
+"""Small stories that end in a check of every law. Each starts in a world after its first run; they kill the mutants."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from strandline.lake.writes import Ticket
+from strandline.model.columns import CONFIG
+from strandline.model.errors import ConflictError
+from strandline.model.metadata import to_json
+from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+
+from . import table_log
+from .fate import soon
+from .laws import check_always, check_rest, require
+from .story import item
+from .world import World, new_catalog
+
+Scenario = Callable[[World], None]
+
+
+def first(world: World) -> None:
+    """What every scenario starts with."""
+    world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
+    _run(world)
+
+
+def _run(world: World, fail: str = "") -> None:
+    """A run that must end well and leave nothing to do."""
+    outcome = world.run(fail=fail)
+    require(outcome is not None and outcome.exit_code == 0, "the run ends well", outcome and [r.error for r in outcome.results])
+    tasks = world.plan().tasks
+    require(tasks == (), "L14 one run is enough", [(t.node, t.reason) for t in tasks])
+    check_always(world)
+
+
+def _mend(world: World) -> None:
+    check_always(world)
+    world.settle_down()
+    check_rest(world)
+
+
+def the_past_changes(world: World) -> None:
+    """Corrections, a late fact, ties in both orders, a delete and what comes after it, keys that move, values that are NULL."""
+    world.send(item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2))
+    _run(world)
+    world.send(item("g", 3, "z"), item("a", 3, "late"), item("b", 5, None, "red", 7))
+    _run(world)
+    world.send(*(item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")))
+    _run(world)
+    world.send(*(item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")), item("g", 6, op="D"))
+    _run(world)
+    world.send(item("g", 4, "back"), item("d", 7, "moved", "blue"), "broken too")
+    _run(world)
+    world.rate(7, at=2)
+    _run(world)
+    world.send(item("d", 8, "moved", "red", 3), item("k", 1, "moved", "red", 3))
+    _run(world)
+    check_rest(world)
+
+
+def killed_behind_the_write(world: World) -> None:
+    for node in ("events", "item_facts", "names", "told"):
+        world.send(item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
+        world.run(fail=f"{soon('after-write', node)}=kill")
+        _mend(world)
+
+
+def killed_before_the_write(world: World) -> None:
+    for node in ("events", "item_facts", "item", "names", "told"):
+        world.send(item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
+        world.run(fail=f"{soon('before-write', node)}=kill")
+        _mend(world)
+
+
+def answers_are_lost(world: World) -> None:
+    for node in ("events", "item_facts", "item", "names", "told"):
+        world.send(item("d", 5, f"only {node}", "red", len(node)))
+        _run(world, f"{soon('after-write', node)}=lose")
+    check_rest(world)
+
+
+def _while_it_stands_still(world: World, point: str, node: str, at: int) -> None:
+    """Another dispatcher does all the work, and new work, while the first stands still."""
+
+    def other() -> None:
+        world.send(item("e", at + 1, "y"), "broken meanwhile")
+        world.another(world.run)
+
+    world.send(item("d", at, node), item("e", at, node))
+    world.fate.meanwhile = other
+    world.run(fail=f"{soon(point, node)}=call")
+    require(world.fate.meanwhile is None, "the point was reached", point, node)
+    _mend(world)
+
+
+def a_writer_is_overtaken(world: World) -> None:
+    _while_it_stands_still(world, "before-write", "item_facts", 10)
+    _while_it_stands_still(world, "before-record", "item_quarantine", 20)
+    _while_it_stands_still(world, "before-write", "names", 30)
+
+
+def a_write_lands_late(world: World) -> None:
+    """The process is dead, what it sent is not: it arrives while the next one is about to write the same."""
+    for node in ("item_facts", "told"):
+        world.send(item("d", 5, f"late {node}", "red", len(node)))
+        world.fate.holds_back = node
+        world.run()
+        require(world.fate.in_flight is not None, "something is on its way", node)
+        world.fate.meanwhile = lambda: _arrive(world)
+        world.run(fail=f"{soon('before-write', node)}=call")
+        _mend(world)
+
+
+def _arrive(world: World) -> None:
+    """Nobody is there to be told that it was refused."""
+    with suppress(ConflictError):
+        world.fate.arrive()
+
+
+def a_write_is_passed_over(world: World) -> None:
+    """Someone with a larger token was there: the table takes the write without a word and does nothing."""
+
+    world.send(item("d", 5, "x"))
+    world.fate.meanwhile = lambda: _fence(world, "item_facts")
+    _run(world, f"{soon('before-write', 'item_facts')}=call")
+    check_rest(world)
+
+
+def _fence(world: World, dataset: str) -> None:
+    """Somebody with a token far ahead."""
+    token = table_log.read_snapshot(world.lake.table(dataset)).tokens[dataset] + 50
+    metadata = CommitMetadata(
+        run="another",
+        task=f"another/{dataset}/{token}",
+        node=dataset,
+        token=token,
+        operation=Operation.FENCE,
+        inputs={},
+        scope="",
+        cause="",
+        config=WrittenConfig(hash="", parts={}),
+        whole=False,
+        as_of="",
+        counts={},
+    )
+    table_log.commit_nothing(world.lake, Ticket(dataset=dataset, token=token, metadata=to_json(metadata)))
+
+
+def an_invalidation_after_a_change_of_configuration(world: World) -> None:
+    """What is invalidated is computed anew, by the configuration of now; the rest waits for a backfill."""
+    world.factor = 2
+    world.invalidate("name = 'x'")
+    _run(world)
+    factors = {r["name"]: world.factors[r[CONFIG]] for r in world.rows("names")}
+    require(factors == {"x": 2, "y": 1, None: 1}, "the invalidated scope alone is new", factors)
+    world.backfill("names")
+    factors = {r["name"]: world.factors[r[CONFIG]] for r in world.rows("names")}
+    require(set(factors.values()) == {2}, "after a backfill everything is", factors)
+    check_rest(world)
+
+
+def an_invalidation_is_killed(world: World) -> None:
+    """Its commit stands and is processed before the catalog hears of it; then the catalog must not wait for what was done."""
+    world.invalidate("name = 'x'", f"{soon('before-record', 'item')}=kill")
+    _mend(world)
+    world.send(item("a", 4))
+    _run(world)
+    check_rest(world)
+
+
+def an_invalidation_of_what_the_catalog_lost(world: World) -> None:
+    """The rows that are recorded with it are those of the table, not of an empty catalog."""
+    world.use_catalog(new_catalog())
+    world.invalidate("name = 'x'")
+    _mend(world)
+
+
+def catalogs_come_and_go(world: World) -> None:
+    """An old one is put back, then it is lost; a compaction in between is nobody's business."""
+    kept = world.copy_catalog()
+    world.send(item("d", 5, "x"), "broken too")
+    _run(world)
+    world.compact("item_facts")
+    world.compact("names")
+    require(world.plan().tasks == (), "a compaction makes nobody behind")
+    world.use_catalog(kept)
+    _mend(world)
+    _fence(world, "item_facts")
+    world.use_catalog(new_catalog())
+    _mend(world)
+    world.send(item("d", 6, "y"))
+    _run(world)
+    check_rest(world)
+
+
+def a_backfill_is_killed(world: World) -> None:
+    """Its commit makes nobody behind, and the catalog must hear of it all the same."""
+    for name, node in (("item", "item_facts"), ("names", "names")):
+        world.factor += 1
+        world.backfill(name, f"{soon('after-write', node)}=kill")
+        _mend(world)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    the_past_changes,
+    killed_behind_the_write,
+    killed_before_the_write,
+    answers_are_lost,
+    a_writer_is_overtaken,
+    a_write_lands_late,
+    a_write_is_passed_over,
+    an_invalidation_after_a_change_of_configuration,
+    an_invalidation_is_killed,
+    an_invalidation_of_what_the_catalog_lost,
+    catalogs_come_and_go,
+    a_backfill_is_killed,
+)

@@ -1,0 +1,291 @@
+"""Proof that the checks work: defects that such engines have had, switched on one at a time. A law must break under each of them."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from strandline.catalog import commits, record_unchanged
+from strandline.catalog.tables import leases
+from strandline.dispatch import attempt, commit, settle
+from strandline.lake.log import LogEntry
+from strandline.lake.work import Prepared
+from strandline.model import records
+from strandline.model.columns import POSITION
+from strandline.model.node import By
+from strandline.model.project import FactDataset, Job
+from strandline.plan import planner
+
+from . import plain_workers, scenarios, table_log
+from .fate import Fate
+from .plain_workers import Work
+from .scenarios import SCENARIOS, Scenario, first
+from .table_log import Row
+from .world import Saved, World
+
+pytestmark = pytest.mark.faults
+
+Patch = pytest.MonkeyPatch
+_killed: dict[str, str] = {}
+"""By mutant: the law that broke."""
+
+
+def no_fence(patch: Patch) -> None:
+    """A token per attempt, and no fence after an unclean end."""
+    patch.setattr(settle, "_fence", lambda *_: None)
+
+
+def no_confirm_after_an_exception(patch: Patch) -> None:
+    def believe_the_error(desk: Any, node: Any, lease: Any, own_version: int, write: Callable[[], None]) -> Any:
+        write()
+        attempt.reach("after-write", node.name)
+        return really(desk, node, lease, own_version, lambda: None)
+
+    really = attempt.write_and_confirm
+    patch.setattr(attempt, "write_and_confirm", believe_the_error)
+
+
+def confirm_believes_the_call(patch: Patch) -> None:
+    really = commit.find_ours
+    patch.setattr(commit, "find_ours", lambda desk, lease, entries: really(desk, lease, entries) or (entries[-1] if entries else None))
+
+
+def record_without_token_check(patch: Patch) -> None:
+    def only_release(connection: Any, lease: Any, *, release: bool) -> None:
+        if release:
+            connection.execute(update(leases).where(leases.c.dataset == lease.dataset).values(state="released"))
+
+    patch.setattr(commits, "check_token", only_release)
+
+
+def unfenced_zombie(patch: Patch) -> None:
+    """The table is not asked whether a newer token was there."""
+    patch.setattr(table_log, "is_old", lambda *_: False)
+
+
+def settle_ignores_unknown_commits(patch: Patch) -> None:
+    patch.setattr(settle, "record_commit", lambda *_, **__: None)
+
+
+def cursor_moves_before_the_commit(patch: Patch) -> None:
+    def too_early(desk: Any, node: Any, task: Any, lease: Any, record: Any, inputs: Any, result: Any) -> Any:
+        as_of = desk.as_of.isoformat()
+        record_unchanged(
+            desk.catalog, lease, kind=node.kind, cursors=inputs, files=(), as_of=as_of, table_version=None, release=False, waiting=()
+        )
+        return really(desk, node, task, lease, record, inputs, result)
+
+    really = attempt._compute_and_commit
+    patch.setattr(attempt, "_compute_and_commit", too_early)
+
+
+def table_token_not_looked_at(patch: Patch) -> None:
+    """The catalog's last token is taken for the last."""
+    patch.setattr(settle, "read_token", lambda *_: 0)
+
+
+def unrecorded_backfill_forgotten(patch: Patch) -> None:
+    patch.setattr(planner, "_settle", lambda *_: None)
+
+
+def purge_marks_readers_behind(patch: Patch) -> None:
+    patch.setattr(records, "_QUIET", frozenset(records._QUIET) - {records.Operation.PURGE})
+
+
+def compaction_marks_readers_behind(patch: Patch) -> None:
+    patch.setattr(LogEntry, "changes_rows", property(lambda entry: (bool(entry.added) and entry.metadata is None) or really(entry)))
+
+
+really = LogEntry.changes_rows.fget  # type: ignore[attr-defined]
+
+
+def cursor_on_a_business_column(patch: Patch) -> None:
+    """`WHERE at > cursor` loses what is late."""
+
+    def newer(work: Work, name: str) -> list[Row]:
+        seen = max((row["at"] for row in work.read_own() or []), default=-1)
+        return [row for row in work.read_added(name) if row["at"] > seen]
+
+    patch.setattr(plain_workers, "read_increment", newer)
+
+
+def tie_by_arrival(patch: Patch) -> None:
+    def by_place(row: Row, dataset: FactDataset) -> tuple[Any, ...]:
+        position = row[POSITION]
+        return (row["at"], position["name"], position["place"])
+
+    patch.setattr(plain_workers, "rank", by_place)
+
+
+def latest_per_column(patch: Patch) -> None:
+    """One argMax a column builds a row that never existed."""
+
+    def mixed(one: Row, other: Row, dataset: FactDataset) -> Row:
+        older, newer = sorted((one, other), key=lambda row: plain_workers.rank(row, dataset))
+        return {name: older[name] if value is None else value for name, value in newer.items()}
+
+    patch.setattr(plain_workers, "choose", mixed)
+
+
+def deleted_rows_forgotten(patch: Patch) -> None:
+    """A snapshot that keeps no deleted row lets an older fact bring the record back."""
+    patch.setattr(plain_workers, "stands", plain_workers.live)
+
+
+def hash_without_null_flags(patch: Patch) -> None:
+    really = plain_workers.key_hash
+    patch.setattr(plain_workers, "key_hash", lambda values: really(tuple(v for v in values if v is not None)))
+
+
+def dynamic_overwrite(patch: Patch) -> None:
+    """Only what has rows is replaced, so what became empty stays."""
+    patch.setattr(plain_workers, "buried", lambda rows, key: [])
+
+
+def relation_guessed_by_column_name(patch: Patch) -> None:
+    """The tariff with the name `*` is not of the names in the scope."""
+
+    def guessed(work: Work, job: Job, scope: Collection[Any] | None) -> list[Row]:
+        inputs = {}
+        for given in work.node.inputs:
+            rows = [plain_workers.declared(row) for row in work.read_live(given.dataset)]
+            columns = given.relation.columns if isinstance(given.relation, By) else [c for c in job.key if rows and c in rows[0]]
+            wanted = {tuple(key[job.key.index(c)] for c in columns if c in job.key) for key in scope or ()}
+            shared = [c for c in columns if c in job.key]
+            inputs[given.name] = [r for r in rows if scope is None or tuple(r[c] for c in shared) in wanted]
+        return plain_workers.JOBS[job.output](inputs, job.config)
+
+    patch.setattr(plain_workers, "compute", guessed)
+
+
+def moved_key_stays_with_its_old_owner(patch: Patch) -> None:
+    def came(changes: Any, columns: Sequence[str]) -> set[Any]:
+        return {tuple(row[c] for c in columns) for sign, row in changes if sign > 0}
+
+    patch.setattr(plain_workers, "changed_keys", came)
+
+
+def insert_new_without_dedupe(patch: Patch) -> None:
+    patch.setattr(plain_workers, "only_new", lambda rows, own, unique_key: list(rows))
+
+
+def not_in_with_null(patch: Patch) -> None:
+    """`NOT IN` of a list with a NULL is never true."""
+    really = plain_workers.only_new
+
+    def not_in(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
+        unknown = any(row[c] is None for row in own for c in unique_key)
+        return [] if unknown else really(rows, own, unique_key)
+
+    patch.setattr(plain_workers, "only_new", not_in)
+
+
+def unique_key_not_null_safe(patch: Patch) -> None:
+    """A NULL equals nothing, so a key with one is inserted again and again."""
+    really = plain_workers.only_new
+
+    def equal_only(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
+        unknown = [row for row in rows if any(row[c] is None for c in unique_key)]
+        return [*really([r for r in rows if r not in unknown], own, unique_key), *unknown]
+
+    patch.setattr(plain_workers, "only_new", equal_only)
+
+
+def quarantined_rows_dropped(patch: Patch) -> None:
+    patch.setattr(plain_workers, "prepare_quarantine", lambda work: Prepared(write=None, live_rows=work.live_rows))
+
+
+def invalidation_ignored(patch: Patch) -> None:
+    patch.setattr(plain_workers, "matches", lambda given, row: False)
+
+
+MUTANTS: dict[Callable[[Patch], None], Scenario] = {
+    no_fence: scenarios.a_write_lands_late,
+    no_confirm_after_an_exception: scenarios.answers_are_lost,
+    confirm_believes_the_call: scenarios.a_write_is_passed_over,
+    record_without_token_check: scenarios.a_writer_is_overtaken,
+    unfenced_zombie: scenarios.a_writer_is_overtaken,
+    settle_ignores_unknown_commits: scenarios.killed_behind_the_write,
+    cursor_moves_before_the_commit: scenarios.killed_before_the_write,
+    table_token_not_looked_at: scenarios.catalogs_come_and_go,
+    unrecorded_backfill_forgotten: scenarios.a_backfill_is_killed,
+    purge_marks_readers_behind: scenarios.the_past_changes,
+    compaction_marks_readers_behind: scenarios.catalogs_come_and_go,
+    cursor_on_a_business_column: scenarios.the_past_changes,
+    tie_by_arrival: scenarios.the_past_changes,
+    latest_per_column: scenarios.the_past_changes,
+    deleted_rows_forgotten: scenarios.the_past_changes,
+    hash_without_null_flags: scenarios.the_past_changes,
+    dynamic_overwrite: scenarios.the_past_changes,
+    relation_guessed_by_column_name: scenarios.the_past_changes,
+    moved_key_stays_with_its_old_owner: scenarios.the_past_changes,
+    insert_new_without_dedupe: scenarios.the_past_changes,
+    not_in_with_null: scenarios.the_past_changes,
+    unique_key_not_null_safe: scenarios.the_past_changes,
+    quarantined_rows_dropped: scenarios.the_past_changes,
+    invalidation_ignored: scenarios.an_invalidation_after_a_change_of_configuration,
+}
+"""Each with the scenario that kills it."""
+
+
+@dataclass
+class Start:
+    """The world that every scenario starts in, and where it is played."""
+
+    saved: Saved
+    folder: Path
+
+    def play(self, scenario: Scenario) -> str | None:
+        """The law that broke, or None."""
+        with pytest.MonkeyPatch.context() as patch:
+            fate = Fate()
+            fate.install(patch)
+            world = self.saved.restore(self.folder, fate)
+            try:
+                scenario(world)
+            except AssertionError as error:
+                return str(error)
+            finally:
+                world.close()
+        return None
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    folder = tmp_path_factory.mktemp("mutants")
+    with pytest.MonkeyPatch.context() as patch:
+        fate = Fate()
+        fate.install(patch)
+        world = World(folder / "first", fate)
+        first(world)
+        saved = Saved(world, folder / "saved")
+        world.close()
+    yield Start(saved, folder / "world")
+    saved.catalog.close()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
+    assert start.play(scenario) is None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
+def test_a_mutant_is_killed(mutant: Callable[[Patch], None], start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+
+    broken = start.play(MUTANTS[mutant])
+
+    assert broken, f"{mutant.__name__} survives"
+    _killed[mutant.__name__] = broken
+
+
+def test_all_mutants_were_killed(request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+    """The last of this file; says how many."""
+    if sum("mutant_is_killed" in item.name for item in request.session.items) < len(MUTANTS):
+        pytest.skip("some mutants were chosen")
+    say(f"mutants killed {len(_killed)} of {len(MUTANTS)}")
+
+    assert len(_killed) == len(MUTANTS)

@@ -1,0 +1,243 @@
+"""A small project with its lake and catalog, on which users and fate do what they do."""
+
+import functools
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import make_url
+
+from strandline.app.invalidating import invalidate
+from strandline.app.planning import RunRequest, make_plan
+from strandline.app.running import RunOutcome, make_desk, run, run_name
+from strandline.app.workspace import Workspace
+from strandline.catalog import Catalog, open_catalog
+from strandline.catalog.engines import sqlite_engine
+from strandline.declare import load_project
+from strandline.dispatch.desk import Desk
+from strandline.dispatch.rebuild import rebuild
+from strandline.lake.location import Lake
+from strandline.model.node import Project
+from strandline.model.plan import Plan
+from tests.harness import SILENT
+
+from . import table_log
+from .fate import Fate, Killed, _no_spark
+from .table_log import Row
+
+_HEAD = """
+project: register
+settings: {workers: 1}
+sources:
+  events: {files: "data/*.jsonl"}
+  rates: {files: "rates/*.jsonl"}
+datasets:
+  item:
+    from: events
+    columns: {id: id, name: name, colour: colour, price: {path: price, type: bigint}, at: {path: at, type: bigint}, op: op}
+    require: [at]
+    record_set: {key: [id], order_by: [at], deleted: "op = 'D'"}
+  rate:
+    from: rates
+    columns: {name: name, percent: {path: percent, type: bigint}, at: {path: at, type: bigint}}
+    record_set: {key: [name], order_by: [at]}
+jobs:
+  - name: count_names
+    input_datasets: [item, rate]
+    output_dataset: names
+    incremental: {mode: keyed, key: [name, colour], inputs: {item: {by: [name, colour]}, rate: whole}}
+    config: {factor: FACTOR}
+    sql: |
+      select i.name, i.colour, count(*) * max(r.percent) * :factor as worth
+      from item i join rate r on r.name = '*' group by i.name, i.colour
+  - name: tell
+    input_datasets: [item]
+    output_dataset: told
+    incremental: {mode: cursor, cursor_column: price, unique_key: [name, price]}
+    update_strategy: append
+    sql: select name, price from item
+"""
+_COLOURS = """
+  - name: sum_colours
+    input_datasets: [names]
+    output_dataset: colours
+    incremental: {mode: keyed, key: [colour]}
+    sql: select colour, sum(worth) as worth from names group by colour
+"""
+
+
+class World:
+    """A folder, a catalog in memory, and one fate."""
+
+    def __init__(self, folder: Path, fate: Fate, *, start: bool = True) -> None:
+        self.folder, self.fate = folder, fate
+        self.factor, self.colours = 1, True
+        self.factors: dict[str, int] = {}
+        """By configuration of `names`: the factor in it."""
+        self.catalog = new_catalog()
+        if start:
+            shutil.rmtree(folder, ignore_errors=True)
+            (folder / "data").mkdir(parents=True)
+            (folder / "rates").mkdir()
+            self.rate(2, at=1)
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(root=self.project.settings.lake)
+
+    @property
+    def project(self) -> Project:
+        text = _HEAD.replace("FACTOR", str(self.factor)) + (_COLOURS if self.colours else "")
+        project = _load(self.folder, text)
+        self.factors[project.get("names").config.hash] = self.factor
+        return project
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(project=self.project, catalog=self.catalog, lake=self.lake)
+
+    def send(self, *messages: str | Row) -> None:
+        """A new file of messages; a str is written as it is, so that it may be broken."""
+        self._add("data", messages)
+
+    def rate(self, percent: int, *, at: int, name: str = "*") -> None:
+        self._add("rates", ({"name": name, "percent": percent, "at": at}, {"name": "other", "percent": 100 * percent, "at": at}))
+
+    def _add(self, folder: str, messages: tuple[str | Row, ...]) -> None:
+        number = len(list((self.folder / folder).iterdir()))
+        # A file with the content of another would be passed over.
+        text = "".join((m if isinstance(m, str) else json.dumps({**m, "file": number})) + "\n" for m in messages)
+        (self.folder / folder / f"{number:04}.jsonl").write_text(text)
+
+    def plan(self) -> Plan:
+        return make_plan(self.workspace, RunRequest())[0]
+
+    def run(self, request: RunRequest | None = None, fail: str = "") -> RunOutcome | None:
+        """Run once; None if the process was killed."""
+        outcome: RunOutcome | None = self.do(lambda: run(self.workspace, request or RunRequest(), SILENT), fail)
+        return outcome
+
+    def invalidate(self, where: str, fail: str = "") -> None:
+        self.do(lambda: invalidate(self.workspace, "item", reason="a test", where=where), fail)
+
+    def backfill(self, name: str, fail: str = "") -> RunOutcome | None:
+        return self.run(RunRequest(backfill=name, reason="a test"), fail)
+
+    def do(self, what: Callable[[], Any], fail: str = "") -> Any:
+        """What a process does until it ends or is killed. When this returns nothing of it goes on."""
+        try:
+            with self.fate.asked(fail):
+                return what()
+        except Killed:
+            self.fate.dead = False
+            return None
+
+    def another(self, what: Callable[[], Any]) -> Any:
+        """What another process does while this one stands still."""
+        with self.fate.asked(""):
+            return what()
+
+    def settle_down(self) -> list[RunOutcome]:
+        """Run until nothing waits: twice is enough after a fault, and thrice is never needed."""
+        outcomes: list[RunOutcome] = []
+        for _ in range(4):
+            if not self.plan().tasks:
+                return outcomes
+            outcome = self.run()
+            assert outcome is not None
+            outcomes.append(outcome)
+        raise AssertionError(f"work does not drain: {[(t.node, t.cause, t.reason) for t in self.plan().tasks]}; {_errors(outcomes)}")
+
+    def compact(self, dataset: str) -> None:
+        if table_log.read_snapshot(self.lake.table(dataset)).files:
+            table_log.compact(self.lake, dataset)
+
+    def jump(self, seconds: int) -> None:
+        """The wall clock is set; it may go back."""
+        self.fate.clock += timedelta(seconds=seconds)
+
+    def rows(self, dataset: str, version: int | None = None) -> list[Row]:
+        """All rows of a table, deleted ones included; none where there is no table."""
+        return table_log.read_snapshot(self.lake.table(dataset), version).rows()
+
+    def rebuilt(self) -> Catalog:
+        """A catalog filled from the tables alone."""
+        catalog = new_catalog()
+        rebuild(self.desk(catalog))
+        return catalog
+
+    def desk(self, catalog: Catalog) -> Desk:
+        workspace = replace(self.workspace, catalog=catalog)
+        observed = workspace.observe()
+        at = self.fate.now()
+        return make_desk(workspace, observed, Plan(as_of=at, tasks=()), run_name(at), _no_spark, RunRequest())
+
+    def copy_catalog(self) -> Catalog:
+        copy = new_catalog()
+        _copy_database(self.catalog, copy)
+        return copy
+
+    def use_catalog(self, catalog: Catalog) -> None:
+        give_up(self.catalog)
+        self.catalog = catalog
+
+    def close(self) -> None:
+        give_up(self.catalog)
+
+
+class Saved:
+    """A world as it was: its folder and its catalog."""
+
+    def __init__(self, world: World, aside: Path) -> None:
+        self.aside, self.catalog = aside, world.copy_catalog()
+        self.factor, self.colours, self.factors, self.clock = world.factor, world.colours, dict(world.factors), world.fate.clock
+        # What was written is never changed, only added to or removed: links are copies.
+        shutil.copytree(world.folder, aside, copy_function=os.link)
+
+    def restore(self, folder: Path, fate: Fate) -> World:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.aside, folder, copy_function=os.link)
+        world = World(folder, fate, start=False)
+        _copy_database(self.catalog, world.catalog)
+        world.factor, world.colours, world.factors, fate.clock = self.factor, self.colours, dict(self.factors), self.clock
+        return world
+
+
+@functools.lru_cache(maxsize=100)
+def _load(folder: Path, text: str) -> Project:
+    file = folder / "strandline.yaml"
+    file.write_text(text)
+    return load_project(folder, {})
+
+
+def new_catalog() -> Catalog:
+    """An empty catalog in memory: a copy of one that was migrated once. An engine that was used before knows its statements."""
+    catalog = _spare.pop() if _spare else Catalog(engine=sqlite_engine(make_url("sqlite://")))
+    _copy_database(_empty(), catalog)
+    return catalog
+
+
+_spare: list[Catalog] = []
+
+
+def give_up(catalog: Catalog) -> None:
+    _spare.append(catalog)
+
+
+@functools.cache
+def _empty() -> Catalog:
+    return open_catalog("sqlite://")
+
+
+def _copy_database(source: Catalog, target: Catalog) -> None:
+    with source.engine.connect() as one, target.engine.connect() as other:
+        one.connection.driver_connection.backup(other.connection.driver_connection)  # type: ignore[union-attr]
+
+
+def _errors(outcomes: list[RunOutcome]) -> list[str]:
+    return [f"{r.node}: {r.status} {r.error}" for o in outcomes for r in o.results if r.error]
