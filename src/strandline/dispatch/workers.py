@@ -37,6 +37,13 @@ def prepare(
     desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
 ) -> Prepared:
     """Compute what a task will write."""
+    with writes.explained(writes.Ticket(dataset=node.name, token=lease.token, metadata="")):
+        return _prepare(desk, node, task, lease, record, inputs, config)
+
+
+def _prepare(
+    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+) -> Prepared:
     own = desk.pins.find(node.name)
     live_rows = desk.pins.rows(node.name) if own else 0
     input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
@@ -98,19 +105,20 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     """Commit a prepared write by the primitive it names."""
     ticket = writes.Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
     assert write.rows is not None
-    match write.operation:
-        case Operation.APPEND | Operation.COUNTS:
-            writes.append(write.rows, desk.lake, ticket, received=write.received)
-        case Operation.INSERT_NEW:
-            writes.insert_new(write.rows, desk.lake, ticket)
-        case Operation.REPLACE_KEYS if not write.replaced:
-            writes.replace_keys(write.rows, desk.lake, ticket, within=write.within)
-        case Operation.REPLACE_KEYS | Operation.REPLACE_PARTITIONS:
-            writes.replace_listed(write.rows, desk.lake, ticket, write.replaced, within=write.within)
-        case Operation.OVERWRITE:
-            writes.overwrite(write.rows, desk.lake, ticket, indexed=desk.project.indexed(lease.dataset))
-        case other:
-            raise ValueError(f"no worker prepares {other}")
+    with writes.explained(ticket):
+        match write.operation:
+            case Operation.APPEND | Operation.COUNTS:
+                writes.append(write.rows, desk.lake, ticket, received=write.received)
+            case Operation.INSERT_NEW:
+                writes.insert_new(write.rows, desk.lake, ticket)
+            case Operation.REPLACE_KEYS if not write.replaced:
+                writes.replace_keys(write.rows, desk.lake, ticket, within=write.within)
+            case Operation.REPLACE_KEYS | Operation.REPLACE_PARTITIONS:
+                writes.replace_listed(write.rows, desk.lake, ticket, write.replaced, within=write.within)
+            case Operation.OVERWRITE:
+                writes.overwrite(write.rows, desk.lake, ticket, indexed=desk.project.indexed(lease.dataset))
+            case other:
+                raise ValueError(f"no worker prepares {other}")
 
 
 def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:

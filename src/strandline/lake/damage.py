@@ -82,7 +82,7 @@ def _entry_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
         return f"can't be read: {str(error).splitlines()[0]}"
     if not lines:
         return "is empty"
-    return "does not have the bytes that were written" if _differs(file_system, path, data) else ""
+    return "does not have the bytes that were written" if differs(file_system, path, data) else ""
 
 
 def _examine_pointer(file_system: pyarrow.fs.FileSystem, folder: str, names: set[str], checkpoints: set[int]) -> Iterator[Damage]:
@@ -124,7 +124,7 @@ def _read_all(uri: str, files: TableFiles) -> Iterator[Damage]:
 
 def _data_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
     try:
-        if _differs(file_system, path, file_system.open_input_stream(path).read()):
+        if differs(file_system, path, file_system.open_input_stream(path).read()):
             return "does not have the bytes that were written"
         if path.endswith(".parquet"):
             with pq.ParquetFile(path, filesystem=file_system, page_checksum_verification=True) as data:
@@ -135,7 +135,7 @@ def _data_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
     return ""
 
 
-def _differs(file_system: pyarrow.fs.FileSystem, path: str, data: bytes) -> bool:
+def differs(file_system: pyarrow.fs.FileSystem, path: str, data: bytes) -> bool:
     """Whether bytes differ from the checksums that Hadoop laid beside a file on a disk: a CRC32 for each so many bytes."""
     folder, _, name = path.rpartition("/")
     sums = b""

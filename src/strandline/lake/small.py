@@ -7,6 +7,7 @@ millions in about a second. What is large is left to Spark.
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -16,7 +17,10 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from .location import Lake, for_delta_rs, write_parquet
+from strandline.model.errors import OutsideError
+
+from .damage import differs
+from .location import Lake, for_delta_rs, open_folder, write_parquet
 from .state import count_bytes, get_table
 
 SMALL_BYTES = 8 << 20
@@ -84,6 +88,8 @@ class SmallTables:
         table = get_table(self.lake.table(dataset), version)
         if count_bytes(table) > SMALL_BYTES:
             return None
+        if self.lake.is_local:
+            _require_sound(self.lake, dataset, table)
         with self._lock:
             number = next(self._numbers)
         found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
@@ -95,6 +101,20 @@ class SmallTables:
         path = f"{self.folder}/{name}.parquet"
         write_parquet(rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema])), path)
         return path, schema
+
+
+def _require_sound(lake: Lake, dataset: str, table: DeltaTable) -> None:
+    """delta-rs looks at no checksum, as Spark does: without this a flipped byte would be a value like any other."""
+    file_system, root = open_folder(lake.table(dataset))
+    adds = table.get_add_actions(flatten=True)
+    for path in adds.column("path").to_pylist() if adds.num_rows else ():
+        with suppress(FileNotFoundError):  # delta-rs says it better
+            if differs(file_system, f"{root}/{path}", file_system.open_input_stream(f"{root}/{path}").read()):
+                raise OutsideError(
+                    f"A file of `{dataset}` does not have the bytes that were written: {path}.",
+                    remedy="Run `strandline doctor --deep`: it finds every such file and says what to do.",
+                    slug="file-damaged",
+                )
 
 
 def spark_schema(table: DeltaTable) -> StructType:

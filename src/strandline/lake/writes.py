@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
@@ -148,13 +148,13 @@ def explained(ticket: Ticket) -> Iterator[None]:
     """Tell a race with another writer, and the end of Spark, from every other error."""
     try:
         yield
-    except (Py4JNetworkError, ConnectionError) as error:
-        raise OutsideError(
-            f"Spark ended, or no longer answers, while `{ticket.dataset}` was written.",
-            remedy="Run again: whether the commit stands is read from the table's log.",
-            slug=SPARK_LOST,
-        ) from error
     except Exception as error:
+        if _is_lost(error):
+            raise OutsideError(
+                f"Spark ended, or no longer answers, while `{ticket.dataset}` was worked on.",
+                remedy="Run again: whether a commit stands is read from the table's log.",
+                slug=SPARK_LOST,
+            ) from error
         if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
             raise ConflictError(
                 f"Another writer committed to `{ticket.dataset}` while this task was writing it.",
@@ -162,3 +162,8 @@ def explained(ticket: Ticket) -> Iterator[None]:
                 slug="conflict",
             ) from error
         raise
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether it comes from the connection to Spark. What Java raised came over it, so Spark is there."""
+    return isinstance(error, ConnectionError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError))
