@@ -456,9 +456,9 @@ def test_a_catalog_out_of_reach_for_a_moment_does_not_end_the_heartbeat(
         short = replace(workspace.project, settings=replace(workspace.project.settings, lease_seconds=1))
         desk, _ = open_desk(replace(workspace, project=short), session, "A")
         acquire_lease(workspace.catalog, "names", "A", 60, 0, True)
-        from strandline.dispatch.run import _Heartbeat
+        from strandline.dispatch.run import Heartbeat
 
-        with _Heartbeat(desk):
+        with Heartbeat(desk):
             for _ in range(500):
                 if len(beats) > 2:
                     break
