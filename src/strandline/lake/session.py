@@ -36,10 +36,10 @@ _COMPILE_LATER = (
 """Four times Java's thresholds for its second compiler: planning queries runs much code a little, and compiling it cost most of a run."""
 
 _COLLECT_AT_ONCE = "-XX:+UseParallelGC"
-"""Java's default collector works beside the program, on cores that a run has no spare ones of: five times the processor time, measured."""
+"""Java's default collector works beside the program, on cores that a run has no spare ones of."""
 
 _IN_ONE_PROCESS = {
-    # Hadoop's own starts a process for each permission it sets and each link it looks for: some forty a commit, a third of its time.
+    # Hadoop's own starts a process for each permission it sets and each link it looks for: dozens a commit.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     # The same reason for a table's log and its checksums. One JVM writes a lake of files, so its lock is what keeps commits apart (ADR 8).
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
