@@ -14,12 +14,12 @@ from strandline.catalog import read_invalidations, read_view
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.state import get_table
 from strandline.model.columns import CONFIG, DELETED, POSITION
-from strandline.model.hashing import digest
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import NodeRecord, Operation
 
-from .table_log import Row, read_snapshot
+from .hashing import hash_row
+from .table_log import Row
 from .world import World, give_up
 
 Fact = tuple[tuple[Any, ...], Row]
@@ -90,7 +90,7 @@ def latest(facts: Iterable[Fact], key: str) -> dict[Any, Row]:
 
     def rank(fact: Fact) -> tuple[Any, ...]:
         place, row = fact
-        return (row["at"], digest([[n, str(v)] for n, v in sorted(row.items()) if v is not None]), place)
+        return (row["at"], hash_row(row), place)
 
     best: dict[Any, Fact] = {}
     for fact in facts:
@@ -239,7 +239,7 @@ def _inputs_of(world: World, name: str) -> Mapping[str, list[Row]] | None:
     said = [e.metadata for e in _entries(world, name) if e.metadata and e.metadata.inputs]
     if not said:
         return None
-    return {dataset: read_snapshot(world.lake.table(dataset), cursor.version).rows() for dataset, cursor in said[-1].inputs.items()}
+    return {dataset: world.rows(dataset, cursor.version) for dataset, cursor in said[-1].inputs.items()}
 
 
 def _purged(world: World, name: str) -> bool:

@@ -28,6 +28,7 @@ from strandline.model.project import FactDataset, FileSource, Job
 from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
 
 from . import table_log
+from .hashing import hash_row
 from .table_log import Row, Rows
 
 _POSITION = (POSITION, pa.struct([("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())]))
@@ -249,9 +250,9 @@ def rank(row: Row, dataset: FactDataset) -> tuple[Any, ...]:
     return (ordered, row_hash(row), _place(row))
 
 
-def row_hash(row: Row) -> str:
+def row_hash(row: Row) -> int:
     """The tie-breaker of L3: over the non-NULL declared columns in name order."""
-    return digest([[name, str(value)] for name, value in sorted(declared(row).items()) if value is not None])
+    return hash_row(declared(row))
 
 
 def key_hash(values: Key) -> int:
