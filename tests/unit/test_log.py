@@ -1,15 +1,17 @@
 """Entries of a Delta log, read without Spark: whose they are, what they added, whether a reader has anything to do (L6, L13)."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from strandline.dispatch.settle import find_foreign
 from strandline.lake.log import count_added, list_versions, parse_entry, read_entries
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+from strandline.model.records import CommitMetadata, Operation, TableState, WrittenConfig
 
 AT = 1_700_000_000_123
 
@@ -99,6 +101,22 @@ def test_a_commit_without_our_metadata_that_changes_rows_is_foreign() -> None:
     assert deleted.summary().rows_added == 0
 
 
+def test_what_was_adopted_is_foreign_no_more_and_what_came_later_is() -> None:
+    """By their versions: a commit of theirs before ours that nobody looked at stays foreign (L13)."""
+    adopting = replace(metadata(Operation.ADOPT), adopted=(5,))
+    entries = [
+        parse_entry(5, text(info(), add("a"))),
+        parse_entry(6, text(info(), add("b"))),
+        parse_entry(7, text(info(user=to_json(adopting)))),
+    ]
+    table = TableState(dataset="d", table_id="t", version=7, rows=4, bytes=1, commits=tuple(e.summary() for e in entries))
+
+    assert find_foreign(entries) == (6,)
+    assert find_foreign(entries[:2]) == (5, 6)
+    assert [c.version for c in table.foreign_after(4)] == [6]
+    assert [c.version for c in table.commits if c.changes_rows] == [5, 6], "readers have both to read"
+
+
 @pytest.mark.parametrize(
     "user",
     ["garbage", "{", "null", "[]", '{"strandline": 2}', '{"strandline": 1}', '{"strandline": "1", "run": "r"}', "strandline", "7"],
@@ -129,7 +147,7 @@ def test_a_change_of_properties_changes_no_rows() -> None:
 def test_fences_purges_and_counts_give_readers_nothing_to_do(operation: Operation) -> None:
     entry = parse_entry(6, text(info(user=to_json(metadata(operation))), add("a", vector=True), remove("a")))
 
-    quiet = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COUNTS, Operation.COMPACT, Operation.CLEAN)
+    quiet = {"fence", "purge", "invalidate", "counts", "compact", "clean", "adopt"}
     assert entry.changes_rows is (operation not in quiet)
     assert not entry.summary().foreign
 

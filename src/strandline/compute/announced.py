@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import QueryBuilder
 
+from strandline.lake.checksums import register
 from strandline.lake.location import Lake
 from strandline.lake.reads import read_added_rows
 from strandline.lake.state import get_table
@@ -34,7 +35,7 @@ class BlockTable:
 
     def query(self, select: str, where: str, then: str = "") -> pa.Table:
         if not self._opened:
-            self._opened.append(QueryBuilder().register("t", get_table(self.lake.table(self.dataset), self.version)))
+            self._opened.append(register(QueryBuilder(), "t", get_table(self.lake.table(self.dataset), self.version)))
         live = f' AND NOT "{DELETED}"' if self.live_only else ""
         return pa.table(self._opened[0].execute(f"SELECT {select} FROM t WHERE {where}{live} {then}").read_all())
 

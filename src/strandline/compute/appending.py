@@ -1,10 +1,8 @@
 """Jobs that append: rows whose unique key is new are inserted, and what was published stays for ever."""
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from strandline.lake.location import open_folder
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Prepared, Work, Write
 from strandline.lake.writes import only_new
@@ -69,9 +67,7 @@ def _stage_new(work: Work, job: Job, rows: DataFrame) -> Staged:
 
 
 def _read_hashes(staged: Staged) -> list[int]:
-    file_system, path = open_folder(staged.path)
-    column = pq.read_table(path, columns=[KEY], filesystem=file_system).column(KEY)
-    return [int(value) for value in column.unique().to_pylist()]
+    return [int(value) for value in staged.fetch([KEY]).column(KEY).unique().to_pylist()]
 
 
 def _insert(work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool) -> Prepared:

@@ -148,7 +148,12 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
     module = ModuleType(f"strandline_job_{job.name}")
     module.__file__ = str(Path(folder, job.file))
     sys.modules[module.__name__] = module
-    exec(compile(job.code, module.__file__, "exec"), module.__dict__)
+    try:
+        exec(compile(job.code, module.__file__, "exec"), module.__dict__)
+    except Exception as error:
+        raise WorkError(
+            f"{job.file} raised {type(error).__name__} while it was loaded: {error}", remedy="Correct the file.", slug="python-raised"
+        ) from error
     try:
         result = getattr(module, job.function)(dict(inputs), context)
     except Exception as error:

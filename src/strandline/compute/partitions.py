@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from strandline.lake.location import open_folder
 from strandline.lake.newest import read_newest
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
@@ -207,8 +205,7 @@ def _replace(work: Work, staged: Staged, keys: Keys, waiting: tuple[str, ...], *
 
 def _count_sides(staged: Staged) -> dict[int, int]:
     """By hash of each partition that differs: its new rows."""
-    file_system, path = open_folder(staged.path)
-    table = pq.read_table(path, columns=[KEY, SIDE], filesystem=file_system)
+    table = staged.fetch([KEY, SIDE])
     counts: dict[int, int] = {}
     for key, side in zip(table.column(KEY).to_pylist(), table.column(SIDE).to_pylist(), strict=True):
         counts[key] = counts.get(key, 0) + (1 if side == NEW else 0)

@@ -19,6 +19,13 @@ from .failpoints import reach
 from .settle import give_back, take
 
 TRIES = 3
+_DAMAGE = ("Checksum error", "checksum verification failed", "FAILED_READ_FILE", "Deletion Vector error", "Parquet error")
+"""What Spark, Arrow and delta-rs say of a file that is missing, or has other bytes than were written."""
+_REMEDIES = {
+    "disk-full": "Free some room on the disk and run again; nothing was half-written.",
+    "file-damaged": "Run `strandline doctor --deep`: it finds every file of the lake that is missing or damaged and says what to do.",
+    "spark-failed": "Run again; `strandline doctor` says more.",
+}
 _BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
 
 
@@ -97,16 +104,14 @@ def explain(error: Exception) -> str:
     """An error of Spark's or the disk's: its first lines, without the trace."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     text = " ".join(lines[:3])[:600] or type(error).__name__
-    remedy = (
-        "Free some room on the disk and run again; nothing was half-written."
-        if _slug(error) == "disk-full"
-        else "Run again; `strandline doctor` says more."
-    )
-    return f"{text}\n  {remedy}  [{_slug(error)}]"
+    return f"{text}\n  {_REMEDIES[_slug(error)]}  [{_slug(error)}]"
 
 
 def _slug(error: Exception) -> str:
-    return "disk-full" if "No space left on device" in str(error) else "spark-failed"
+    text = str(error)
+    if "No space left on device" in text:
+        return "disk-full"
+    return "file-damaged" if any(word in text for word in _DAMAGE) else "spark-failed"
 
 
 def _blocked(task: Task, bad: list[str]) -> TaskResult:

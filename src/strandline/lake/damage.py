@@ -2,10 +2,7 @@
 
 import json
 import re
-import struct
-import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +10,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from .checksums import differs
 from .files import TableFiles, list_stored, read_files
 from .location import open_folder
 
@@ -133,19 +131,6 @@ def _data_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
     except (OSError, ValueError, pa.ArrowException) as error:
         return f"can't be read: {str(error).splitlines()[0]}"
     return ""
-
-
-def differs(file_system: pyarrow.fs.FileSystem, path: str, data: bytes) -> bool:
-    """Whether bytes differ from the checksums that Hadoop laid beside a file on a disk: a CRC32 for each so many bytes."""
-    folder, _, name = path.rpartition("/")
-    sums = b""
-    with suppress(OSError):
-        sums = file_system.open_input_stream(f"{folder}/.{name}.crc").read()
-    if len(sums) < 8 or sums[:4] != b"crc\0":
-        return False
-    step = struct.unpack(">i", sums[4:8])[0]
-    expected = [s[0] for s in struct.iter_unpack(">I", sums[8:])]
-    return expected != [zlib.crc32(data[start : start + step]) for start in range(0, len(data), step)]
 
 
 def _listed(names: list[str] | list[int]) -> str:

@@ -8,6 +8,7 @@ from deltalake import QueryBuilder
 from strandline.model.columns import DELETED
 from strandline.model.partitions import encode_group
 
+from .checksums import register
 from .location import Lake
 from .state import get_table
 
@@ -18,6 +19,6 @@ def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Seq
     live = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
     grouped = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in groups)
     select = f'SELECT {grouped + ", " if grouped else ""}max("{column}") AS "__newest" FROM t {live}'
-    found = pa.table(QueryBuilder().register("t", table).execute(f"{select} GROUP BY {grouped}" if grouped else select).read_all())
+    found = pa.table(register(QueryBuilder(), "t", table).execute(f"{select} GROUP BY {grouped}" if grouped else select).read_all())
     rows = zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True)
     return {encode_group(group): newest for *group, newest in rows if newest is not None}

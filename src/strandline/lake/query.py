@@ -18,12 +18,14 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
 
+from .checksums import register, require_sound
 from .location import open_folder
 from .log import LogEntry, read_entries
 from .state import open_table, require_all_files
 
 ENGINE = "datafusion"
 POSITION_FIELDS = ["name", "part", "place"]
+_CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
 _FILE = "__filename"
 """What Arrow calls the file a row was read from."""
 
@@ -53,7 +55,7 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
     for given in tables:
         table = _open(given)
         raw = f"__raw_{given.name}"
-        session.register(raw, table)
+        register(session, raw, table)
         _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(table, raw, given.live_only, shown)}")
         versions[given.dataset] = table.version()
     answer = _run(session, sql)
@@ -78,8 +80,7 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
     table = open_table(uri)
     if table is None:
         return []
-    session = QueryBuilder()
-    session.register("__rows", table)
+    session = register(QueryBuilder(), "__rows", table)
     conditions = [f"{quoted(name)} = {literal(value)}" for name, value in where.items()]
     return plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
 
@@ -92,9 +93,13 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
         return []
     file_system, root = open_folder(uri)
     schema = pa.schema(table.schema().to_arrow())
-    files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, "parquet", file_system)
+    require_sound(table)
+    files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, _CHECKED_PARQUET, file_system)
     wanted = [pyarrow.dataset.field(name) == pa.scalar(value, schema.field(name).type) for name, value in where.items()]
-    rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
+    try:
+        rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(error) from error
     entries = list(read_entries(uri, -1))
     added = {added.path: entry for entry in entries for added in entry.added}
     return [(_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row) for row in rows]
@@ -202,15 +207,19 @@ def _run(session: QueryBuilder, sql: str) -> Any:
 def explain_failure(error: Exception) -> NoReturn:
     """What DataFusion says, as one line; what is the storage's fault is not the caller's."""
     text = " ".join(str(error).split())
-    if any(word in text for word in ("Object at location", "object_store", "Generic ", "Parquet")):
-        raise OutsideError(
-            f"A file of the lake cannot be read: {text}",
-            remedy="Run `strandline doctor --deep`; the table's files were moved, removed or damaged.",
-            slug="lake-unreadable",
-        ) from error
+    if any(word in text for word in ("Object at location", "object_store", "Generic ", "Parquet", "Deletion Vector")):
+        raise _unreadable(error) from error
     raise CallError(
         f"DataFusion refuses the query: {text}", remedy="The SQL is DataFusion's; `--engine spark` takes Spark's.", slug="bad-sql"
     ) from error
+
+
+def _unreadable(error: Exception) -> OutsideError:
+    return OutsideError(
+        f"A file of the lake cannot be read: {' '.join(str(error).split())}",
+        remedy="Run `strandline doctor --deep`; the table's files were moved, removed or damaged.",
+        slug="lake-unreadable",
+    )
 
 
 def _open(given: Published) -> DeltaTable:

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED, METADATA_COLUMNS
 
+from .checksums import require_sound_files
 from .location import Lake, open_folder
-from .log import read_entries
+from .log import AddedFile, read_entries
 from .small import spark_schema
 from .state import get_table
 
@@ -27,7 +28,7 @@ def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto
     """The rows of the files that commits after one version and up to another added to an append-only table: no feed is needed."""
     root = lake.table(dataset)
     schema = spark_schema(get_table(root, upto))
-    files = [f"{root}/{file}" for file in _added_files(root, after, upto)]
+    files = [f"{root}/{file.path}" for file in _added_files(root, after, upto)]
     if not files:
         return session.createDataFrame([], schema)
     return session.read.schema(schema).parquet(*files)
@@ -41,10 +42,12 @@ def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: s
 def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Sequence[str]) -> pa.Table:
     """Some columns of those rows, without Spark. A file from before a column was added has NULL there."""
     file_system, root = open_folder(lake.table(dataset))
-    files = [f"{root}/{file}" if root else file for file in _added_files(lake.table(dataset), after, upto)]
+    added = _added_files(lake.table(dataset), after, upto)
+    require_sound_files(lake.table(dataset), added)
+    files = [f"{root}/{file.path}" if root else file.path for file in added]
     schemas = [pq.read_schema(file, filesystem=file_system) for file in files]
     read = [
-        pq.read_table(file, columns=[c for c in columns if c in schema.names], filesystem=file_system)
+        pq.read_table(file, columns=[c for c in columns if c in schema.names], filesystem=file_system, page_checksum_verification=True)
         for file, schema in zip(files, schemas, strict=True)
     ]
     found = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
@@ -54,8 +57,8 @@ def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Se
     return found.select(list(columns))
 
 
-def _added_files(root: str, after: int, upto: int) -> list[str]:
-    return [f.path for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
+def _added_files(root: str, after: int, upto: int) -> list[AddedFile]:
+    return [f for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
 
 
 def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto: int) -> DataFrame:

@@ -133,6 +133,22 @@ def _open(session: "SparkSession", settings: "dict[str, str]") -> "SparkSession"
     return opened
 
 
+def answers() -> bool:
+    """Whether the JVM is there and takes calls."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)  # of a JVM that this process started
+    if gateway is None or (process is not None and process.poll() is not None):
+        return False
+    try:
+        gateway.jvm.java.lang.System.nanoTime()
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
 def stop_session() -> None:
     """End Spark, if this process started it."""
     global _session

@@ -7,7 +7,6 @@ millions in about a second. What is large is left to Spark.
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -17,10 +16,8 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from strandline.model.errors import OutsideError
-
-from .damage import differs
-from .location import Lake, for_delta_rs, open_folder, write_parquet
+from .checksums import register
+from .location import Lake, for_delta_rs, write_parquet
 from .state import count_bytes, get_table
 
 SMALL_BYTES = 8 << 20
@@ -66,7 +63,7 @@ class SmallTables:
             number = next(self._numbers)
         wanted = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
         write_deltalake(wanted, pa.table({column: pa.array(values, pa.int64())}))
-        query = QueryBuilder().register("t", table).register("wanted", DeltaTable(wanted))
+        query = register(register(QueryBuilder(), "t", table), "wanted", DeltaTable(wanted))
         found = query.execute(f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"')
         path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
         return session.read.schema(schema).parquet(path)
@@ -76,7 +73,7 @@ class SmallTables:
         table = get_table(self.lake.table(dataset), version)
         if not SMALL_BYTES < count_bytes(table) <= MIDDLING_BYTES:
             return None
-        found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {FEW_ROWS + 1}").read_all())
+        found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {FEW_ROWS + 1}").read_all())
         if found.num_rows > FEW_ROWS:
             return None
         with self._lock:
@@ -88,11 +85,9 @@ class SmallTables:
         table = get_table(self.lake.table(dataset), version)
         if count_bytes(table) > SMALL_BYTES:
             return None
-        if self.lake.is_local:
-            _require_sound(self.lake, dataset, table)
         with self._lock:
             number = next(self._numbers)
-        found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
+        found = pa.table(register(QueryBuilder(), "t", table).execute("SELECT * FROM t").read_all())
         return self._write(table, found, f"{dataset}_{number}")
 
     def _write(self, table: DeltaTable, found: pa.Table, name: str) -> tuple[str, StructType]:
@@ -101,20 +96,6 @@ class SmallTables:
         path = f"{self.folder}/{name}.parquet"
         write_parquet(rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema])), path)
         return path, schema
-
-
-def _require_sound(lake: Lake, dataset: str, table: DeltaTable) -> None:
-    """delta-rs looks at no checksum, as Spark does: without this a flipped byte would be a value like any other."""
-    file_system, root = open_folder(lake.table(dataset))
-    adds = table.get_add_actions(flatten=True)
-    for path in adds.column("path").to_pylist() if adds.num_rows else ():
-        with suppress(FileNotFoundError):  # delta-rs says it better
-            if differs(file_system, f"{root}/{path}", file_system.open_input_stream(f"{root}/{path}").read()):
-                raise OutsideError(
-                    f"A file of `{dataset}` does not have the bytes that were written: {path}.",
-                    remedy="Run `strandline doctor --deep`: it finds every such file and says what to do.",
-                    slug="file-damaged",
-                )
 
 
 def spark_schema(table: DeltaTable) -> StructType:

@@ -33,7 +33,7 @@ class Staged:
     def fetch(self, columns: list[str]) -> pa.Table:
         """Some columns of few rows, without Spark."""
         file_system, path = open_folder(self.path)
-        return pq.read_table(path, columns=columns, filesystem=file_system)
+        return pq.read_table(path, columns=columns, filesystem=file_system, page_checksum_verification=True)
 
 
 def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column | None = None) -> Staged:

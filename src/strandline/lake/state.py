@@ -8,6 +8,7 @@ from strandline.model.columns import DELETED
 from strandline.model.errors import OutsideError
 from strandline.model.records import TableState
 
+from .checksums import register
 from .location import Lake, for_delta_rs
 from .log import find_sums, list_versions, read_entries
 
@@ -43,7 +44,7 @@ def count_bytes(table: DeltaTable) -> int:
 def count_live(table: DeltaTable) -> int:
     """The rows a reader sees, counted."""
     where = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
-    found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT count(*) AS n FROM t {where}").read_all())
+    found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT count(*) AS n FROM t {where}").read_all())
     return int(found.column("n")[0].as_py())
 
 

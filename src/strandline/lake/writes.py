@@ -3,20 +3,21 @@
 Never dynamic partition overwrite (it leaves what became empty), never MERGE (slow, and no token of its own).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED, KEY, quote
-from strandline.model.errors import ConflictError, OutsideError
+from strandline.model.errors import ConflictError, OutsideError, StrandlineError
 
 from .compaction import Compaction, Step
 from .location import Lake
-from .session import SPARK_LOST
+from .session import SPARK_LOST, answers
 
 _TABLE = {
     "delta.enableChangeDataFeed": "true",
@@ -30,6 +31,10 @@ _TABLE = {
 RECEIVED_TABLE = {**_TABLE, "delta.appendOnly": "true"}
 """A source's table: what was received is never changed (L1)."""
 OWNED_TABLE = {**_TABLE, "delta.enableDeletionVectors": "true", "delta.isolationLevel": "Serializable"}
+
+
+_UNANSWERED = re.compile(r"An error occurred while calling \S+")
+"""What py4j says of a call whose connection broke. Of one that Java refused it also says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +154,7 @@ def explained(ticket: Ticket) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if _is_lost(error):
+        if is_lost(error):
             raise OutsideError(
                 f"Spark ended, or no longer answers, while `{ticket.dataset}` was worked on.",
                 remedy="Run again: whether a commit stands is read from the table's log.",
@@ -164,6 +169,12 @@ def explained(ticket: Ticket) -> Iterator[None]:
         raise
 
 
-def _is_lost(error: Exception) -> bool:
-    """Whether it comes from the connection to Spark. What Java raised came over it, so Spark is there."""
-    return isinstance(error, ConnectionError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError))
+def is_lost(error: BaseException) -> bool:
+    """Whether nobody knows what became of a call to Spark. What Java raised, or refused, came as its answer; so did users' own errors."""
+    if isinstance(error, StrandlineError) and error.__cause__ is not None:
+        return is_lost(error.__cause__)  # users' code may be told as the one that failed
+    if isinstance(error, Py4JNetworkError):
+        return True
+    if isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError | ConnectionError):
+        return False
+    return _UNANSWERED.fullmatch(str(error)) is not None or not answers()

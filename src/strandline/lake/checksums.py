@@ -1,0 +1,96 @@
+"""Files against the checksums that Hadoop lays beside them on a disk, before anyone but Spark reads rows from them.
+
+Spark looks at them by itself. delta-rs and Arrow look at none, so that a flipped byte would be a value like any other; of deletion vectors
+delta-rs checks the sums inside. Object stores check what they hold, and have no such files.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pyarrow.fs
+from deltalake import DeltaTable, QueryBuilder
+
+from strandline.model.errors import OutsideError
+
+from .log import AddedFile
+
+CHECKED_BYTES = 128 << 20
+"""Of Parquet. What a larger read takes twice would be felt by whoever waits for it; `doctor --deep` reads everything."""
+_sound: set[tuple[str, int, int]] = set()
+"""Path, size and time of change of every file that was found as it was written: none is looked at twice by a process."""
+
+
+def register(session: QueryBuilder, name: str, table: DeltaTable) -> QueryBuilder:
+    """Let SQL read a table by a name. There is no other way to read rows through delta-rs."""
+    require_sound(table)
+    return session.register(name, table)
+
+
+def require_sound(table: DeltaTable) -> None:
+    """Refuse a table of whose live files one does not have the bytes that were written."""
+    adds = table.get_add_actions(flatten=True)
+    if adds.num_rows:
+        paths = [unquote(path) for path in adds.column("path").to_pylist()]
+        _require_sound(table.table_uri, paths, sum(adds.column("size_bytes").to_pylist()))
+
+
+def require_sound_files(uri: str, files: Iterable[AddedFile]) -> None:
+    """The same for some files of a table."""
+    given = list(files)
+    _require_sound(uri, [file.path for file in given], sum(file.bytes for file in given))
+
+
+def _require_sound(uri: str, paths: Iterable[str], size: int) -> None:
+    if size > CHECKED_BYTES or ("://" in uri and not uri.startswith("file:")):
+        return
+    root = (unquote(urlparse(uri).path) if uri.startswith("file:") else uri).rstrip("/")
+    file_system = pyarrow.fs.LocalFileSystem()
+    for path in paths:
+        with suppress(FileNotFoundError):  # whoever reads it says it better
+            if not _is_sound(file_system, f"{root}/{path}"):
+                raise damaged(Path(root).name, path)
+
+
+def _is_sound(file_system: pyarrow.fs.FileSystem, path: str) -> bool:
+    found = Path(path).stat()
+    key = (path, found.st_size, found.st_mtime_ns)
+    if key not in _sound:
+        sums = _find_sums(file_system, path)
+        if sums is not None and sums != _add_up(file_system.open_input_stream(path).read(), sums[0]):
+            return False
+        _sound.add(key)
+    return True
+
+
+def damaged(dataset: str, path: str) -> OutsideError:
+    return OutsideError(
+        f"A file of `{dataset}` does not have the bytes that were written: {path}.",
+        remedy="Run `strandline doctor --deep`: it finds every such file and says what to do.",
+        slug="file-damaged",
+    )
+
+
+def differs(file_system: pyarrow.fs.FileSystem, path: str, data: bytes) -> bool:
+    """Whether bytes differ from the checksums beside a file. False where there are none."""
+    sums = _find_sums(file_system, path)
+    return sums is not None and sums != _add_up(data, sums[0])
+
+
+def _find_sums(file_system: pyarrow.fs.FileSystem, path: str) -> tuple[int, bytes] | None:
+    """A CRC32 for each so many bytes of a file."""
+    folder, _, name = path.rpartition("/")
+    text = b""
+    with suppress(OSError):
+        text = file_system.open_input_stream(f"{folder}/.{name}.crc").read()
+    if len(text) < 8 or text[:4] != b"crc\0":
+        return None
+    return int(struct.unpack(">i", text[4:8])[0]), text[8:]
+
+
+def _add_up(data: bytes, step: int) -> tuple[int, bytes]:
+    sums = [zlib.crc32(data[start : start + step]) for start in range(0, len(data), step)]
+    return step, struct.pack(f">{len(sums)}I", *sums)

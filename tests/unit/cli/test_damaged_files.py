@@ -1,0 +1,134 @@
+"""A flipped byte is never taken for a value: whoever reads rows without Spark looks at the checksums beside the files first."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from strandline.dispatch.run import explain
+from strandline.lake import checksums, small
+from strandline.lake.location import Lake
+from strandline.lake.newest import read_newest
+from strandline.lake.reads import read_added_rows
+from strandline.lake.small import SmallTables
+from strandline.lake.state import count_live
+from strandline.model.errors import OutsideError
+from tests.unit.cli.builders import Shop, make_shop, order, printed
+from tests.unit.cli.damaging import add_checksum, flip
+
+SOURCE = Path(checksums.__file__).parents[1]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    """Facts and orders, each in a file with its checksum."""
+    shop = make_shop(tmp_path / "shop")
+    shop.write("orders_facts", [order("A-1", "120.00", 9, 1), order("B-1", "80.00", 10, 3)])
+    shop.write("orders", [order("A-1", "120.00", 9, 1), order("B-1", "80.00", 10, 3)])
+    for dataset in ("orders", "orders_facts"):
+        add_checksum(the_file(shop, dataset))
+    return shop
+
+
+def the_file(shop: Shop, dataset: str) -> Path:
+    (file,) = (shop.folder / ".strandline" / "lake" / dataset).glob("*.parquet")
+    return file
+
+
+def lake_of(shop: Shop) -> Lake:
+    return Lake(root=str(shop.folder / ".strandline" / "lake"))
+
+
+CALLS = {"query": ("query", "select * from orders_facts"), "history": ("history", "orders", "A-1")}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_byte_flipped_anywhere_is_refused(shop: Shop, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = the_file(shop, "orders_facts")
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 97):
+        flip(file, place)
+
+        assert shop.call(*CALLS[name]) == 3, place
+
+        said = capsys.readouterr().err
+        assert f"`orders_facts` does not have the bytes that were written: {file.name}" in said
+        assert "strandline doctor --deep" in said
+        assert said.rstrip().endswith("[file-damaged]")
+        file.write_bytes(whole)
+    assert shop.call(*CALLS[name]) == 0
+
+
+def rows_of_keys(lake: Lake) -> object:
+    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r").find_rows(None, "orders", 0, "_key", [1])  # type: ignore[arg-type]
+
+
+def rows_where(lake: Lake) -> object:
+    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r").find_where(None, "orders", 0, "_key", "true")  # type: ignore[arg-type]
+
+
+READS: dict[str, Callable[[Lake], object]] = {
+    "rows of some keys": rows_of_keys,
+    "rows by a condition": rows_where,
+    "rows that commits added": lambda lake: read_added_rows(lake, "orders", -1, 0, ["customer"]),
+    "the newest value": lambda lake: read_newest(lake, "orders", 0, "changed_at", []),
+    "a count": lambda lake: count_live(DeltaTable(lake.table("orders"))),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_run_that_reads_without_spark_refuses_it_too(shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "SMALL_BYTES", 0)
+    flip(the_file(shop, "orders"))
+
+    with pytest.raises(OutsideError) as refused:
+        READS[name](lake_of(shop))
+
+    assert refused.value.slug == "file-damaged"
+
+
+def test_a_file_is_looked_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    add_up = checksums._add_up
+    monkeypatch.setattr(checksums, "_add_up", lambda data, step: looked.append(len(data)) or add_up(data, step))
+
+    for _ in range(3):
+        assert shop.call("query", "select * from orders") == 0
+
+    assert looked == [the_file(shop, "orders").stat().st_size]
+
+
+def test_a_large_table_is_not_read_twice(shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(checksums, "CHECKED_BYTES", 10)
+    monkeypatch.setattr(checksums, "_add_up", lambda data, step: pytest.fail("read"))
+
+    assert shop.call("query", "select count(*) as n from orders", "--output", "json") == 0
+
+    assert printed(capsys)["rows"] == [[2]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/lake/orders/a.parquet at 0 exp: 1 got: 2",
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///lake/orders/a.parquet. SQLSTATE: KD001",
+        "could not verify page integrity, CRC checksum verification failed for page_ordinal 0",
+        "Kernel error: Deletion Vector error: CRC32 checksum mismatch for file:///lake/orders/deletion_vector_1.bin",
+        "Parquet error: Invalid Parquet file. Corrupt footer",
+    ],
+)
+def test_what_others_say_of_a_damaged_file_is_told_with_what_to_do(said: str) -> None:
+    """Running again would read the same bytes."""
+    told = explain(Exception(said))
+
+    assert "Run `strandline doctor --deep`" in told
+    assert told.endswith("[file-damaged]")
+
+
+def test_nobody_reads_rows_through_delta_rs_past_the_checksums() -> None:
+    readers = [p for p in SOURCE.rglob("*.py") if "QueryBuilder" in p.read_text() and p.name != "checksums.py"]
+
+    assert readers
+    assert [p.name for p in readers if re.search(r"\.register\(", p.read_text())] == []
