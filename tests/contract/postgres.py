@@ -52,7 +52,7 @@ def find_binaries() -> Path | None:
 def running_postgres(binaries: Path) -> Iterator[Postgres]:
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
     try:
-        identity = _unprivileged(folder)
+        identity = unprivileged(folder)
         (folder / "password").write_text(PASSWORD)
         data = folder / "data"
         flags = [f"--username={USER}", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync", "--encoding=UTF8"]
@@ -64,7 +64,7 @@ def running_postgres(binaries: Path) -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unprivileged(folder: Path) -> dict[str, object]:
+def unprivileged(folder: Path) -> dict[str, object]:
     """Postgres refuses to run as root: then the folder goes to another user and the server runs as that one."""
     folder.chmod(0o755)
     if os.geteuid() != 0:

@@ -316,7 +316,7 @@ def test_configurations_gather_until_the_output_is_written_whole(catalog: Catalo
     assert [config.hash for config in orders(catalog).configs] == ["config-c"]
 
 
-@pytest.mark.parametrize("operation", [Operation.FENCE, Operation.PURGE, Operation.COMPACT, Operation.CLEAN])
+@pytest.mark.parametrize("operation", [Operation.FENCE, Operation.PURGE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT])
 def test_a_fence_or_a_purge_moves_the_version_and_leaves_configuration_and_as_of(catalog: Catalog, operation: Operation) -> None:
     lease = take(catalog)
     record(catalog, lease, a_commit(1, config="config-a", as_of="2024-01-01", inputs={"sales": a_cursor(5)}))

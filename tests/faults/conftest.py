@@ -1,10 +1,16 @@
-"""What the fault suite tells at the end, and its last test."""
+"""The last test of the fault suite, and the project that tests of the protocol and of damage share."""
 
-from collections.abc import Callable
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-_SAID = pytest.StashKey[list[str]]()
+from strandline.model.project import Settings
+from tests.faults.faulty import YAML, Fail, Faulty, message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -12,12 +18,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == "test_points.py")
 
 
+@pytest.fixture(scope="module")
+def session() -> "SparkSession":
+    from strandline.lake.session import get_session
+
+    return get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
+    """Two runs: every table has a build and an increment. Never changed; tests work on copies."""
+    project = Faulty.create(tmp_path_factory.mktemp("built") / "project", YAML)
+    assert isinstance(project, Faulty)
+    (project.folder / "data").mkdir()
+    project.send(message("a", 1, "x"), message("b", 1, "x"), message("c", 1, "y"))
+    project.run()
+    project.send(message("b", 2, "y"), message("d", 1, "x"))
+    project.run()
+    return project
+
+
 @pytest.fixture
-def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """A line for the summary at the end."""
-    return request.config.stash.setdefault(_SAID, []).append
+def project(built: Faulty, tmp_path: Path) -> Faulty:
+    shutil.copytree(built.folder, tmp_path / "project")
+    return Faulty(tmp_path / "project")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for line in config.stash.get(_SAID, []):
-        terminalreporter.write_line(line)
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
+    """Ask for failpoints; with "" for none."""
+    return lambda text: monkeypatch.setenv("STRANDLINE_FAILPOINTS", text) if text else monkeypatch.delenv("STRANDLINE_FAILPOINTS", False)

@@ -1,4 +1,4 @@
-"""What tests do to real processes: hold a run at a point, restart its database, cut its connection at the wrong moment."""
+"""What tests do to real processes: start, hold and end a run, restart its database, cut its connection at the wrong moment."""
 
 import os
 import shutil
@@ -17,10 +17,41 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.contract.postgres import USER, _unprivileged
+from tests.contract.postgres import USER, unprivileged
 from tests.harness import TestProject
 
 all_faults = pytest.mark.skipif(os.environ.get("STRANDLINE_FAULTS") != "all", reason="`make test-faults`: minutes of Spark and JVMs")
+
+YAML = """
+    project: register
+    sources:
+      events: {files: "data/*.jsonl"}
+    datasets:
+      item:
+        from: events
+        columns: {id: id, name: name, at: {path: at, type: timestamp_ms}}
+        record_set: {key: [id], order_by: [at]}
+"""
+
+
+def start(project: TestProject, failpoints: str = "", **environ: str) -> subprocess.Popen[str]:
+    given = {**os.environ, "STRANDLINE_SPARK_MASTER": "local[2]", "STRANDLINE_FAILPOINTS": failpoints, **environ}
+    command = [sys.executable, "-m", "strandline.cli", "run", "--project", str(project.folder)]
+    return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=180)
+    return process.returncode, out, err
+
+
+def facts(project: TestProject) -> set[tuple[object, ...]]:
+    return project.rows("item_facts", "id", "name")
+
+
+def lake_of(project: TestProject) -> Path:
+    return project.folder / ".strandline" / "lake"
+
 
 WATCHED = """
 import sys, threading, time
@@ -128,7 +159,7 @@ def _options(port: int) -> str:
 def own_postgres(binaries: Path) -> Iterator[OwnPostgres]:
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
     try:
-        identity = _unprivileged(folder)
+        identity = unprivileged(folder)
         data, log, control = folder / "data", folder / "log", binaries / "pg_ctl"
         initdb = [binaries / "initdb", "-D", data, f"--username={USER}", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]
         subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)

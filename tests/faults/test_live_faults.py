@@ -21,8 +21,19 @@ from strandline.lake.lock import LOCK_FILE
 from strandline.lake.log import read_entries
 from strandline.model.records import Operation
 from tests.contract.postgres import find_binaries
-from tests.faults.processes import CutAtCommit, OwnPostgres, all_faults, held_at, own_postgres, wait_until
-from tests.faults.test_processes import YAML, end, facts, lake_of, start
+from tests.faults.processes import (
+    YAML,
+    CutAtCommit,
+    OwnPostgres,
+    all_faults,
+    end,
+    facts,
+    held_at,
+    lake_of,
+    own_postgres,
+    start,
+    wait_until,
+)
 from tests.harness import TestProject
 
 pytestmark = [

@@ -11,39 +11,10 @@ from pathlib import Path
 import pytest
 
 from strandline.lake.log import read_entries
+from tests.faults.processes import YAML, end, facts, lake_of, start
 from tests.harness import TestProject
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
-
-YAML = """
-    project: register
-    sources:
-      events: {files: "data/*.jsonl"}
-    datasets:
-      item:
-        from: events
-        columns: {id: id, name: name, at: {path: at, type: timestamp_ms}}
-        record_set: {key: [id], order_by: [at]}
-"""
-
-
-def start(project: TestProject, failpoints: str = "", **environ: str) -> subprocess.Popen[str]:
-    given = {**os.environ, "STRANDLINE_SPARK_MASTER": "local[2]", "STRANDLINE_FAILPOINTS": failpoints, **environ}
-    command = [sys.executable, "-m", "strandline.cli", "run", "--project", str(project.folder)]
-    return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=180)
-    return process.returncode, out, err
-
-
-def facts(project: TestProject) -> set[tuple[object, ...]]:
-    return project.rows("item_facts", "id", "name")
-
-
-def lake_of(project: TestProject) -> Path:
-    return project.folder / ".strandline" / "lake"
 
 
 def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tmp_path: Path) -> None:

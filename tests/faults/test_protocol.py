@@ -4,7 +4,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,132 +14,20 @@ from strandline.app.clock import now
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.running import RunOutcome, make_desk, run_name
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.catalog import acquire_lease, find_node, read_view, renew_leases, start_run
+from strandline.catalog import acquire_lease, find_node, renew_leases, start_run
 from strandline.dispatch.attempt import attempt
 from strandline.dispatch.desk import Desk
 from strandline.dispatch.failpoints import POINTS, hits
 from strandline.dispatch.run import execute
 from strandline.lake import writes
-from strandline.lake.location import Lake
-from strandline.lake.log import LogEntry, list_versions, read_entries
-from strandline.lake.session import get_session
-from strandline.lake.state import count_live, get_table
+from strandline.lake.log import list_versions
 from strandline.model.errors import FencedError, OutsideError
 from strandline.model.plan import Plan, Status
-from strandline.model.records import CatalogView, Operation
-from tests.harness import TestProject, result_of
+from strandline.model.records import Operation
+from tests.faults.faulty import NODES, Fail, Faulty, append_by_hand, message
+from tests.harness import result_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
-
-YAML = """
-    project: register
-    sources:
-      events: {files: "data/*.jsonl"}
-    datasets:
-      item:
-        from: events
-        columns:
-          id: id
-          name: body.name
-          at: {path: at, type: timestamp_ms}
-        record_set: {key: [id], order_by: [at]}
-    jobs:
-      - name: names
-        input_datasets: [item]
-        output_dataset: names
-        incremental: {mode: keyed, key: [name]}
-        sql: select name, count(*) as items from item group by name
-"""
-NODES = ("events", "item_facts", "item", "names")
-
-
-def message(id: str, at: int, name: str) -> dict[str, object]:
-    return {"id": id, "at": at, "body": {"name": name}}
-
-
-@dataclass(frozen=True)
-class Faulty(TestProject):
-    """A project whose tables and catalog a test looks into, and damages."""
-
-    __test__ = False
-
-    @property
-    def lake(self) -> Lake:
-        return Lake(root=str(self.folder / ".strandline" / "lake"))
-
-    def table(self, node: str) -> Path:
-        return Path(self.lake.table(node))
-
-    def entries(self, node: str) -> list[LogEntry]:
-        return list(read_entries(self.lake.table(node), -1))
-
-    def view(self) -> CatalogView:
-        with open_workspace(self.folder) as workspace:
-            return read_view(workspace.catalog)
-
-    def send(self, *messages: object) -> None:
-        """A new file of messages."""
-        self.lines(f"data/{len(list((self.folder / 'data').glob('*'))):03}.jsonl", *messages)
-
-    def sent(self) -> int:
-        return sum(len(file.read_text().splitlines()) for file in (self.folder / "data").glob("*.jsonl"))
-
-    def assert_right(self, *, verified: bool = True) -> None:
-        """Nothing waits; a message is one fact (L10), a token one commit (L7); catalog and tables agree (L6), full and incremental (L2)."""
-        assert self.plan().tasks == ()
-        facts = self.query("select _source_position from item_facts")
-        assert len(facts) == len({str(f) for f in facts}) == self.sent()
-        view = self.view()
-        counts = view.nodes["item_facts"].counts
-        assert counts["offered"] == counts["accepted"] == self.sent(), counts
-        for node in NODES:
-            record, ours = view.nodes[node], [e for e in self.entries(node) if e.metadata]
-            tokens = [e.metadata.token for e in ours if e.metadata]
-            assert tokens == sorted(set(tokens)), f"{node}: {tokens}"
-            assert record.table_version == ours[-1].version, node
-            table = get_table(self.lake.table(node))
-            assert record.table_id == str(table.metadata().id)
-            assert record.row_count == count_live(table), node
-            for name, cursor in record.cursors.items():
-                assert cursor.version <= list_versions(self.lake.table(name))[-1]
-        if verified:
-            self.assert_verified()
-
-
-@pytest.fixture(scope="module")
-def session() -> SparkSession:
-    from strandline.model.project import Settings
-
-    return get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
-    """Two runs: every table has a build and an increment. Never changed; tests work on copies."""
-    project = Faulty.create(tmp_path_factory.mktemp("built") / "project", YAML)
-    assert isinstance(project, Faulty)
-    (project.folder / "data").mkdir()
-    project.send(message("a", 1, "x"), message("b", 1, "x"), message("c", 1, "y"))
-    project.run()
-    project.send(message("b", 2, "y"), message("d", 1, "x"))
-    project.run()
-    return project
-
-
-@pytest.fixture
-def project(built: Faulty, tmp_path: Path) -> Faulty:
-    shutil.copytree(built.folder, tmp_path / "project")
-    return Faulty(tmp_path / "project")
-
-
-Fail = Callable[[str], None]
-
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
-    """Ask for failpoints; with "" for none."""
-    return lambda text: monkeypatch.setenv("STRANDLINE_FAILPOINTS", text) if text else monkeypatch.delenv("STRANDLINE_FAILPOINTS", False)
-
 
 ROUNDS = (
     # Nothing is committed yet where these fail.
@@ -312,13 +200,6 @@ class _Stopped:
 
     def __exit__(self, *_: object) -> None:
         self._go.touch()
-
-
-def append_by_hand(session: SparkSession, project: Faulty, node: str) -> int:
-    """Someone writes a row of `node` again with plain Spark; the version it got."""
-    rows = session.read.format("delta").load(project.lake.table(node)).limit(1)
-    rows.write.format("delta").mode("append").save(project.lake.table(node))
-    return list_versions(project.lake.table(node))[-1]
 
 
 @pytest.mark.parametrize("node", ["item_facts", "item", "names"])

@@ -1,6 +1,8 @@
 """`maintain`: the same rows and the same changes in fewer files, and never a file removed that someone still needs."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -165,3 +167,34 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {r.strategy for r in outcome.results} <= {Strategy.APPEND, Strategy.RECOMPUTE}
     assert project.rows("names") == {("b", 1), ("d", 1), ("e", 2)}
     project.assert_verified()
+
+
+def test_whoever_reads_meanwhile_sees_the_same_rows_all_the_time(tmp_path: Path) -> None:
+    """Files are merged and removed under those who ask; every version they may have opened stays readable until maintenance has ended."""
+    project = Register(TestProject.create(tmp_path, YAML).folder)
+    project.send(0, i0="a", i1="a", i2="b", i3="c")
+    project.run()
+    project.send(1, i1="b")
+    project.run()
+    project.maintain()
+    project.send(2, i2="d")
+    project.run()
+    expected, seen, stop = project.everything(), [], threading.Event()
+
+    def read_on() -> None:
+        while not stop.is_set():
+            seen.append(project.everything())
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_on)
+        try:
+            outcome = project.maintain(timedelta(0))
+        finally:
+            stop.set()
+        reading.result()
+
+    assert [t.error for t in outcome.tables] == [""] * len(outcome.tables)
+    assert all(t.removed_files for t in outcome.tables if t.dataset in NODES), outcome.tables
+    assert len(seen) > 3
+    assert all(found == expected for found in seen)
+    assert project.everything() == expected

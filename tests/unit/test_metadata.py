@@ -64,6 +64,8 @@ metadatas = st.builds(
     partitions=partitions.map(lambda found: tuple(sorted(found, key=lambda p: p.partition_key))),
     waiting=st.lists(st.text(), max_size=3).map(tuple),
     invalidations=st.lists(invalidations, max_size=2).map(tuple),
+    readable_from=numbers,
+    adopted=st.lists(numbers, max_size=3).map(tuple),
 )
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

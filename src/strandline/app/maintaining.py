@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from strandline.catalog import audit, list_leases
 from strandline.dispatch.desk import Desk
-from strandline.dispatch.maintain import Keeping, Maintained, keep_since, maintain, measure
+from strandline.dispatch.maintain import Keeping, Maintained, foretell, keep_since, maintain, measure
 from strandline.dispatch.run import Heartbeat, explain
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node
@@ -27,16 +27,27 @@ class MaintainOutcome:
         return 1 if any(t.error for t in self.tables) else 0
 
 
-def maintain_tables(workspace: Workspace, name: str | None, told: Callable[[Maintained], None]) -> MaintainOutcome:
-    """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
+def foretell_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
+    """What `maintain_tables` would do. Changes nothing and starts no Spark."""
+    desk, nodes, keeping = _open_desk(workspace, name)
+    return MaintainOutcome(tables=tuple(foretell(desk, node, keeping) for node in nodes))
+
+
+def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node], Keeping]:
+    """What NAME means, or every table, and a desk at which nothing is written yet."""
     observed, at = workspace.observe(), now()
     wanted = get_nodes(workspace.project, name) if name else tuple(observed.tables)
     nodes = [n for n in workspace.project.nodes if n.name in wanted and n.name in observed.tables]
-    keeping = keep_since(at, workspace.project.settings.keep)
     desk = make_desk(workspace, observed, Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest())
+    return desk, nodes, keep_since(at, workspace.project.settings.keep)
+
+
+def maintain_tables(workspace: Workspace, name: str | None, told: Callable[[Maintained], None]) -> MaintainOutcome:
+    """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
+    desk, nodes, keeping = _open_desk(workspace, name)
     looked = {n.name: measure(desk, n, keeping) for n in nodes}
     if any(to_do for _, to_do in looked.values()) or _staged(workspace):
-        desk = replace(desk, session=open_lake(workspace, at))
+        desk = replace(desk, session=open_lake(workspace, desk.as_of))
         _clear_staging(workspace)
         audit(workspace.catalog, "maintain", {"name": name or "", "keep": keeping.text})
     done = []

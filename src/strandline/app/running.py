@@ -14,6 +14,7 @@ from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
 from strandline.model.plan import Plan, Status, Task, TaskResult
 from strandline.plan import Observed, select_nodes
+from strandline.plan.selection import upstream
 
 from .clock import now
 from .planning import RunRequest, make_plan
@@ -48,7 +49,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     """Plan, then do exactly that. With nothing to do, Spark is not started."""
     plan, observed = make_plan(workspace, request)
     _refuse_impossible(workspace, plan, request)
-    _refuse_lost_source(workspace, observed)
+    _refuse_lost_source(workspace, plan, observed)
     watcher.planned(plan)
     started_at = now()
     name = run_name(started_at)
@@ -139,11 +140,12 @@ def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) ->
         )
 
 
-def _refuse_lost_source(workspace: Workspace, observed: Observed) -> None:
-    """L1: its readers would be rebuilt without rows whose files count as received."""
+def _refuse_lost_source(workspace: Workspace, plan: Plan, observed: Observed) -> None:
+    """L1: what is computed from it would be rebuilt without rows whose files count as received. What is not goes on."""
+    read = upstream(workspace.project, (task.node for task in plan.tasks))
     for node in workspace.project.nodes:
         table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
-        if node.inputs or table is None or record is None or not record.table_id:
+        if node.inputs or node.name not in read or table is None or record is None or not record.table_id:
             continue
         other = record.table_id != table.table_id
         if other or table.version < record.table_version or table.rows < record.row_count:

@@ -11,6 +11,7 @@ from strandline.model.plan import Cause, Plan, Status
 from strandline.model.project import Job
 from strandline.model.records import CatalogView, LeaseState, NodeRecord, TableState
 from strandline.plan import Observed
+from strandline.plan.gaps import find_foreign
 
 from .finding import Finding, Result
 from .planning import RunRequest, make_plan
@@ -158,17 +159,15 @@ def _went_back(node: Node, record: NodeRecord, table: TableState) -> Finding:
 
 def _find_foreign(project: Project, observed: Observed) -> Iterator[Finding]:
     for node in project.nodes:
-        table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
-        if table is None or (record and record.table_id not in ("", table.table_id)):
-            continue
-        foreign = [c for c in table.commits_after(record.table_version if record else -1) if c.foreign]
+        foreign = find_foreign(observed.view.nodes.get(node.name), observed.tables.get(node.name))
         if not foreign:
             continue
         told = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
         remedy = (
-            "What was received must not be changed: restore the table to the version before."
+            f"What was received must not be changed: restore the table to version {foreign[0].version - 1}. "
+            f"Rows that were only added are taken by `strandline doctor --adopt {node.name}`."
             if not node.inputs
-            else "The next run rebuilds it from its inputs."
+            else f"The next run rebuilds it from its inputs; `strandline doctor --adopt {node.name}` takes it as it is."
         )
         what = f"`{node.name}` has commits that are not Strandline's: version {told}."
         yield Finding(check="foreign", result=Result.WRONG, what=what, remedy=remedy)

@@ -17,7 +17,7 @@ from .partitions import put_partitions
 from .sqltypes import database_now
 from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table, partition_versions
 
-_BARE = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN)
+_BARE = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT)
 
 
 def record_commit(

@@ -7,7 +7,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from strandline.app.maintaining import maintain_tables
+from strandline.app.maintaining import foretell_tables, maintain_tables
 from strandline.app.workspace import open_workspace
 from strandline.dispatch.maintain import Maintained
 
@@ -18,9 +18,12 @@ from .tables import plural, render_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="a dataset, source or job; by default everything")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be written again and removed, and change nothing")
 
 
 def run(call: argparse.Namespace) -> int:
+    if call.dry_run:
+        return _foretell(call)
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = maintain_tables(workspace, call.name, lambda _: None)
     tables = [_table(t) for t in outcome.tables]
@@ -29,6 +32,14 @@ def run(call: argparse.Namespace) -> int:
         if table.error:
             say(f"{table.dataset}: {table.error}")
     return outcome.exit_code
+
+
+def _foretell(call: argparse.Namespace) -> int:
+    with open_workspace(Path(call.project)) as workspace:
+        tables = foretell_tables(workspace, call.name).tables
+    document = {"dry_run": True, "tables": [_table(t) for t in tables]}
+    emit(call.output, "maintain", document, "tables", lambda: render_foretold(tables))
+    return 0
 
 
 def _table(table: Maintained) -> dict[str, object]:
@@ -42,6 +53,17 @@ def render_maintained(tables: tuple[Maintained, ...]) -> str:
         (t.dataset, f"{t.files_before} -> {t.files_after}", _size(t.freed_bytes), plural(t.removed_files, "file"), _kept(t)) for t in tables
     ]
     return render_table(("dataset", "files", "freed", "removed", "kept"), cells, wrap_last=True)
+
+
+def render_foretold(tables: tuple[Maintained, ...]) -> str:
+    if not tables:
+        return "There is no table yet."
+    cells = [
+        (t.dataset, str(t.files_before), "; ".join(t.notes), plural(t.removed_files, "file"), _size(t.freed_bytes), _kept(t))
+        for t in tables
+    ]
+    told = render_table(("dataset", "files", "to write again", "to remove", "to free", "to keep"), cells, wrap_last=True)
+    return f"{told}\n\nNothing was changed. What is written again frees its old files once they are no longer kept."
 
 
 def _kept(table: Maintained) -> str:

@@ -27,7 +27,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(name="invalidate", usage="DATASET (--where EXPR | --partition P)", summary="say that a scope must be processed again, and why"),
     Verb(name="backfill", usage="NAME (--partitions A,B | --where EXPR | ...)", summary="run again with the current configuration"),
     Verb(name="quarantine", usage="DATASET [--release]", summary="what was refused and why"),
-    Verb(name="maintain", usage="[NAME]", summary="compact and clean tables, never beyond what is still needed"),
+    Verb(name="maintain", usage="[NAME] [--dry-run]", summary="compact and clean tables, never beyond what is still needed"),
     Verb(name="rebuild-catalog", usage="", summary="build the catalog anew from the tables alone"),
-    Verb(name="doctor", usage="[--deep]", summary="what is wrong here and what to do"),
+    Verb(name="doctor", usage="[--deep | --adopt [NAME...]]", summary="what is wrong here and what to do"),
 )

@@ -59,6 +59,18 @@ def measure(desk: Desk, node: Node, keeping: Keeping) -> tuple[Maintained, bool]
     return look.tell(node), bool(find_compactions(look.files.live)) or bool(look.dead)
 
 
+def foretell(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
+    """What `maintain` would do for a table as it is now; the notes say what it would write again. Starts no Spark and changes nothing."""
+    look = _look(desk, node, keeping)
+    return replace(
+        look.tell(node),
+        removed_files=len(look.dead),
+        freed_bytes=sum(f.bytes for f in look.dead),
+        notes=tuple(c.text for c in find_compactions(look.files.live)),
+        table_version=desk.pins.get(node.name).version,
+    )
+
+
 def maintain(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
     """Compact, then clean. A table that someone else wrote to is left alone: the next run deals with it."""
     before = _look(desk, node, keeping)
@@ -92,7 +104,7 @@ class _Look:
 
     def tell(self, node: Node) -> Maintained:
         live = {path for f in self.files.live for path in (f.path, f.vector)}
-        kept = [f for f in self.stored if f.path not in live]
+        kept = [f for f in self.stored if f.path not in live and f not in self.dead]
         because = self.horizon.because if self.files.complete else "its log does not reach back to its first version"
         return Maintained(
             dataset=node.name,

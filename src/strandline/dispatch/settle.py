@@ -100,9 +100,11 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
 
 
 def find_foreign(entries: Sequence[LogEntry]) -> tuple[int, ...]:
-    """The versions that changed rows without our metadata. What an overwrite of ours came after is gone, whatever it was."""
+    """The versions that changed rows without our metadata, and that nobody adopted. What an overwrite of ours came after is gone."""
     overwritten = max((e.version for e in entries if e.metadata and e.metadata.operation is Operation.OVERWRITE), default=-1)
-    return tuple(e.version for e in entries if e.version > overwritten and e.changes_rows and e.metadata is None)
+    adopted = {version for e in entries if e.metadata for version in e.metadata.adopted}
+    foreign = (e.version for e in entries if e.version > overwritten and e.changes_rows and e.metadata is None)
+    return tuple(version for version in foreign if version not in adopted)
 
 
 def _fence(desk: Desk, node: Node, lease: Lease) -> None:

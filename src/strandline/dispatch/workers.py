@@ -145,12 +145,25 @@ def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) ->
     writes.commit_nothing(_session(desk, node), desk.lake, ticket)
 
 
+def commit_adoption(desk: Desk, node: Node, lease: Lease, versions: tuple[int, ...], rows: int) -> None:
+    """An empty commit that names what is taken, and says how many rows a reader sees with it."""
+    ticket = _bare_ticket(desk, node, lease, Operation.ADOPT, adopted=versions, rows=rows)
+    writes.commit_nothing(_session(desk, node), desk.lake, ticket)
+
+
 def _session(desk: Desk, node: Node) -> "SparkSession":
     return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
 def _bare_ticket(
-    desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = (), readable_from: int = 0
+    desk: Desk,
+    node: Node,
+    lease: Lease,
+    operation: Operation,
+    invalidations: tuple[Invalidation, ...] = (),
+    readable_from: int = 0,
+    adopted: tuple[int, ...] = (),
+    rows: int = -1,
 ) -> writes.Ticket:
     """For commits that move no cursor and change nothing a reader sees."""
     metadata = CommitMetadata(
@@ -168,5 +181,7 @@ def _bare_ticket(
         counts={},
         invalidations=invalidations,
         readable_from=readable_from,
+        adopted=adopted,
+        rows=rows,
     )
     return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))

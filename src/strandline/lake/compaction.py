@@ -24,8 +24,15 @@ class Compaction:
     """What Delta is asked to do."""
 
     step: Step
+    files: int
+    """How many are written again."""
     small_bytes: int
     file_bytes: int
+
+    @property
+    def text(self) -> str:
+        many = f"{self.files} file{'' if self.files == 1 else 's'}"
+        return f"{many} without deleted rows" if self.step is Step.PURGE else f"{many} into fewer"
 
 
 def find_compactions(files: Sequence[LiveFile]) -> tuple[Compaction, ...]:
@@ -34,10 +41,10 @@ def find_compactions(files: Sequence[LiveFile]) -> tuple[Compaction, ...]:
     bytes_a_row = max(1.0, sum(f.bytes for f in files) / rows) if rows else 1.0
     sizes = {"small_bytes": int(SMALL_ROWS * bytes_a_row), "file_bytes": int(ROWS_A_FILE * bytes_a_row)}
     found = []
-    if any(f.deleted > f.rows * MANY_DELETED for f in files):
-        found.append(Compaction(step=Step.PURGE, **sizes))
+    if holed := sum(1 for f in files if f.deleted > f.rows * MANY_DELETED):
+        found.append(Compaction(step=Step.PURGE, files=holed, **sizes))
     small = [f for f in files if f.bytes < sizes["small_bytes"]]
     left = -(-sum(f.rows - f.deleted for f in small) // ROWS_A_FILE)
     if len(small) >= 2 * max(1, left):
-        found.append(Compaction(step=Step.MERGE, **sizes))
+        found.append(Compaction(step=Step.MERGE, files=len(small), **sizes))
     return tuple(found)

@@ -27,6 +27,8 @@ class Operation(StrEnum):
     """The same rows in fewer files, or without the deleted ones."""
     CLEAN = "clean"
     """An empty commit that says from which version on the table's files are kept."""
+    ADOPT = "adopt"
+    """An empty commit that takes what someone else wrote before it as if it were ours."""
 
     @property
     def changes_rows(self) -> bool:
@@ -34,7 +36,15 @@ class Operation(StrEnum):
         return self not in _QUIET
 
 
-_QUIET = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COUNTS, Operation.COMPACT, Operation.CLEAN)
+_QUIET = (
+    Operation.FENCE,
+    Operation.PURGE,
+    Operation.INVALIDATE,
+    Operation.COUNTS,
+    Operation.COMPACT,
+    Operation.CLEAN,
+    Operation.ADOPT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +153,8 @@ class CommitMetadata:
     invalidations: tuple[Invalidation, ...] = ()
     readable_from: int = 0
     """From which version on the table and its changes can be read: what only earlier ones were made of is removed."""
+    adopted: tuple[int, ...] = ()
+    """Versions that someone else wrote and that are taken as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +213,11 @@ class TableState:
 
     def commits_after(self, version: int) -> tuple[CommitSummary, ...]:
         return tuple(c for c in self.commits if c.version > version)
+
+    def foreign_after(self, version: int) -> tuple[CommitSummary, ...]:
+        """What someone else wrote after a version, but for what was adopted since."""
+        adopted = {v for c in self.commits if c.metadata for v in c.metadata.adopted}
+        return tuple(c for c in self.commits_after(version) if c.foreign and c.version not in adopted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

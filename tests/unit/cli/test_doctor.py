@@ -3,7 +3,6 @@
 import json
 import shutil
 import sqlite3
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from strandline.app.doctor import examine
 from strandline.app.finding import Finding, Result
 from strandline.catalog import acquire_lease, open_catalog
+from tests.unit.cli.damaging import add_checksum, cut, flip
 from tests.unit.cli.lake_builder import Written, write_lake
 
 
@@ -43,24 +43,6 @@ def the_one(lake: Written, check: str, *, deep: bool = False) -> Finding:
 
 def test_nothing_is_wrong_with_a_sound_lake(lake: Written) -> None:
     assert wrong(lake, deep=True) == []
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-20])
-
-
-def flip(path: Path) -> None:
-    """One bit in the middle."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-def add_checksum(path: Path) -> None:
-    """As Hadoop lays it beside a file on a disk."""
-    data = path.read_bytes()
-    sums = b"".join(zlib.crc32(data[start : start + 512]).to_bytes(4, "big") for start in range(0, len(data), 512))
-    path.with_name(f".{path.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + sums)
 
 
 LOG_DAMAGE: dict[str, tuple[Callable[[Written], object], str]] = {

@@ -102,3 +102,29 @@ def test_a_table_for_people(lake: Written, capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert "1 -> 1" in out
     assert "2 files" in out
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    lake: Written, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two small files each, again; and a file that no version names, from long ago."""
+    for dataset in KINDS:
+        lake.commit(dataset)
+    left = lake.table("orders") / "part-left-by-a-dead-run.parquet"
+    left.write_bytes(b"x" * 100)
+    month_ago = time.time() - 31 * 86_400
+    os.utime(left, (month_ago, month_ago))
+    before = {p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name}
+
+    with no_spark(monkeypatch):
+        assert lake.call("maintain", "--dry-run", "--output", "json") == 0
+        document = printed(capsys)
+        assert lake.call("maintain", "--dry-run") == 0
+
+    told = {t["dataset"]: t for t in document["tables"]}
+    assert document["dry_run"] is True
+    assert {name: t["notes"] for name, t in told.items()} == {name: ["2 files into fewer"] for name in KINDS}
+    assert (told["orders"]["removed_files"], told["orders"]["freed_bytes"]) == (1, 100)
+    assert (told["order_events"]["removed_files"], told["order_events"]["kept_files"]) == (0, 2)
+    assert "Nothing was changed" in capsys.readouterr().out
+    assert {p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name} == before

@@ -1,0 +1,106 @@
+"""Take what someone else wrote to a table as it is: an empty commit that names those versions, by the same protocol as every other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from strandline.lake.checksums import register
+from strandline.lake.location import Lake
+from strandline.lake.log import read_entries
+from strandline.lake.state import count_live, get_table
+from strandline.model.columns import DELETED, KEY, POSITION
+from strandline.model.errors import CallError
+from strandline.model.node import Node
+
+from .commit import record_entry, write_and_confirm
+from .desk import Desk
+from .settle import find_foreign, give_back, take
+
+_NEVER_NULL = (KEY, DELETED, POSITION)
+"""Where a table has these columns, every row that Strandline writes has a value there, and goes by it later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    dataset: str
+    versions: tuple[int, ...]
+    """What someone else wrote."""
+    table_version: int
+    """The commit that takes them."""
+    rows: int
+    """What a reader sees now."""
+
+
+def adopt(desk: Desk, node: Node, after: int) -> Adopted:
+    """Adopt what others wrote after a version. A commit of theirs that comes meanwhile is not among what was adopted, and stays foreign."""
+    from .workers import commit_adoption
+
+    lease, _ = take(desk, node, rebuilds=True)
+    try:
+        uri = desk.lake.table(node.name)
+        versions = find_foreign(list(read_entries(uri, after)))
+        if not versions:
+            raise nothing_to_adopt(node.name)
+        require_adoptable(desk.lake, node, versions)
+        own = desk.pins.get(node.name).version
+        rows = count_live(get_table(uri, own))
+        entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_adoption(desk, node, lease, versions, rows))
+        committed = record_entry(desk, node, lease, entry, rows)
+    except BaseException as error:
+        give_back(desk, node, lease, error)
+        raise
+    return Adopted(dataset=node.name, versions=versions, table_version=committed.version, rows=rows)
+
+
+def nothing_to_adopt(name: str) -> CallError:
+    told = f"`{name}` has" if name else "The tables have"
+    return CallError(
+        f"{told} no commits that are not Strandline's.", remedy="`strandline doctor` shows what there is.", slug="nothing-to-adopt"
+    )
+
+
+def require_adoptable(lake: Lake, node: Node, versions: Sequence[int]) -> None:
+    """Refuse what later increments, or readers of the table, could not go on from."""
+    obstacle = _find_obstacle(lake.table(node.name), node, versions)
+    if not obstacle:
+        return
+    first = versions[0]
+    remedy = (
+        f"Run `strandline run`: it rebuilds `{node.name}` from its inputs."
+        if node.inputs
+        else f"Restore the table to version {first - 1}, from before someone else wrote it."
+    )
+    raise CallError(
+        f"What someone else wrote to `{node.name}` (version {', '.join(map(str, versions))}) can't be adopted: {obstacle}.",
+        remedy=remedy,
+        slug="cannot-adopt",
+    )
+
+
+def _find_obstacle(uri: str, node: Node, versions: Sequence[int]) -> str:
+    if versions[0] == 0:
+        return "the table itself is not Strandline's"
+    removing = [e.version for e in read_entries(uri, versions[0] - 1) if e.version in versions and e.removes_rows]
+    if node.appends and removing:
+        law = "and what was received is never changed" if not node.inputs else "and its readers look for rows that were added alone"
+        return f"version {removing[0]} removed rows, {law}"
+    before, now = get_table(uri, versions[0] - 1), get_table(uri)
+    if changed := sorted(_columns(before) ^ _columns(now)):
+        names = ", ".join(dict.fromkeys(f"`{name}`" for name, _ in changed))
+        return f"its columns are not those that Strandline wrote: {names}"
+    return _find_null(now)
+
+
+def _columns(table: DeltaTable) -> set[tuple[str, str]]:
+    return {(field.name, str(field.type)) for field in table.schema().fields}
+
+
+def _find_null(table: DeltaTable) -> str:
+    checked = [name for name, _ in _columns(table) if name in _NEVER_NULL]
+    if not checked:
+        return ""
+    counts = ", ".join(f'count(*) - count("{name}") AS "{name}"' for name in sorted(checked))
+    found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT {counts} FROM t").read_all()).to_pylist()[0]
+    return next((f"{rows} of its rows have no `{name}`" for name, rows in found.items() if rows), "")

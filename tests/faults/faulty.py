@@ -1,0 +1,101 @@
+"""A small project whose tables and catalog a test looks into, and damages."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strandline.app.workspace import open_workspace
+from strandline.catalog import read_view
+from strandline.lake.location import Lake
+from strandline.lake.log import LogEntry, list_versions, read_entries
+from strandline.lake.state import count_live, get_table
+from strandline.model.records import CatalogView
+from tests.harness import TestProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Fail = Callable[[str], None]
+"""Asks for failpoints; with "" for none."""
+
+YAML = """
+    project: register
+    sources:
+      events: {files: "data/*.jsonl"}
+    datasets:
+      item:
+        from: events
+        columns:
+          id: id
+          name: body.name
+          at: {path: at, type: timestamp_ms}
+        record_set: {key: [id], order_by: [at]}
+    jobs:
+      - name: names
+        input_datasets: [item]
+        output_dataset: names
+        incremental: {mode: keyed, key: [name]}
+        sql: select name, count(*) as items from item group by name
+"""
+NODES = ("events", "item_facts", "item", "names")
+
+
+def message(id: str, at: int, name: str) -> dict[str, object]:
+    return {"id": id, "at": at, "body": {"name": name}}
+
+
+@dataclass(frozen=True)
+class Faulty(TestProject):
+    """A project whose tables and catalog a test looks into, and damages."""
+
+    __test__ = False
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(root=str(self.folder / ".strandline" / "lake"))
+
+    def table(self, node: str) -> Path:
+        return Path(self.lake.table(node))
+
+    def entries(self, node: str) -> list[LogEntry]:
+        return list(read_entries(self.lake.table(node), -1))
+
+    def view(self) -> CatalogView:
+        with open_workspace(self.folder) as workspace:
+            return read_view(workspace.catalog)
+
+    def send(self, *messages: object) -> None:
+        """A new file of messages."""
+        self.lines(f"data/{len(list((self.folder / 'data').glob('*'))):03}.jsonl", *messages)
+
+    def sent(self) -> int:
+        return sum(len(file.read_text().splitlines()) for file in (self.folder / "data").glob("*.jsonl"))
+
+    def assert_right(self, *, verified: bool = True) -> None:
+        """Nothing waits; a message is one fact (L10), a token one commit (L7); catalog and tables agree (L6), full and incremental (L2)."""
+        assert self.plan().tasks == ()
+        facts = self.query("select _source_position from item_facts")
+        assert len(facts) == len({str(f) for f in facts}) == self.sent()
+        view = self.view()
+        counts = view.nodes["item_facts"].counts
+        assert counts["offered"] == counts["accepted"] == self.sent(), counts
+        for node in NODES:
+            record, ours = view.nodes[node], [e for e in self.entries(node) if e.metadata]
+            tokens = [e.metadata.token for e in ours if e.metadata]
+            assert tokens == sorted(set(tokens)), f"{node}: {tokens}"
+            assert record.table_version == ours[-1].version, node
+            table = get_table(self.lake.table(node))
+            assert record.table_id == str(table.metadata().id)
+            assert record.row_count == count_live(table), node
+            for name, cursor in record.cursors.items():
+                assert cursor.version <= list_versions(self.lake.table(name))[-1]
+        if verified:
+            self.assert_verified()
+
+
+def append_by_hand(session: "SparkSession", project: Faulty, node: str) -> int:
+    """Someone writes a row of `node` again with plain Spark; the version it got."""
+    rows = session.read.format("delta").load(project.lake.table(node)).limit(1)
+    rows.write.format("delta").mode("append").save(project.lake.table(node))
+    return list_versions(project.lake.table(node))[-1]
