@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from sqlalchemy import Connection
 
-from strandline.app import invalidating, planning, running
+from strandline.app import invalidating, maintaining, planning, running
 from strandline.catalog import Catalog
 from strandline.dispatch import failpoints
 from strandline.lake import log, state
@@ -27,6 +27,8 @@ from . import plain_workers, table_log
 
 Happening = Callable[[], None]
 START = datetime(2024, 1, 1, tzinfo=UTC)
+LAKE_USERS = (running, invalidating, maintaining)
+"""The modules that open the lake."""
 
 
 class Killed(BaseException):
@@ -34,7 +36,10 @@ class Killed(BaseException):
 
 
 class Fate:
-    """One at a time; `Fate.installed` puts it in charge of the engine."""
+    """One at a time; `install` puts it in charge of the engine."""
+
+    sends_late = True
+    """Whether a write of a process that was killed can be held back and arrive later."""
 
     def __init__(self) -> None:
         self.dead = False
@@ -48,6 +53,10 @@ class Fate:
     def now(self) -> datetime:
         self.clock += timedelta(milliseconds=7)
         return self.clock
+
+    def much_later(self) -> datetime:
+        """When `maintain` believes it is: nothing that was written is young enough to be kept for its age alone."""
+        return datetime.now(UTC) + timedelta(days=1000) + (self.now() - START)
 
     def act(self, action: str, point: str, node: str) -> None:
         match action:
@@ -101,8 +110,9 @@ class Fate:
         patch.setattr(state, "DeltaTable", _open_once)
         patch.setattr(log, "parse_entry", _parse_once)
         patch.setattr(Catalog, "writing", self._guarded(Catalog.writing))
-        for module in (running, invalidating):
+        for module in LAKE_USERS:
             patch.setattr(module, "open_lake", lambda *_: _no_spark)
+        patch.setattr(maintaining, "now", self.much_later)
         for module in (running, invalidating, planning):
             patch.setattr(module, "now", self.now)
 

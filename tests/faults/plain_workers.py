@@ -1,31 +1,44 @@
 """The workers of `dispatch/workers.py` in plain Python over rows: what a task would write, and the commits of the table log.
 
-Enough for the project of `world.py`: files of JSON lines, record sets, keyed jobs and a job that appends. No Spark.
+Enough for the project of `world.py`: files of JSON lines, record sets, a chain, jobs of each kind of write. No Spark.
 """
 
 import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from strandline.compute import chain as chains
+from strandline.compute.branches import Block, Step, build, follow
 from strandline.dispatch.desk import Desk
 from strandline.ingest.listing import list_files
 from strandline.ingest.survey import Piece, survey
+from strandline.lake.compaction import Compaction
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.work import Prepared, Write
 from strandline.lake.writes import Ticket
 from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, PAYLOAD, POSITION
-from strandline.model.filters import Filter, Operator, from_row_filter
+from strandline.model.filters import Comparison, Filter, Operator, from_row_filter
 from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
 from strandline.model.node import By, Node, NodeKind, Quarantine, Relation, Snapshot
+from strandline.model.partitions import find_span, is_final, name_number
 from strandline.model.plan import Cause, Cursor, Strategy, Task
-from strandline.model.project import FactDataset, FileSource, Job
-from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
+from strandline.model.project import Chain, FactDataset, FileSource, Job, Partitioning
+from strandline.model.records import (
+    BuiltPartition,
+    CommitMetadata,
+    Invalidation,
+    Lease,
+    NodeRecord,
+    Operation,
+    PartitionVersion,
+    WrittenConfig,
+)
 
 from . import table_log
 from .hashing import hash_row
@@ -37,7 +50,15 @@ _KEYED = ((KEY, pa.int64()), (DELETED, pa.bool_()), (CONFIG, pa.string()))
 _RECEIVED = pa.schema([(PAYLOAD, pa.string()), _POSITION, _INGESTED])
 _REFUSED = pa.schema([("slug", pa.string()), ("payload", pa.string()), _POSITION, _INGESTED, (CONFIG, pa.string())])
 _TYPES = {"string": pa.string(), "bigint": pa.int64()}
-_RESULTS = {"name": pa.string(), "colour": pa.string(), "worth": pa.int64(), "price": pa.int64()}
+_RESULTS = {
+    "name": pa.string(),
+    "colour": pa.string(),
+    "worth": pa.int64(),
+    "price": pa.int64(),
+    "number": pa.int64(),
+    "hash": pa.string(),
+    "weight": pa.int64(),
+}
 """The columns that a job of the project may give."""
 
 Key = tuple[Any, ...]
@@ -63,6 +84,14 @@ class Work:
     @property
     def full(self) -> bool:
         return self.task.strategy is Strategy.FULL
+
+    @property
+    def partitions(self) -> Mapping[str, PartitionVersion]:
+        return self.record.partitions if self.record else {}
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        return self.record.waiting if self.record else ()
 
     def read(self, dataset: str) -> list[Row]:
         return table_log.read_snapshot(self.desk.lake.table(dataset), self.inputs[dataset].version).rows()
@@ -91,9 +120,13 @@ class Work:
 
     def read_changes(self, dataset: str) -> list[tuple[int, Row]]:
         """Live rows that left (-1) and came (+1) since the cursor, net on declared columns."""
-        root = self.desk.lake.table(dataset)
-        old = live(table_log.read_snapshot(root, self.after(dataset)).rows()) if self.after(dataset) >= 0 else []
-        return net(old, self.read_live(dataset))
+        return net(live(self.read_before(dataset)), self.read_live(dataset))
+
+    def read_before(self, dataset: str) -> list[Row]:
+        """An input as it was at the cursor."""
+        if self.after(dataset) < 0:
+            return []
+        return table_log.read_snapshot(self.desk.lake.table(dataset), self.after(dataset)).rows()
 
 
 def prepare(
@@ -119,8 +152,16 @@ def prepare(
             return prepare_quarantine(work)
         case NodeKind.SNAPSHOT:
             return prepare_snapshot(work)
-        case _:
-            return prepare_append(work) if isinstance(node.definition, Job) and node.definition.unique_key else prepare_keyed(work)
+        case NodeKind.CHAIN:
+            return prepare_chain(work)
+        case NodeKind.JOB:
+            return prepare_job(work, _job_of(node))
+
+
+def prepare_job(work: Work, job: Job) -> Prepared:
+    if job.unique_key:
+        return prepare_append(work)
+    return prepare_keyed(work) if job.partition is None else prepare_partitions(work, job, job.partition)
 
 
 def prepare_source(work: Work) -> Prepared:
@@ -306,10 +347,15 @@ def find_affected(work: Work, job: Job) -> set[Key]:
             continue
         columns = given.relation.columns
         keys |= changed_keys(work.read_changes(given.dataset), columns)
-        said = [i for e in work.entries(given.dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations]
-        for filter_ in [from_row_filter(dict(i.row_filter)) for i in said]:
-            keys |= {_values(row, columns) for row in work.read_live(given.dataset) if matches(filter_, row)}
+        keys |= {_values(row, columns) for row in find_invalidated(work, given.dataset)}
     return keys
+
+
+def find_invalidated(work: Work, dataset: str) -> list[Row]:
+    """The rows that someone says are wrong. A commit that changed rows speaks for itself, whatever it carries."""
+    said = [i for e in work.entries(dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations]
+    filters = [from_row_filter(dict(i.row_filter)) for i in said]
+    return [row for row in work.read_live(dataset) if any(matches(f, row) for f in filters)] if filters else []
 
 
 def changed_keys(changes: Iterable[tuple[int, Row]], columns: Sequence[str]) -> set[Key]:
@@ -318,7 +364,21 @@ def changed_keys(changes: Iterable[tuple[int, Row]], columns: Sequence[str]) -> 
 
 
 def matches(given: Filter, row: Row) -> bool:
-    return all((row[c.column] is None) if c.operator is Operator.IS_NULL else row[c.column] == c.value for c in given.comparisons)
+    return all(_compares(c, row[c.column]) for c in given.comparisons)
+
+
+def _compares(asked: Comparison, value: Any) -> bool:
+    match asked.operator:
+        case Operator.IS_NULL:
+            return value is None
+        case Operator.EQ:
+            return bool(value == asked.value)
+        case Operator.GTE:
+            return value is not None and value >= asked.value
+        case Operator.LT:
+            return value is not None and value < asked.value
+        case other:
+            raise ValueError(f"no story asks for {other}")
 
 
 def prepare_append(work: Work) -> Prepared:
@@ -329,12 +389,17 @@ def prepare_append(work: Work) -> Prepared:
     schema = pa.schema([(name, _RESULTS[name]) for name in RESULTS[job.output]] + list(_KEYED))
     rows = [{**row, KEY: key_hash(_values(row, job.unique_key))} for row in keyed_rows(work, job, scope)]
     if own is None or work.task.overwrite:
-        new = only_new(rows, own or [], job.unique_key)
-        return _write_whole(schema, [*(own or []), *new])
+        kept = published(own or [], job)
+        return _write_whole(schema, [*kept, *only_new(rows, kept, job.unique_key)])
     new = only_new(rows, own, job.unique_key)
     said = new or (work.full and work.stale)
     write = _write(Operation.INSERT_NEW if new else Operation.COUNTS, schema, new) if said else None
     return Prepared(write=write, rows_written=len(new), live_rows=work.live_rows + len(new), whole=work.full)
+
+
+def published(own: Sequence[Row], job: Job) -> list[Row]:
+    """What a table that is written anew keeps: everything it ever had."""
+    return [{**row, KEY: key_hash(_values(row, job.unique_key))} for row in own]
 
 
 def only_new(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
@@ -344,6 +409,165 @@ def only_new(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str])
     for row in sorted(rows, key=row_hash):
         first.setdefault(_values(row, unique_key), row)
     return [row for key, row in first.items() if key not in there]
+
+
+def prepare_partitions(work: Work, job: Job, partitioning: Partitioning) -> Prepared:
+    """Build the partitions that changed rows fall in, and those that have become final; the others wait."""
+    own = None if work.task.overwrite else work.read_own()
+    (given,) = work.node.inputs
+    rows = work.read_live(given.dataset)
+    names = find_partitions(work, partitioning, given.dataset, whole=own is None or work.full)
+    tip = max((row[partitioning.column] for row in rows), default=None)
+    built = set(work.partitions) if own is not None else set()
+    due = [n for n in sorted(names) if n in built or _is_final(work, partitioning, n, tip)]
+    waiting = tuple(sorted(names - set(due)))
+    if not due and own is not None:
+        return Prepared(write=None, live_rows=work.live_rows, waiting=waiting)
+    inside = [declared(row) for row in rows if _partition(partitioning, row) in due]
+    beside = {DELETED: False, CONFIG: work.config.hash}
+    results = JOBS[job.output]({given.name: inside}, job.config)
+    new = [{**row, **beside, KEY: key_hash((_partition(partitioning, row),))} for row in results]
+    schema = pa.schema([(name, _RESULTS[name]) for name in RESULTS[job.output]] + list(_KEYED))
+    counts = Counter(_partition(partitioning, row) for row in new)
+    if own is None:
+        partitions = tuple(BuiltPartition(partition_key=n, rows=counts[n]) for n in due)
+        return replace(_write_whole(schema, new), partitions=partitions, waiting=waiting)
+    return _replace_partitions(work, schema, {key_hash((n,)): n for n in due}, new, own, waiting)
+
+
+def find_partitions(work: Work, partitioning: Partitioning, dataset: str, *, whole: bool) -> set[str]:
+    """The partitions a task may have to build: of rows that left and came, of what someone says is wrong, and those that waited."""
+    if whole:
+        return {_partition(partitioning, row) for row in work.read_live(dataset)} | set(work.partitions)
+    rows = [row for _, row in work.read_changes(dataset)] + find_invalidated(work, dataset)
+    return {_partition(partitioning, row) for row in rows} | {*work.task.partitions, *work.waiting}
+
+
+def _replace_partitions(
+    work: Work, schema: pa.Schema, due: Mapping[int, str], new: Sequence[Row], own: Sequence[Row], waiting: tuple[str, ...]
+) -> Prepared:
+    """The write of the partitions that differ, whole; those that do not are as they were."""
+    asked = work.task.cause is Cause.PERSON
+    after, before = _by_key(new), _by_key(row for row in live(own) if row[KEY] in due)
+    differing = [key for key in due if _signature(after[key], asked) != _signature(before[key], asked)]
+    same = [name for key, name in due.items() if key not in differing]
+    # Built and found as it was: new, or now known to be what this configuration gives.
+    told = [n for n in same if n not in work.partitions or ((work.full or asked) and work.stale)]
+    built = [BuiltPartition(partition_key=due[key], rows=len(after[key])) for key in differing]
+    built += [BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0) for n in told]
+    rows = [row for key in differing for row in after[key]]
+    write = None
+    if differing:
+        write = replace(_write(Operation.REPLACE_PARTITIONS, schema, rows), replaced=tuple(differing))
+    elif built or (work.full and work.stale):
+        write = _write(Operation.COUNTS, schema, [])
+    return Prepared(
+        write=write,
+        rows_written=len(rows),
+        live_rows=work.live_rows + len(rows) - sum(len(before[key]) for key in differing),
+        whole=work.full,
+        partitions=tuple(built),
+        waiting=waiting,
+    )
+
+
+def _partition(partitioning: Partitioning, row: Row) -> str:
+    return name_number(partitioning, row[partitioning.column])
+
+
+def _is_final(work: Work, partitioning: Partitioning, name: str, tip: int | None) -> bool:
+    span = find_span(partitioning, work.desk.project.calendar, name)
+    return span is not None and is_final(partitioning, span, {} if tip is None else {"": tip})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """`branches.Announced` over rows."""
+
+    blocks: Mapping[str, Block]
+
+    def between(self, low: int, high: int) -> list[Block]:
+        return [b for b in self.blocks.values() if low <= b.number <= high]
+
+    def count(self, low: int) -> int:
+        return sum(b.number >= low for b in self.blocks.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """`branches.Canonical` over rows."""
+
+    blocks: Mapping[int, Block]
+
+    def hash_at(self, number: int) -> str | None:
+        return self.blocks[number].hash if number in self.blocks else None
+
+    def tip(self) -> Block | None:
+        return self.blocks[max(self.blocks)] if self.blocks else None
+
+    def summed_after(self, number: int) -> Any:
+        raise AssertionError("the chain goes by its heaviest block")
+
+
+def prepare_chain(work: Work) -> Prepared:
+    """Walk the branches that newly announced blocks reach, or all of them. A reorganisation is one commit with its invalidation."""
+    chain = work.node.definition
+    assert isinstance(chain, Chain)
+    (given,) = work.node.inputs
+    first = first_announced(work.read(given.dataset))
+    announced = Announced(blocks={hash_: _block(row) for hash_, row in first.items()})
+    schema = pa.schema([("number", pa.int64()), ("hash", pa.string()), ("parent", pa.string()), ("weight", pa.int64()), _POSITION, *_KEYED])
+    own = None if work.task.overwrite else work.read_own()
+    walked = None if own is None or work.full else _walk(work, chain, announced, live(own))
+    if own is None or walked is None:
+        built = build(chain.head, announced, min((b.number for b in announced.blocks.values()), default=0))
+        rows = canonical_rows(work, first, dict(enumerate(built.hashes, built.first)))
+        whole = _write_whole(schema, rows) if own is None else replace(_compare(work, schema, rows, live(own), bury=True), whole=True)
+        return replace(whole, write=whole.write or _write(Operation.COUNTS, schema, []), counts={"waiting": built.waiting})
+    hashes, waiting, step = walked
+    old = [row for row in live(own) if row["number"] in hashes]
+    prepared = _compare(work, schema, canonical_rows(work, first, hashes), old, bury=True)
+    counted = _write(Operation.COUNTS, schema, []) if waiting else None
+    told = (chains._invalidation(work, chain, (), step),) if step and step.is_reorg else ()  # type: ignore[arg-type]
+    return replace(prepared, write=prepared.write or counted, counts={"waiting": waiting} if waiting else {}, invalidations=told)
+
+
+def _walk(work: Work, chain: Chain, announced: Announced, own: Sequence[Row]) -> tuple[dict[int, str | None], int, Step | None] | None:
+    """By number at stake: the hash that is canonical now; how many blocks more wait; the step. None: a lower block moves the anchor."""
+    dataset = work.node.inputs[0].dataset
+    new = [_block(row) for row in first_announced(work.read_added(dataset)).values()]
+    before = {row["hash"]: row["number"] for row in work.read_before(dataset)}
+    if not new:
+        return {}, 0, None
+    lowest = min(b.number for b in new)
+    anchor = min(before.values(), default=lowest)
+    if lowest < anchor:
+        return None
+    published = Published(blocks={row["number"]: announced.blocks[row["hash"]] for row in own})
+    found = follow(chain.head, announced, published, new, frozenset(before), anchor)
+    hashes: dict[int, str | None] = {b.number: b.hash for b in new if b.hash in before and published.hash_at(b.number) == b.hash}
+    if found.step is not None:
+        branch = {b.number: b.hash for b in found.step.branch}
+        hashes |= {number: branch.get(number) for number in range(found.step.fork + 1, found.step.last + 1)}
+    return hashes, found.waiting - found.joined, found.step
+
+
+def canonical_rows(work: Work, first: Mapping[str, Row], hashes: Mapping[int, str | None]) -> list[Row]:
+    """The canonical blocks as they were first announced."""
+    rows = [first[hash_] for hash_ in hashes.values() if hash_ is not None]
+    beside = {DELETED: False, CONFIG: work.config.hash}
+    return [{**declared(row), POSITION: row[POSITION], KEY: key_hash((row["number"],)), **beside} for row in rows]
+
+
+def first_announced(rows: Iterable[Row]) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for row in sorted(rows, key=_place):
+        found.setdefault(row["hash"], row)
+    return found
+
+
+def _block(row: Row) -> Block:
+    return Block(number=row["number"], hash=row["hash"], parent=row["parent"], weight=row["weight"], seen=(*_place(row), row["hash"]))
 
 
 def _compare(work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Row], *, bury: bool) -> Prepared:
@@ -395,6 +619,8 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
             table_log.append(rows, desk.lake, ticket, received=write.received)
         case Operation.REPLACE_KEYS:
             table_log.replace_keys(rows, desk.lake, ticket)
+        case Operation.REPLACE_PARTITIONS:
+            table_log.replace_where(rows, desk.lake, ticket, lambda row: row[KEY] in write.replaced)
         case Operation.OVERWRITE:
             table_log.overwrite(rows, desk.lake, ticket)
         case other:
@@ -413,7 +639,17 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
     table_log.purge(desk.lake, _bare_ticket(desk, node, lease, Operation.PURGE))
 
 
-def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = ()) -> Ticket:
+def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
+    table_log.compact(desk.lake, node.name, _bare_ticket(desk, node, lease, Operation.COMPACT).metadata)
+
+
+def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) -> None:
+    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from))
+
+
+def _bare_ticket(
+    desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = (), readable_from: int = 0
+) -> Ticket:
     metadata = CommitMetadata(
         run=desk.run,
         task=f"{desk.run}/{node.name}/{lease.token}",
@@ -428,6 +664,7 @@ def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, inv
         as_of=desk.as_of.isoformat(),
         counts={},
         invalidations=invalidations,
+        readable_from=readable_from,
     )
     return Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))
 
@@ -510,9 +747,20 @@ def compute_told(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, objec
     return [{"name": r["name"], "price": r["price"]} for r in inputs["item"]]
 
 
+def compute_stretches(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
+    factor = int(str(config["factor"]))
+    return [{"number": r["number"], "hash": r["hash"], "weight": r["weight"] * factor} for r in inputs["main"]]
+
+
 JOBS: dict[str, Callable[[Mapping[str, Sequence[Row]], Mapping[str, object]], list[Row]]] = {
     "names": compute_names,
     "colours": compute_colours,
     "told": compute_told,
+    "stretches": compute_stretches,
 }
-RESULTS = {"names": ("name", "colour", "worth"), "colours": ("colour", "worth"), "told": ("name", "price")}
+RESULTS = {
+    "names": ("name", "colour", "worth"),
+    "colours": ("colour", "worth"),
+    "told": ("name", "price"),
+    "stretches": ("number", "hash", "weight"),
+}

@@ -4,16 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.app.maintaining import MaintainOutcome
 from strandline.app.planning import RunRequest
 from strandline.app.running import RunOutcome
 
 from .world import World
 
-Act = Callable[[World, str], RunOutcome | None]
+Act = Callable[[World, str], RunOutcome | MaintainOutcome | None]
 
 
 def item(id_: str | None, at: int, name: str | None = "x", colour: str | None = "red", price: object = 1, **more: Any) -> dict[str, Any]:
     return {"id": id_, "at": at, "name": name, "colour": colour, "price": price, **more}
+
+
+def block(hash_: str, parent: str, weight: int) -> dict[str, Any]:
+    """A block whose hash ends in its number."""
+    return {"number": int(hash_[1:]), "hash": hash_, "parent": parent, "weight": weight}
 
 
 def run(world: World, fail: str) -> RunOutcome | None:
@@ -38,14 +44,20 @@ def _set_factor(world: World) -> None:
     world.send(item("b", 9, "x", "blue", 4))
 
 
+def _change_unique_key(world: World) -> None:
+    world.unique = "price, name"
+    world.send(item("f", 10, "x", "red", 6))
+
+
 def _drop_job(world: World) -> None:
     world.colours = False
-    world.send(item("f", 10, "y", "red", 5))
+    world.send(item("f", 11, "y", "red", 5))
 
 
 def _bring_job_back(world: World) -> None:
     world.colours = True
-    world.send(item("f", 11, "y", "blue", 5))
+    world.send(item("f", 12, "y", "blue", 5))
+    world.announce("broken again")
 
 
 STORY = (
@@ -61,12 +73,24 @@ STORY = (
     Step(name="tie", before=lambda w: w.send(item("e", 5, "one"), item("e", 5, "two"), item("e", 5, None))),
     Step(name="duplicate", before=lambda w: w.send(item("e", 5, "two"), item("a", 3, None, "x"), item(None, 1), item("g", 1, price="x"))),
     Step(name="a rate read whole", before=lambda w: w.rate(5, at=2)),
+    Step(
+        name="blocks",
+        before=lambda w: w.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7), "broken"),
+    ),
+    Step(name="a reorg to branch b", before=lambda w: w.announce(block("b2", "a1", 2), block("b3", "b2", 3), block("b4", "b3", 5))),
+    Step(name="a reorg back to branch a", before=lambda w: w.announce(block("a5", "a4", 6), block("b3", "a2", 9))),
     Step(name="invalidation", act=lambda w, fail: invalidate(w, fail)),
     Step(name="what the invalidation asks for"),
     Step(name="configuration change", before=_set_factor),
+    Step(name="invalidation of a partition", act=lambda w, fail: w.invalidate_partition("2-4", fail)),
+    Step(name="a partition that was invalidated"),
+    Step(name="backfill of a partition", act=lambda w, fail: w.backfill("stretches", fail, partitions=("0-2", "4-6"))),
+    Step(name="maintain", act=lambda w, fail: w.maintain(fail)),
     Step(name="backfill", act=lambda w, fail: w.backfill("names", fail)),
     Step(name="backfill of facts", act=lambda w, fail: w.backfill("item", fail)),
     Step(name="append", before=lambda w: w.send(item("f", 9, "x", "red", 8), item("g", 9, None, None, 8))),
+    Step(name="a configuration that freezes", before=_change_unique_key),
+    Step(name="backfill of what is frozen", act=lambda w, fail: w.backfill("told", fail)),
     Step(name="a job is removed", before=_drop_job),
     Step(name="a job is added", before=_bring_job_back),
     Step(name="a clock that went back", act=lambda w, fail: w.run(RunRequest(as_of=w.fate.clock.replace(year=2001)), fail)),

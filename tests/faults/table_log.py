@@ -102,14 +102,14 @@ def purge(lake: Lake, ticket: Ticket) -> None:
     _commit(lake, ticket, lambda now: _replace(now, None, lambda row: bool(row[DELETED])), OWNED_TABLE)
 
 
-def compact(lake: Lake, dataset: str) -> None:
-    """All rows in one file, by a commit without a token that changes no data."""
+def compact(lake: Lake, dataset: str, metadata: str = "") -> None:
+    """All rows in one file, by a commit that changes no data. Delta gives such a commit no token."""
 
     def together(now: Snapshot) -> Change:
         rows = Rows(schema=now.schema, rows=now.rows())
         return Change(added=rows, removed=tuple(now.files), read_all=True, data_change=False, operation="OPTIMIZE")
 
-    _commit(lake, Ticket(dataset=dataset, token=0, metadata=""), together, OWNED_TABLE)
+    _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), together, OWNED_TABLE)
 
 
 def read_snapshot(uri: str, version: int | None = None) -> Snapshot:
@@ -280,9 +280,14 @@ def _parse(path: str, _inode: int, _modified_ns: int) -> tuple[dict[str, Any], .
     return tuple(json.loads(line) for line in Path(path).read_text().splitlines())
 
 
-@functools.lru_cache(maxsize=20_000)
 def _read_rows(path: str) -> tuple[Row, ...]:
-    """The rows of a file. Its name is never used twice, so what was read once need not be read again."""
+    """The rows of a file that is still there. Its name is never used twice, so what was read once need not be read again."""
+    Path(path).stat()
+    return _read_once(path)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _read_once(path: str) -> tuple[Row, ...]:
     return tuple(pq.ParquetFile(path).read().to_pylist())
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from strandline.catalog import commits, record_unchanged
+from strandline.catalog import commits, record_unchanged, release_lease
 from strandline.catalog.tables import leases
-from strandline.dispatch import attempt, commit, settle
+from strandline.dispatch import attempt, commit, maintain, settle
+from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
 from strandline.lake.work import Prepared
 from strandline.model import records
-from strandline.model.columns import POSITION
+from strandline.model.columns import KEY, POSITION
 from strandline.model.node import By
 from strandline.model.project import FactDataset, Job
 from strandline.plan import planner
@@ -202,6 +203,78 @@ def invalidation_ignored(patch: Patch) -> None:
     patch.setattr(plain_workers, "matches", lambda given, row: False)
 
 
+def old_branch_stays_where_the_new_one_ends(patch: Patch) -> None:
+    """Only what has a new block is replaced."""
+    really = plain_workers._walk
+
+    def forgets(*given: Any) -> Any:
+        walked = really(*given)
+        return walked and ({number: hash_ for number, hash_ in walked[0].items() if hash_}, *walked[1:])
+
+    patch.setattr(plain_workers, "_walk", forgets)
+
+
+def last_announcement_counts(patch: Patch) -> None:
+    def last(rows: Any) -> dict[str, Row]:
+        return {row["hash"]: row for row in sorted(rows, key=plain_workers._place)}
+
+    patch.setattr(plain_workers, "first_announced", last)
+
+
+def waiting_blocks_forgotten(patch: Patch) -> None:
+    """Only what was announced now is linked."""
+    really = plain_workers.follow
+
+    def only_new(rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int) -> Any:
+        there = {published.hash_at(b.number) for b in announced.blocks.values()} | {b.hash for b in new}
+        seen = {hash_: b for hash_, b in announced.blocks.items() if hash_ in there}
+        return really(rule, plain_workers.Announced(blocks=seen), published, new, known & there, anchor)
+
+    patch.setattr(plain_workers, "follow", only_new)
+
+
+def partition_overwrite_drops_the_others(patch: Patch) -> None:
+    really = table_log.replace_where
+    patch.setattr(table_log, "replace_where", lambda rows, lake, ticket, matches: really(rows, lake, ticket, lambda row: True))
+
+
+def empty_partition_stays(patch: Patch) -> None:
+    """Dynamic partition overwrite: what has no new row is not replaced."""
+    really = table_log.replace_where
+
+    def only_filled(rows: Any, lake: Any, ticket: Any, matches: Any) -> None:
+        filled = {row[KEY] for row in rows.rows}
+        really(rows, lake, ticket, lambda row: row[KEY] in filled)
+
+    patch.setattr(table_log, "replace_where", only_filled)
+
+
+def waiting_partition_forgotten(patch: Patch) -> None:
+    patch.setattr(Work, "waiting", property(lambda work: ()))
+
+
+def frozen_is_written(patch: Patch) -> None:
+    patch.setattr(planner, "find_frozen", lambda *_: None)
+
+
+def backfill_forgets_what_was_published(patch: Patch) -> None:
+    patch.setattr(plain_workers, "published", lambda own, job: [])
+
+
+def cleaning_ignores_cursors(patch: Patch) -> None:
+    """As a cleaning by age alone."""
+    really = maintain.find_horizon
+    patch.setattr(maintain, "find_horizon", lambda entries, cursors, since, keep: really(entries, {}, since, keep))
+
+
+def cleaning_says_nothing(patch: Patch) -> None:
+    def only_remove(desk: Any, node: Any, lease: Any, look: Any) -> None:
+        remove_files(desk.lake.table(node.name), look.dead)
+        release_lease(desk.catalog, lease)
+
+    patch.setattr(maintain, "_announce", only_remove)
+
+
 MUTANTS: dict[Callable[[Patch], None], Scenario] = {
     no_fence: scenarios.a_write_lands_late,
     no_confirm_after_an_exception: scenarios.answers_are_lost,
@@ -227,6 +300,16 @@ MUTANTS: dict[Callable[[Patch], None], Scenario] = {
     unique_key_not_null_safe: scenarios.the_past_changes,
     quarantined_rows_dropped: scenarios.the_past_changes,
     invalidation_ignored: scenarios.an_invalidation_after_a_change_of_configuration,
+    old_branch_stays_where_the_new_one_ends: scenarios.branches_overtake_each_other,
+    last_announcement_counts: scenarios.branches_overtake_each_other,
+    waiting_blocks_forgotten: scenarios.branches_overtake_each_other,
+    partition_overwrite_drops_the_others: scenarios.partitions_come_and_go,
+    empty_partition_stays: scenarios.partitions_come_and_go,
+    waiting_partition_forgotten: scenarios.partitions_come_and_go,
+    frozen_is_written: scenarios.a_unique_key_changes,
+    backfill_forgets_what_was_published: scenarios.a_unique_key_changes,
+    cleaning_ignores_cursors: scenarios.a_reader_lags_behind_a_cleaning,
+    cleaning_says_nothing: scenarios.an_old_catalog_after_a_cleaning,
 }
 """Each with the scenario that kills it."""
 

@@ -7,11 +7,9 @@ from strandline.dispatch.failpoints import POINTS, hits
 pytestmark = pytest.mark.faults
 
 REACHED_BY = {
-    "compact": "tests/spark/test_maintain.py",
-    "vacuum": "tests/spark/test_maintain.py",
     "swap": "tests/unit/cli/test_rebuild_catalog.py",
 }
-"""Who reaches the points of a step; those of the commit protocol, of a migration and of a rebuild are reached by the crash loop."""
+"""Who reaches the points of a step; all others are reached by the crash loop."""
 
 
 def test_every_point_was_reached(request: pytest.FixtureRequest) -> None:

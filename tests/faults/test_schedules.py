@@ -5,16 +5,17 @@
 
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from strandline.app.planning import RunRequest
 from strandline.catalog import Catalog
@@ -23,21 +24,29 @@ from strandline.model.errors import StrandlineError
 
 from .fate import Fate, soon
 from .laws import check_always, check_rest
-from .story import item
+from .story import block, item
 from .world import Saved, World, new_catalog
 
 pytestmark = pytest.mark.faults
 
 SCHEDULES = int(os.environ.get("STRANDLINE_SCHEDULES", "300"))
-STEPS = 10 if "STRANDLINE_SCHEDULES" in os.environ else 6
+STEPS = 8 if "STRANDLINE_SCHEDULES" in os.environ else 6
 RUN_POINTS = POINTS[: POINTS.index("after-purge") + 1]
+MAINTAIN_POINTS = ("before-compact", "after-compact", "before-vacuum", "after-vacuum", "before-write", "after-write", "before-record")
 NAMES, COLOURS, PRICES = st.sampled_from(["x", "y", None]), st.sampled_from(["red", None]), st.sampled_from([1, 2, None])
 IDS = st.sampled_from("abcd")
-DATASETS = st.sampled_from(["events", "item_facts", "item", "names", "colours", "told"])
+DATASETS = st.sampled_from(["events", "item_facts", "item", "names", "colours", "told", "block_facts", "main", "stretches"])
+PARTITIONS = st.sampled_from(["0-2", "2-4", "4-6"])
 FAULTS = st.one_of(
     st.just(None),
     st.tuples(st.just("kill"), st.sampled_from(RUN_POINTS), st.integers(1, 5)),
     st.tuples(st.just("raise"), st.sampled_from(RUN_POINTS), st.integers(1, 5)),
+    st.tuples(st.just("lose"), st.just("after-write"), st.integers(1, 5)),
+)
+MAINTAIN_FAULTS = st.one_of(
+    st.just(None),
+    st.tuples(st.just("kill"), st.sampled_from(MAINTAIN_POINTS), st.integers(1, 5)),
+    st.tuples(st.just("raise"), st.sampled_from(MAINTAIN_POINTS), st.integers(1, 5)),
     st.tuples(st.just("lose"), st.just("after-write"), st.integers(1, 5)),
 )
 Fault = tuple[str, str, int] | None
@@ -47,18 +56,60 @@ def failing(fault: Fault) -> str:
     return f"{soon(fault[1], nth=fault[2])}={fault[0]}" if fault else ""
 
 
+class Ground:
+    """Where schedules start: a world after its first run, made once. Each schedule has a folder that no other had."""
+
+    def __init__(self, fate: type[Fate], kind: type[World]) -> None:
+        self.fate, self.kind = fate, kind
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._saved: Saved | None = None
+        self._numbers = itertools.count()
+
+    def restore(self, fate: Fate) -> World:
+        folder = Path(self._folder.name) if self._folder else self._make()
+        assert self._saved is not None
+        return self._saved.restore(folder / str(next(self._numbers)), fate)
+
+    def _make(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory(prefix="schedules-")
+        folder, fate = Path(self._folder.name), self.fate()
+        with pytest.MonkeyPatch.context() as patch:
+            fate.install(patch)
+            world = self.kind(folder / "first", fate)
+            world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
+            world.announce(block("a2", "a1", 2), block("a3", "a2", 3))
+            world.settle_down()
+            check_rest(world)
+            self._saved = Saved(world, folder / "saved")
+        return folder
+
+    def clear(self) -> None:
+        if self._folder:
+            self._folder.cleanup()
+        self._folder = self._saved = None
+
+
 class Schedules(RuleBasedStateMachine):
     """A small world after its first run."""
 
+    ground: ClassVar[Ground]
+
     def __init__(self) -> None:
         super().__init__()
-        self.fate, self.patch = Fate(), pytest.MonkeyPatch()
+        self.world = self.ground.restore(fate := self.ground.fate())
+        self.fate, self.patch = fate, pytest.MonkeyPatch()
         self.fate.install(self.patch)
-        self.world = template().restore(folder() / "world", self.fate)
         self.kept: Catalog | None = None
         self.newest = itertools.count(10)
+        self.tips = {"a": block("a3", "a2", 3), "b": block("a1", "a0", 1)}
+        """By branch: its last block."""
         self.moved = False
         """Whether something happened that the laws have not been checked after."""
+        self.rebuilt = True
+
+    @initialize(one_in_four=st.integers(0, 3))
+    def a_catalog_is_filled_from_the_tables_at_the_end(self, one_in_four: int) -> None:
+        self.rebuilt = one_in_four == 0
 
     @rule(id_=IDS, name=NAMES, colour=COLOURS, price=PRICES, at=st.integers(0, 9), op=st.sampled_from([None, None, "D"]))
     def a_fact_arrives(self, id_: str, name: str | None, colour: str | None, price: int | None, at: int, op: str | None) -> None:
@@ -86,6 +137,22 @@ class Schedules(RuleBasedStateMachine):
     def the_rate_changes(self, percent: int) -> None:
         self.world.rate(percent, at=next(self.newest))
 
+    @rule(branch=st.sampled_from("ab"), length=st.integers(1, 3), backwards=st.booleans())
+    def a_branch_overtakes(self, branch: str, length: int, backwards: bool) -> None:
+        """The heaviest head is of this branch now: the next blocks of the chain, or a reorg, or one back."""
+        made = []
+        for _ in range(length):
+            below, weight = self.tips[branch], next(self.newest)
+            number = below["number"] + 1
+            self.tips[branch] = {"number": number, "hash": f"{branch}{number}.{weight}", "parent": below["hash"], "weight": weight}
+            made.append(self.tips[branch])
+        self.world.announce(*(reversed(made) if backwards else made))
+
+    @rule(hash_=st.sampled_from(["a0", "a1", "a2", "b2", "b3", "a4"]), below=st.sampled_from("abx"), weight=st.integers(1, 12))
+    def a_block_arrives(self, hash_: str, below: str, weight: int) -> None:
+        """Below all others, again, on a side branch, or waiting for one that never comes."""
+        self.world.announce(block(hash_, f"{below}{int(hash_[1:]) - 1}", weight), "broken")
+
     @rule(fault=FAULTS)
     def run(self, fault: Fault) -> None:
         self.world.run(fail=failing(fault))
@@ -95,7 +162,21 @@ class Schedules(RuleBasedStateMachine):
     def invalidate(self, name: str, fault: Fault) -> None:
         self._survive(lambda: self.world.invalidate(name, failing(fault)))
 
-    @rule(name=st.sampled_from(["names", "item", "told"]), fault=FAULTS)
+    @rule(name=PARTITIONS, fault=FAULTS)
+    def invalidate_a_partition(self, name: str, fault: Fault) -> None:
+        self._survive(lambda: self.world.invalidate_partition(name, failing(fault)))
+
+    @rule(names=st.lists(PARTITIONS, min_size=1, max_size=2), fault=FAULTS)
+    def backfill_partitions(self, names: list[str], fault: Fault) -> None:
+        """One that was never built is refused."""
+        self._survive(lambda: self.world.backfill("stretches", failing(fault), partitions=tuple(names)))
+
+    @rule(fault=MAINTAIN_FAULTS)
+    def maintain(self, fault: Fault) -> None:
+        self.world.maintain(failing(fault))
+        self.moved = True
+
+    @rule(name=st.sampled_from(["names", "item", "told", "main", "stretches"]), fault=FAULTS)
     def backfill(self, name: str, fault: Fault) -> None:
         self.world.backfill(name, failing(fault))
         self.moved = True
@@ -104,6 +185,11 @@ class Schedules(RuleBasedStateMachine):
     def the_configuration_changes(self, factor: int) -> None:
         """So far apart that no row is equal by both: one that is keeps the older configuration, and is right by the newer."""
         self.world.factor = factor
+
+    @rule()
+    def the_unique_key_changes(self) -> None:
+        """What was appended by another is frozen until a backfill."""
+        self.world.unique = "price, name" if self.world.unique == "name, price" else "name, price"
 
     @rule()
     def a_job_is_added_or_removed(self) -> None:
@@ -123,8 +209,20 @@ class Schedules(RuleBasedStateMachine):
         self.fate.meanwhile = None
         self.moved = True
 
+    @rule(point=st.sampled_from(MAINTAIN_POINTS), nth=st.integers(1, 5), id_=IDS)
+    def a_dispatcher_takes_over_from_maintain(self, point: str, nth: int, id_: str) -> None:
+        def other() -> None:
+            self.world.send(item(id_, next(self.newest), "y"))
+            self.world.another(self.world.run)
+
+        self.fate.meanwhile = other
+        self.world.maintain(f"{soon(point, nth=nth)}=call")
+        self.fate.meanwhile = None
+        self.moved = True
+
+    @precondition(lambda self: self.fate.sends_late)
     @rule(
-        dataset=st.sampled_from(["events", "item_facts", "item_quarantine", "item", "names", "told"]),
+        dataset=st.sampled_from(["events", "item_facts", "item_quarantine", "item", "names", "told", "main", "stretches"]),
         point=st.sampled_from(RUN_POINTS),
         nth=st.integers(1, 6),
     )
@@ -188,55 +286,34 @@ class Schedules(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.world.settle_down()
-            check_rest(self.world)
+            check_rest(self.world, rebuilt=self.rebuilt)
         finally:
             self.world.close()
             self.patch.undo()
+            shutil.rmtree(self.world.folder)
 
 
-_made: list[Saved] = []
-_folders: list[tempfile.TemporaryDirectory[str]] = []
+class PlainSchedules(Schedules):
+    ground = Ground(Fate, World)
 
 
-def folder() -> Path:
-    if not _folders:
-        _folders.append(tempfile.TemporaryDirectory(prefix="schedules-"))
-    return Path(_folders[0].name)
-
-
-def template() -> Saved:
-    """The world that every schedule starts with, made once."""
-    if not _made:
-        fate = Fate()
-        with pytest.MonkeyPatch.context() as patch:
-            fate.install(patch)
-            world = World(folder() / "first", fate)
-            world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
-            world.settle_down()
-            check_rest(world)
-            _made.append(Saved(world, folder() / "saved"))
-    return _made[0]
-
-
-@pytest.fixture(autouse=True)
-def _cleared() -> Any:
-    yield
-    _made.clear()
-    while _folders:
-        _folders.pop().cleanup()
+def run_schedules(machine: type[Schedules], count: int, steps: int, *, chosen_anew: bool) -> None:
+    chosen = settings(
+        max_examples=count,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=not chosen_anew,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(machine, settings=chosen)
+    finally:
+        machine.ground.clear()
 
 
 def test_no_schedule_breaks_a_law(say: Callable[[str], None]) -> None:
     """When faults stop all work drains, and every law holds."""
-    chosen = settings(
-        max_examples=SCHEDULES,
-        stateful_step_count=STEPS,
-        deadline=None,
-        derandomize="STRANDLINE_SCHEDULES" not in os.environ,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-    run_state_machine_as_test(Schedules, settings=chosen)
+    run_schedules(PlainSchedules, SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
 
     say(f"schedules {SCHEDULES}, violations 0")

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import make_url
 
 from strandline.app.invalidating import invalidate
+from strandline.app.maintaining import MaintainOutcome, maintain_tables
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.running import RunOutcome, make_desk, run, run_name
 from strandline.app.workspace import Workspace
@@ -36,6 +37,7 @@ settings: {workers: 1}
 sources:
   events: {files: "data/*.jsonl"}
   rates: {files: "rates/*.jsonl"}
+  headers: {files: "blocks/*.jsonl"}
 datasets:
   item:
     from: events
@@ -46,6 +48,12 @@ datasets:
     from: rates
     columns: {name: name, percent: {path: percent, type: bigint}, at: {path: at, type: bigint}}
     record_set: {key: [name], order_by: [at]}
+  block:
+    from: headers
+    columns: {number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
+    require: [number, hash, weight]
+chains:
+  main: {from: block, number: number, hash: hash, parent: parent, head: {most: weight}}
 jobs:
   - name: count_names
     input_datasets: [item, rate]
@@ -58,9 +66,17 @@ jobs:
   - name: tell
     input_datasets: [item]
     output_dataset: told
-    incremental: {mode: cursor, cursor_column: price, unique_key: [name, price]}
+    incremental: {mode: cursor, cursor_column: price, unique_key: [UNIQUE]}
     update_strategy: append
     sql: select name, price from item
+  - name: stretch
+    input_datasets: [main]
+    output_dataset: stretches
+    incremental: {mode: partition}
+    partition: {column: number, size: 2, final_after: 1}
+    update_strategy: replace
+    config: {factor: FACTOR}
+    sql: select number, hash, weight * :factor as weight from main
 """
 _COLOURS = """
   - name: sum_colours
@@ -74,17 +90,24 @@ _COLOURS = """
 class World:
     """A folder, a catalog in memory, and one fate."""
 
+    copy_file: Callable[[Any, Any], object] = staticmethod(os.link)
+    """What was written is never changed, only added to or removed: links are copies."""
+
     def __init__(self, folder: Path, fate: Fate, *, start: bool = True) -> None:
         self.folder, self.fate = folder, fate
-        self.factor, self.colours = 1, True
+        self.factor, self.colours, self.unique = 1, True, "name, price"
         self.factors: dict[str, int] = {}
-        """By configuration of `names`: the factor in it."""
+        """By configuration of `names` and `stretches`: the factor in it."""
+        self.uniques: dict[str, str] = {}
+        """By configuration of `told`: the unique key in it."""
         self.catalog = new_catalog()
         if start:
             shutil.rmtree(folder, ignore_errors=True)
             (folder / "data").mkdir(parents=True)
             (folder / "rates").mkdir()
+            (folder / "blocks").mkdir()
             self.rate(2, at=1)
+            self.announce({"number": 1, "hash": "a1", "parent": "a0", "weight": 1})
 
     @property
     def lake(self) -> Lake:
@@ -92,9 +115,11 @@ class World:
 
     @property
     def project(self) -> Project:
-        text = _HEAD.replace("FACTOR", str(self.factor)) + (_COLOURS if self.colours else "")
+        text = _HEAD.replace("FACTOR", str(self.factor)).replace("UNIQUE", self.unique) + (_COLOURS if self.colours else "")
         project = _load(self.folder, text)
-        self.factors[project.get("names").config.hash] = self.factor
+        for name in ("names", "stretches"):
+            self.factors[project.get(name).config.hash] = self.factor
+        self.uniques[project.get("told").config.hash] = self.unique
         return project
 
     @property
@@ -107,6 +132,9 @@ class World:
 
     def rate(self, percent: int, *, at: int, name: str = "*") -> None:
         self._add("rates", ({"name": name, "percent": percent, "at": at}, {"name": "other", "percent": 100 * percent, "at": at}))
+
+    def announce(self, *blocks: str | Row) -> None:
+        self._add("blocks", blocks)
 
     def _add(self, folder: str, messages: tuple[str | Row, ...]) -> None:
         number = len(list((self.folder / folder).iterdir()))
@@ -125,8 +153,16 @@ class World:
     def invalidate(self, where: str, fail: str = "") -> None:
         self.do(lambda: invalidate(self.workspace, "item", reason="a test", where=where), fail)
 
-    def backfill(self, name: str, fail: str = "") -> RunOutcome | None:
-        return self.run(RunRequest(backfill=name, reason="a test"), fail)
+    def invalidate_partition(self, name: str, fail: str = "") -> None:
+        self.do(lambda: invalidate(self.workspace, "main", reason="a test", partition=name), fail)
+
+    def backfill(self, name: str, fail: str = "", partitions: tuple[str, ...] = ()) -> RunOutcome | None:
+        return self.run(RunRequest(backfill=name, partitions=partitions, reason="a test"), fail)
+
+    def maintain(self, fail: str = "") -> MaintainOutcome | None:
+        """Compact and clean every table, so much later that nothing is kept for its age; None if the process was killed."""
+        outcome: MaintainOutcome | None = self.do(lambda: maintain_tables(self.workspace, None, lambda _: None), fail)
+        return outcome
 
     def do(self, what: Callable[[], Any], fail: str = "") -> Any:
         """What a process does until it ends or is killed. When this returns nothing of it goes on."""
@@ -195,16 +231,18 @@ class Saved:
 
     def __init__(self, world: World, aside: Path) -> None:
         self.aside, self.catalog = aside, world.copy_catalog()
-        self.factor, self.colours, self.factors, self.clock = world.factor, world.colours, dict(world.factors), world.fate.clock
-        # What was written is never changed, only added to or removed: links are copies.
-        shutil.copytree(world.folder, aside, copy_function=os.link)
+        self.factor, self.colours, self.unique, self.clock = world.factor, world.colours, world.unique, world.fate.clock
+        self.factors, self.uniques = dict(world.factors), dict(world.uniques)
+        self.kind = type(world)
+        shutil.copytree(world.folder, aside, copy_function=self.kind.copy_file)
 
     def restore(self, folder: Path, fate: Fate) -> World:
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self.aside, folder, copy_function=os.link)
-        world = World(folder, fate, start=False)
+        shutil.copytree(self.aside, folder, copy_function=self.kind.copy_file)
+        world = self.kind(folder, fate, start=False)
         _copy_database(self.catalog, world.catalog)
-        world.factor, world.colours, world.factors, fate.clock = self.factor, self.colours, dict(self.factors), self.clock
+        world.factor, world.colours, world.unique, fate.clock = self.factor, self.colours, self.unique, self.clock
+        world.factors, world.uniques = dict(self.factors), dict(self.uniques)
         return world
 
 

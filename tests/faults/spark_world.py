@@ -1,0 +1,54 @@
+"""The world of the fault suite on Spark and real Delta tables: the same project, story and laws, with the engine's own workers."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import QueryBuilder
+from pyspark.sql import SparkSession
+
+from strandline.dispatch import workers
+from strandline.lake.log import list_versions
+from strandline.lake.session import get_session
+from strandline.lake.state import get_table
+from strandline.model.project import Settings
+
+from .fate import LAKE_USERS, Fate
+from .table_log import Row
+from .world import World
+
+
+def shared_session() -> SparkSession:
+    return get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+
+
+class SparkFate(Fate):
+    """Kills between the steps of a run; what Spark was asked to do before is done."""
+
+    sends_late = False
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        super().install(patch)
+        patch.setitem(sys.modules, workers.__name__, workers)
+        for module in LAKE_USERS:
+            patch.setattr(module, "open_lake", lambda *_: shared_session)
+
+
+class SparkWorld(World):
+    """Each world needs a folder that no other had before: Delta remembers a table by its path for as long as the JVM lives."""
+
+    copy_file: Callable[[Any, Any], object] = staticmethod(shutil.copy2)
+
+    def rows(self, dataset: str, version: int | None = None) -> list[Row]:
+        uri = self.lake.table(dataset)
+        if not list_versions(uri):
+            return []
+        found = QueryBuilder().register("t", get_table(uri, version)).execute("SELECT * FROM t").read_all()
+        return pa.table(found).to_pylist()  # type: ignore[no-any-return]
+
+    def compact(self, dataset: str) -> None:
+        if list_versions(self.lake.table(dataset)):
+            shared_session().sql(f"OPTIMIZE delta.`{self.lake.table(dataset)}`")

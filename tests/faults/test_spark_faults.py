@@ -1,0 +1,120 @@
+"""The crash loop and the schedules on Spark and real Delta tables. They take long: `make test-faults` alone runs them."""
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from strandline.app.maintaining import MaintainOutcome
+from strandline.app.running import RunOutcome
+from strandline.lake.log import read_entries
+from strandline.model.records import Operation
+
+from .crash_loop import Told, forget, kill_and_recover, tell
+from .fate import Fate
+from .processes import all_faults
+from .spark_world import SparkFate, SparkWorld
+from .story import STORY, Step
+from .test_schedules import Ground, Schedules, run_schedules
+from .world import World
+
+pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
+
+EVERY = int(os.environ.get("STRANDLINE_SPARK_EVERY", "1"))
+"""Kill at every so manieth hit."""
+SCHEDULES = int(os.environ.get("STRANDLINE_SPARK_SCHEDULES", "30"))
+_tried: dict[str, int] = {}
+_numbers = itertools.count()
+
+
+def together(*names: str, many: bool = False) -> Step:
+    """What comes in several steps of the story, all at once; the last one's process deals with it.
+
+    `many`: as if many keys changed, which are then told by their rows and not named: one that vanishes is buried, and purged later.
+    """
+    steps = [step for step in STORY if step.name in names]
+
+    def before(world: World) -> None:
+        for step in steps:
+            step.before(world)
+
+    def act(world: World, fail: str) -> RunOutcome | MaintainOutcome | None:
+        with pytest.MonkeyPatch.context() as patch:
+            if many:
+                patch.setattr("strandline.compute.compare.FEW_KEYS", 0)
+            return steps[-1].act(world, fail)
+
+    return Step(name=names[0], before=before, act=act)
+
+
+SHORT = (
+    together("ingest"),
+    together(
+        "late fact", "correction", "delete", "late fact of a deleted key", "key move", "tie", "duplicate", "a rate read whole", "blocks"
+    ),
+    together("invalidation"),
+    together("invalidation of a partition"),
+    together("a rate read whole", "a reorg to branch b", "configuration change", "append"),
+    together("backfill of a partition"),
+    together("maintain"),
+    together("a reorg back to branch a", "a configuration that freezes", "a job is removed"),
+    together("backfill of what is frozen"),
+    together("a job is added"),
+)
+"""The story in few runs."""
+
+
+@pytest.fixture
+def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
+    made = SparkFate()
+    made.install(monkeypatch)
+    return made
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    steps = tell(SHORT, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld)
+    yield steps
+    forget(steps)
+
+
+def share_of(told: Told, step: Step) -> Sequence[tuple[str, str, int]]:
+    return told[step.name][1][SHORT.index(step) % EVERY :: EVERY]
+
+
+@pytest.mark.parametrize("step", SHORT, ids=lambda s: s.name)
+def test_a_kill_at_any_hit_is_mended_by_the_next_runs(step: Step, told: Told, fate: Fate, tmp_path: Path) -> None:
+    for hit in share_of(told, step):
+        folder = tmp_path / str(next(_numbers))
+        kill_and_recover(step, told[step.name][0], hit, fate, folder)
+        shutil.rmtree(folder)
+        _tried[step.name] = _tried.get(step.name, 0) + 1
+
+
+def test_the_loop_tried_every_hit(told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+    if sum(item.path == Path(__file__) and "kill_at_any_hit" in item.name for item in request.session.items) < len(SHORT):
+        pytest.skip("a part of the loop was chosen")
+
+    say(f"with Spark: kills tried {sum(_tried.values())} of {sum(len(hits) for _, hits in told.values())}, laws broken 0")
+
+    assert _tried == {step.name: len(share_of(told, step)) for step in SHORT if share_of(told, step)}
+
+
+def test_the_story_uses_every_write_primitive(told: Told) -> None:
+    lake = told[SHORT[0].name][0].aside.parent / "world" / ".strandline" / "lake"
+    entries = [e for table in lake.iterdir() if (table / "_delta_log").is_dir() for e in read_entries(str(table), -1)]
+
+    assert {e.metadata.operation for e in entries if e.metadata} >= set(Operation) - {Operation.FENCE, Operation.ADOPT}
+
+
+class SparkSchedules(Schedules):
+    ground = Ground(SparkFate, SparkWorld)
+
+
+def test_no_schedule_breaks_a_law(say: Callable[[str], None]) -> None:
+    run_schedules(SparkSchedules, SCHEDULES, 6, chosen_anew="STRANDLINE_SPARK_SCHEDULES" in os.environ)
+
+    say(f"with Spark: schedules {SCHEDULES}, violations 0")
