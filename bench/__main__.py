@@ -10,7 +10,7 @@ from pathlib import Path
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup", "chain")
+SECTIONS = ("increments", "history", "startup", "chain", "overhead")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -40,14 +40,16 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     from .engine import open_engine
     from .history import measure_history
     from .increments import measure_increments
+    from .overhead import measure_overhead
     from .register import make_register
     from .startup import measure_startup
 
     # First, while this process has no JVM of its own.
     startup = measure_startup(folder) if "startup" in sections else None
     chains = [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)] if "chain" in sections else None
+    overhead = measure_overhead(folder) if "overhead" in sections else None
     if not {"increments", "history"} & set(sections):
-        return Results(machine=machine(None), scale=scale, register=None, startup=startup, chains=chains)
+        return Results(machine=machine(None), scale=scale, register=None, startup=startup, chains=chains, overhead=overhead)
     say(f"a register of {scale} tenants")
     register = make_register(folder / "register", scale)
     say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
@@ -66,6 +68,7 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
         history=history,
         startup=startup,
         chains=chains,
+        overhead=overhead,
     )
 
 

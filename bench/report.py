@@ -15,6 +15,7 @@ from .chain import DEPTH, PENDING, ChainLength
 from .history import HistoryLength
 from .increments import Increments
 from .measure import Sample, median, middle
+from .overhead import DAYS, Overhead
 from .register import Register
 from .startup import Start
 
@@ -28,6 +29,7 @@ FULL_NAMES = {
 PERCENT_NAMES = {"engine": "engine, run", "script": "hand-written script, same writes", "merge": "hand-written MERGE"}
 REFERENCE_SCALE = 300
 START_SECONDS = 2.0
+OVERHEAD_PERCENT = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Results:
     history: HistoryLength | None = None
     startup: dict[str, Start] | None = None
     chains: list[ChainLength] | None = None
+    overhead: list[Overhead] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,10 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
     if results.chains:
         yield from _chain_targets(*results.chains)
+    if results.overhead:
+        text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
+        worst = max(one.percent for one in results.overhead)
+        yield Target(text=text, value=worst, bound=OVERHEAD_PERCENT, at_least=False, unit=" %")
     for name, start in (results.startup or {}).items():
         note = "a JVM was started" if start.jvm else ""
         yield Target(text=f"strandline {name}", value=start.best, bound=START_SECONDS, at_least=False, unit=" s", note=note)
@@ -126,6 +133,7 @@ def _document(results: Results) -> dict[str, object]:
         "increments": results.increments and asdict(results.increments),
         "history": results.history and asdict(results.history),
         "chains": results.chains and [asdict(chain) for chain in results.chains],
+        "overhead": results.overhead and [{**asdict(one), "percent": one.percent} for one in results.overhead],
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -147,6 +155,11 @@ def _lines(results: Results) -> Iterator[str]:
         yield f"\nThe figures to reach are meant for --scale {REFERENCE_SCALE}; this is {results.scale}."
     for chain in results.chains or ():
         yield from _chain_lines(chain)
+    for one in results.overhead or ():
+        yield (
+            f"the example's days in {one.seconds:.2f} s: {one.reached} failpoints {1000 * one.reach_seconds:.1f} ms, "
+            f"{one.confirmed} commits confirmed {1000 * one.confirm_seconds:.1f} ms"
+        )
     yield ""
     yield from (target.line() for target in find_targets(results))
 

@@ -1,0 +1,72 @@
+"""Somebody who queries all the time, and what they may rely on at any moment."""
+
+import threading
+import time
+from pathlib import Path
+
+from strandline.app.query import query
+from strandline.app.reading import open_reading
+from strandline.model.errors import CallError
+
+ONCE = {
+    "item_lines": "_source_position",
+    "rate_lines": "_source_position",
+    "block_lines": "_source_position",
+    "item_facts": "_source_position",
+    "item_quarantine": "_source_position",
+    "rate_facts": "_source_position",
+    "block": "hash",
+    "item": "id",
+    "rate": "kind",
+    "hot": "number",
+    "worth": "kind",
+    "sizes": "items",
+    "shelves": "id",
+    "told": "kind, price",
+    "alerts": "hash",
+}
+"""By dataset: the columns of which no two rows are equal, ever (L3, L5, L8, L10)."""
+PAUSE = 1.0
+"""Seconds between two queries: who looks on must not be what the run waits for."""
+
+
+class Reader:
+    """Asks in a thread until it is told to stop. What broke is in `broken`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="reader", daemon=True)
+        self.queries = 0
+        self.broken: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        while not self._stop.is_set():
+            for dataset in ONCE:
+                if self._stop.wait(PAUSE):
+                    return
+                try:
+                    self.broken += find_twice(self._folder, dataset)
+                except Exception as error:  # noqa: BLE001 a query that fails is what this looks for
+                    self.broken.append(f"a query of {dataset} at {time.monotonic():.1f} failed: {type(error).__name__} {error}")
+                self.queries += 1
+
+
+def find_twice(folder: Path, dataset: str) -> list[str]:
+    """The rows that are there twice although they may not be."""
+    columns = ONCE[dataset]
+    sql = f"select {columns}, count(*) as n from {dataset} group by {columns} having count(*) > 1"
+    try:
+        found = query(open_reading(folder), sql)
+    except CallError as error:
+        if error.slug == "never-built":
+            return []
+        raise
+    return [f"{dataset} at {dict(found.version)}: twice {row}" for row in found.rows]

@@ -1,0 +1,208 @@
+"""When nobody kills and nothing is sent any more: the work drains, and every law that can be seen from outside holds."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from strandline.app.clock import now
+from strandline.app.doctor import examine
+from strandline.app.finding import Result
+from strandline.app.planning import RunRequest
+from strandline.app.running import make_desk, no_session, run_name
+from strandline.app.workspace import open_workspace
+from strandline.catalog import open_catalog, read_invalidations, read_view
+from strandline.dispatch.rebuild import rebuild
+from strandline.lake.log import list_versions, read_entries
+from strandline.model.errors import CallError
+from strandline.model.node import NodeKind
+from strandline.model.plan import Plan
+from tests.faults.laws import BARE, _check_commits, _check_rebuilt, require
+from tests.harness import TestProject
+
+from .feed import Feeder
+from .model import BLOCK, ITEM, RATE, Place, Row, Sent, canonical, latest, read_sent, size_up, weigh
+from .reader import ONCE, find_twice
+
+MOST_RUNS = 4
+"""After a fault a second run may be needed; more never are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A project at rest, and what was sent to it."""
+
+    project: TestProject
+    item: Sent
+    rate: Sent
+    block: Sent
+    factor: int
+
+    @classmethod
+    def of(cls, folder: Path, feeder: Feeder) -> "Rest":
+        project = TestProject(folder)
+        with open_workspace(folder) as workspace:
+            factor = dict(workspace.project.get("worth").definition.config)["factor"]  # type: ignore[union-attr]
+        return cls(
+            project=project,
+            item=read_sent(feeder.sent, "items", ITEM, ("id", "price", "at")),
+            rate=read_sent(feeder.sent, "rates", RATE, ("kind",)),
+            block=read_sent(feeder.sent, "blocks", BLOCK, ("number", "hash", "weight")),
+            factor=int(factor),
+        )
+
+    def rows(self, dataset: str, *columns: str) -> list[tuple[Any, ...]]:
+        """What a reader sees; nothing where there is no table, as of a quarantine that was never needed."""
+        try:
+            return self.project.query(f"select {', '.join(columns)} from {dataset}")
+        except CallError as error:
+            require(error.slug == "never-built", "a query", error)
+            return []
+
+    def places(self, dataset: str, *columns: str) -> dict[Place, tuple[Any, ...]]:
+        """Rows by their place; none is there twice."""
+        found = self.rows(dataset, "_source_position", *columns)
+        by_place = {(name, part, place): tuple(rest) for (name, part, place), *rest in found}
+        require(len(by_place) == len(found), "L10 nothing twice", dataset, len(found), len(by_place))
+        return by_place
+
+
+def drain(folder: Path) -> int:
+    """Run until nothing waits; then what an older configuration wrote is written again."""
+    project = TestProject(folder)
+    for nth in range(MOST_RUNS):
+        if not project.plan().tasks:
+            project.run(RunRequest(backfill="weigh", only_stale=True, reason="the end of the soak"))
+            return nth
+        project.run()
+    raise AssertionError(f"work does not drain: {[(t.node, t.cause, t.reason) for t in project.plan().tasks]}")
+
+
+def find_broken(rest: Rest) -> Iterator[str]:
+    """Each law that does not hold, with what was seen."""
+    for law in LAWS:
+        try:
+            law(rest)
+        except Exception as broken:  # noqa: BLE001 one law that can't even be looked at must not hide the others
+            yield f"{law.__name__.removeprefix('check_')}: {type(broken).__name__} {str(broken)[:2000]}"
+
+
+def check_verified(rest: Rest) -> None:
+    """L2: incremental equals full recompute, for every dataset."""
+    rest.project.assert_verified()
+
+
+def check_received(rest: Rest) -> None:
+    """L1, L10: each line once in its source's table, as it came; each fact once among the facts or the refused."""
+    for source, dataset, sent in (
+        ("item_lines", "item", rest.item),
+        ("rate_lines", "rate", rest.rate),
+        ("block_lines", "block", rest.block),
+    ):
+        received = {place: row[0] for place, row in rest.places(source, "_payload").items()}
+        _same(received, sent.lines, f"L1 {source}")
+        refused = rest.places(f"{dataset}_quarantine")
+        _same_keys(refused, sent.lines.keys() - sent.facts.keys(), f"L10 {dataset}_quarantine")
+    for dataset, columns, sent in (("item_facts", ITEM, rest.item), ("rate_facts", RATE, rest.rate)):
+        found = rest.places(dataset, *columns)
+        _same(found, {place: tuple(row[c] for c in columns) for place, row in sent.facts.items()}, f"L10 {dataset}")
+    told = sorted(rest.rows("block", *BLOCK))
+    wanted = sorted({tuple(row[c] for c in BLOCK) for row in rest.block.facts.values()})
+    require(told == wanted, "L10 each block once", len(told), len(wanted))
+
+
+def check_results(rest: Rest) -> None:
+    """L2, L4 from the lines themselves: snapshots, jobs over them, and the canonical branch."""
+    items, rates = latest(rest.item.facts, "id"), latest(rest.rate.facts, "kind")
+    _same(_by_key(rest.rows("item", *ITEM)), {key: tuple(row[c] for c in ITEM[1:]) for key, row in items.items()}, "L2 item")
+    _same(_by_key(rest.rows("rate", *RATE)), {key: tuple(row[c] for c in RATE[1:]) for key, row in rates.items()}, "L2 rate")
+    worth = weigh(items.values(), rates, rest.factor)
+    _same(_by_key(rest.rows("worth", "kind", "items", "worth")), worth, "L2 worth")
+    _same(_by_key(rest.rows("sizes", "items", "kinds", "worth")), size_up(worth), "L2 sizes")
+    _same(
+        _by_key(rest.rows("shelves", "id", "kind", "price")), {key: (row["kind"], row["price"]) for key, row in items.items()}, "L2 shelves"
+    )
+    hot = {number: (hash_,) for number, hash_ in canonical(rest.block.facts.values()).items()}
+    _same(_by_key(rest.rows("hot", "number", "hash")), hot, "L2 hot")
+
+
+def check_appended(rest: Rest) -> None:
+    """L2 of an append output: it misses nothing, invents nothing and has nothing twice."""
+    told, alerts = rest.rows("told", "kind", "price"), rest.rows("alerts", "hash", "number")
+    live = latest(rest.item.facts, "id").values()
+    _within(_pairs(live), set(told), _pairs(rest.item.facts.values()), "told")
+    ever = {(row["hash"], row["number"]) for row in rest.block.facts.values() if row["number"] % 3 == 0}
+    now_there = {(hash_, number) for number, hash_ in canonical(rest.block.facts.values()).items() if number % 3 == 0}
+    _within(now_there, set(alerts), ever, "alerts")
+    for dataset in ONCE:
+        twice = find_twice(rest.project.folder, dataset)
+        require(not twice, "L5 nothing twice", twice[:5])
+
+
+def check_commits(rest: Rest) -> None:
+    """L7, L12: tokens grow, a task id is one commit, and every commit says what it is."""
+    with open_workspace(rest.project.folder) as workspace:
+        for node in workspace.project.nodes:
+            _check_commits(node.name, list(read_entries(workspace.lake.table(node.name), -1)))
+
+
+def check_catalog(rest: Rest) -> None:
+    """L6: the catalog equals one that is filled from the tables alone."""
+    with open_workspace(rest.project.folder) as workspace:
+        again = replace(workspace, catalog=open_catalog("sqlite://"))
+        at = now()
+        rebuild(make_desk(again, again.observe(), Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest()))
+        view, rebuilt = read_view(workspace.catalog), read_view(again.catalog)
+        for node in workspace.project.nodes:
+            if not list_versions(workspace.lake.table(node.name)):
+                continue
+            record = view.nodes[node.name]
+            entries = read_entries(workspace.lake.table(node.name), record.table_version)
+            missed = [e.metadata.operation for e in entries if e.metadata]
+            require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded", node.name, missed)
+            _check_rebuilt(node.name, record, rebuilt.nodes[node.name])
+        jobs = [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB]
+        owed = [row for row in read_invalidations(workspace.catalog, jobs)[1] if not row["processed_at"]]
+        require(not owed, "every invalidation is processed", owed[:5])
+        again.catalog.close()
+
+
+def check_doctor(rest: Rest) -> None:
+    """Nothing is wrong, in any byte of any file in use."""
+    wrong = [f"{f.check}: {f.what}" for f in examine(rest.project.folder, deep=True) if f.result is Result.WRONG]
+    require(not wrong, "doctor --deep finds nothing", *wrong)
+
+
+LAWS: tuple[Callable[[Rest], None], ...] = (
+    check_received,
+    check_results,
+    check_appended,
+    check_commits,
+    check_catalog,
+    check_doctor,
+    check_verified,
+)
+
+
+def _by_key(rows: Iterable[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
+    return {key: tuple(values) for key, *values in rows}
+
+
+def _pairs(rows: Iterable[Row]) -> set[tuple[Any, Any]]:
+    return {(row["kind"], row["price"]) for row in rows}
+
+
+def _same(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
+    _same_keys(found, wanted.keys(), law)
+    differing = {key: (found[key], wanted[key]) for key in found if found[key] != wanted[key]}
+    require(not differing, law, f"{len(differing)} differ, for example", list(differing.items())[:3])
+
+
+def _same_keys(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
+    missing, more = set(wanted) - found.keys(), found.keys() - set(wanted)
+    require(not missing and not more, law, f"{len(missing)} missing", list(missing)[:3], f"{len(more)} too many", list(more)[:3])
+
+
+def _within(least: set[Any], found: set[Any], most: set[Any], dataset: str) -> None:
+    require(least <= found, f"L2 {dataset} misses nothing", list(least - found)[:3])
+    require(found <= most, f"L2 {dataset} invents nothing", list(found - most)[:3])

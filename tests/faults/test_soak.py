@@ -1,0 +1,129 @@
+"""The soak's own checks: they pass over tables that hold what they must, and notice what is lost, doubled or wrong."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
+from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, canonical, latest, size_up, weigh
+from tests.faults.soak.reader import ONCE, find_twice
+from tests.faults.soak.rest import Rest, check_appended, check_received, check_results
+
+pytestmark = pytest.mark.faults
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Rest:
+    folder = tmp_path_factory.mktemp("soak")
+    write_at_once(folder / "strandline.yaml", PROJECT)
+    feeder = Feeder(folder, random.Random(7))
+    for _ in range(60):
+        feeder.feed()
+    feeder.finish()
+    rest = Rest.of(folder, feeder)
+    for name, rows in tables_of(rest).items():
+        write(rest, name, rows)
+    return rest
+
+
+@contextmanager
+def spoilt(rest: Rest, table: str, spoil: Callable[[Rows], Rows]) -> Iterator[Rows]:
+    """While it is open the table holds something else than `tables_of` says."""
+    right = tables_of(rest)[table]
+    write(rest, table, spoil(right))
+    yield right
+    write(rest, table, right)
+
+
+def tables_of(rest: Rest) -> dict[str, Rows]:
+    """What the engine must make of what was sent."""
+    items, rates = latest(rest.item.facts, "id"), latest(rest.rate.facts, "kind")
+    worth = weigh(items.values(), rates, rest.factor)
+    branch = canonical(rest.block.facts.values())
+    tables: dict[str, Rows] = {
+        "block_facts": list({row["hash"]: row for row in rest.block.facts.values()}.values()),
+        "item": list(items.values()),
+        "rate": list(rates.values()),
+        "worth": [{"kind": kind, "items": n, "worth": value} for kind, (n, value) in worth.items()],
+        "sizes": [{"items": n, "kinds": kinds, "worth": value} for n, (kinds, value) in size_up(worth).items()],
+        "shelves": [{c: row[c] for c in ("id", "kind", "price")} for row in items.values()],
+        "told": [{"kind": kind, "price": price} for kind, price in {(row["kind"], row["price"]) for row in items.values()}],
+        "hot": [{"number": number, "hash": name} for number, name in branch.items()],
+        "alerts": [{"number": number, "hash": name} for number, name in branch.items() if number % 3 == 0],
+    }
+    for name, sent, columns in (("item", rest.item, ITEM), ("rate", rest.rate, RATE), ("block", rest.block, BLOCK)):
+        tables[f"{name}_lines"] = [{"_source_position": place, "_payload": line} for place, line in sent.lines.items()]
+        tables[f"{name}_quarantine"] = _refused(sent)
+        if name != "block":
+            tables[f"{name}_facts"] = [{"_source_position": place, **row} for place, row in sent.facts.items()]
+            assert set(columns) <= set(tables[f"{name}_facts"][0])
+    return tables
+
+
+def _refused(sent: Sent) -> Rows:
+    return [{"_source_position": place, "_payload": line} for place, line in sent.lines.items() if place not in sent.facts]
+
+
+def write(rest: Rest, name: str, rows: Rows) -> None:
+    columns = list(rows[0]) if rows else ["_source_position", "_payload"]
+    types = {"_source_position": pa.struct([("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())])}
+    values = {c: [_struct(row[c]) if c == "_source_position" else row[c] for row in rows] for c in columns}
+    arrays = {c: pa.array(values[c], type=types.get(c) or (pa.string() if not any(values[c]) else None)) for c in columns}
+    live = {"_deleted": pa.array([False] * len(rows), type=pa.bool_())}
+    write_deltalake(str(rest.project.folder / ".strandline" / "lake" / name), pa.table({**arrays, **live}), mode="overwrite")
+
+
+def _struct(place: tuple[str, int, int]) -> dict[str, object]:
+    return {"name": place[0], "part": place[1], "place": place[2]}
+
+
+def test_tables_that_hold_what_they_must_break_no_law(rest: Rest) -> None:
+    for law in (check_received, check_results, check_appended):
+        law(rest)
+    assert rest.block.lines
+    assert len(rest.item.facts) < len(rest.item.lines), "some lines are broken"
+
+
+@pytest.mark.parametrize(
+    ("table", "spoil", "law", "says"),
+    [
+        ("item_lines", lambda rows: rows[1:], check_received, "L1 item_lines"),
+        ("item_facts", lambda rows: [*rows, rows[5]], check_received, "nothing twice"),
+        ("item_quarantine", lambda rows: rows[:-1], check_received, "L10 item_quarantine"),
+        ("block_facts", lambda rows: rows[:-1], check_received, "L10 each block once"),
+        ("item", lambda rows: [{**rows[0], "price": 10_001}, *rows[1:]], check_results, "L2 item"),
+        ("worth", lambda rows: [{**rows[0], "items": 0}, *rows[1:]], check_results, "L2 worth"),
+        ("sizes", lambda rows: rows[1:], check_results, "L2 sizes"),
+        ("hot", lambda rows: [{**rows[0], "hash": "b0"}, *rows[1:]], check_results, "L2 hot"),
+        ("told", lambda rows: [*rows, rows[0]], check_appended, "L5 nothing twice"),
+        ("told", lambda rows: rows[1:], check_appended, "L2 told misses nothing"),
+        ("alerts", lambda rows: [*rows, {"number": 3, "hash": "none"}], check_appended, "L2 alerts invents nothing"),
+    ],
+)
+def test_what_is_lost_doubled_or_wrong_is_noticed(
+    rest: Rest, table: str, spoil: Callable[[Rows], Rows], law: Callable[[Rest], None], says: str
+) -> None:
+    with spoilt(rest, table, spoil), pytest.raises(AssertionError, match=says):
+        law(rest)
+
+
+def test_a_reader_sees_a_row_that_is_there_twice(rest: Rest) -> None:
+    with spoilt(rest, "item", lambda rows: [*rows, rows[0]]) as right:
+        (twice,) = find_twice(rest.project.folder, "item")
+
+    assert "twice" in twice
+    assert right[0]["id"] in twice
+
+
+def test_a_reader_is_not_disturbed_by_what_was_not_built_yet(tmp_path: Path) -> None:
+    write_at_once(tmp_path / "strandline.yaml", PROJECT)
+
+    assert [find_twice(tmp_path, dataset) for dataset in ONCE] == [[]] * len(ONCE)
