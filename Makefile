@@ -1,8 +1,9 @@
 PYTHON ?= python3
 EXAMPLE ?= property_tax
+MINUTES ?= 30
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults lint bench clean
+.PHONY: help setup demo test test-faults soak lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -15,11 +16,14 @@ demo: setup ## play an example, EXAMPLE=property_tax unless told
 
 test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 	@$(PYTHON) scripts/test_needs.py
-	@$(BIN)/python -m pytest --durations=15 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadscope --durations=15 $(PYTEST_ARGS)
 
 test-faults: setup ## every kill, 10,000 schedules, real processes and damage; `make test` has a share of it
 	@$(PYTHON) scripts/test_needs.py
 	@STRANDLINE_FAULTS=all STRANDLINE_SCHEDULES=$${STRANDLINE_SCHEDULES:-10000} $(BIN)/python -m pytest --durations=15 tests/faults $(PYTEST_ARGS)
+
+soak: setup ## a mixed load and a random SIGKILL every 20 to 60 seconds for MINUTES=30, then the laws; SOAK_ARGS='--seed 7' repeats one
+	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(SOAK_ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff check
