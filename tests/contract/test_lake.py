@@ -27,7 +27,7 @@ from strandline.lake.writes import Ticket
 from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
-from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+from strandline.model.records import CommitMetadata, Operation
 
 pytestmark = pytest.mark.spark
 
@@ -47,20 +47,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def metadata(token: int, operation: Operation = Operation.APPEND) -> CommitMetadata:
-    return CommitMetadata(
-        run="run",
-        task=f"run/t/{token}",
-        node="t",
-        token=token,
-        operation=operation,
-        inputs={},
-        scope="",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of="",
-        counts={},
-    )
+    return CommitMetadata.bare(run="run", node="t", token=token, operation=operation, as_of="")
 
 
 def ticket(token: int, operation: Operation = Operation.APPEND) -> Ticket:

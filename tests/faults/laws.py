@@ -55,7 +55,7 @@ def require(holds: bool, law: str, *shown: object) -> None:
 def check_always(world: World) -> None:
     """What a reader may rely on while processes die and come back."""
     for node in world.project.nodes:
-        _check_commits(node.name, _entries(world, node.name))
+        check_commits_of(node.name, _entries(world, node.name))
     _check_received(world, complete=False)
     _check_states(world)
     _check_frozen(world)
@@ -145,7 +145,7 @@ def canonical(facts: Iterable[Fact]) -> tuple[dict[int, Row], int]:
     return {row["number"]: row for row in best}, len(first) - len(heads)
 
 
-def _check_commits(node: str, entries: list[LogEntry]) -> None:
+def check_commits_of(node: str, entries: list[LogEntry]) -> None:
     """L7, L12: a token is one commit and grows; a task id is one commit; what the commit says of its token is what the table took."""
     ours = [(e, e.metadata) for e in entries if e.metadata]
     fenced = [(e, m) for e, m in ours if m.operation is not Operation.COMPACT]  # it takes no token: late, it changes nothing either
@@ -312,7 +312,7 @@ def _check_rebuild(world: World) -> None:
     again = read_view(rebuilt)
     for node in world.project.nodes:
         if node.name in again.nodes:
-            _check_rebuilt(node.name, view.nodes[node.name], again.nodes[node.name])
+            check_rebuilt(node.name, view.nodes[node.name], again.nodes[node.name])
     known = [row["id"] for row in read_invalidations(world.catalog, _jobs(world))[0]]
     said = read_invalidations(rebuilt, _jobs(world))[0]
     settled = [row["id"] for row in said if row["table_version"] <= view.nodes[row["dataset"]].table_version]
@@ -324,7 +324,7 @@ def _jobs(world: World) -> list[str]:
     return [n.name for n in world.project.nodes if n.kind is NodeKind.JOB]
 
 
-def _check_rebuilt(name: str, record: NodeRecord, again: NodeRecord) -> None:
+def check_rebuilt(name: str, record: NodeRecord, again: NodeRecord) -> None:
     same = ("table_id", "configs", "row_count", "counts")
     for part in same:
         require(getattr(record, part) == getattr(again, part), f"L6 rebuilt {part}", name, getattr(record, part), getattr(again, part))

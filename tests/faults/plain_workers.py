@@ -632,7 +632,7 @@ def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
-    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations))
+    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations))
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -647,26 +647,9 @@ def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) ->
     table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from))
 
 
-def _bare_ticket(
-    desk: Desk, node: Node, lease: Lease, operation: Operation, invalidations: tuple[Invalidation, ...] = (), readable_from: int = 0
-) -> Ticket:
-    metadata = CommitMetadata(
-        run=desk.run,
-        task=f"{desk.run}/{node.name}/{lease.token}",
-        node=node.name,
-        token=lease.token,
-        operation=operation,
-        inputs={},
-        scope="",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of=desk.as_of.isoformat(),
-        counts={},
-        invalidations=invalidations,
-        readable_from=readable_from,
-    )
-    return Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> Ticket:
+    metadata = CommitMetadata.bare(run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat())
+    return Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))
 
 
 def live(rows: Iterable[Row]) -> list[Row]:

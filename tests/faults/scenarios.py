@@ -8,7 +8,7 @@ from strandline.model.columns import CONFIG
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cause
-from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
 from .fate import soon
@@ -134,20 +134,7 @@ def a_write_is_passed_over(world: World) -> None:
 def _fence(world: World, dataset: str) -> None:
     """Somebody with a token far ahead."""
     token = table_log.read_snapshot(world.lake.table(dataset)).tokens[dataset] + 50
-    metadata = CommitMetadata(
-        run="another",
-        task=f"another/{dataset}/{token}",
-        node=dataset,
-        token=token,
-        operation=Operation.FENCE,
-        inputs={},
-        scope="",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of="",
-        counts={},
-    )
+    metadata = CommitMetadata.bare(run="another", node=dataset, token=token, operation=Operation.FENCE, as_of="")
     table_log.commit_nothing(world.lake, Ticket(dataset=dataset, token=token, metadata=to_json(metadata)))
 
 

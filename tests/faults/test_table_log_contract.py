@@ -4,7 +4,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from strandline.lake.state import count_live, find_state, get_table, read_token
 from strandline.lake.writes import Ticket
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
-from strandline.model.records import CommitMetadata, Operation, WrittenConfig
+from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
 from .processes import all_faults
@@ -145,20 +145,9 @@ def _ticket(token: int, primitive: str) -> Ticket:
 
 
 def _metadata(token: int, primitive: str) -> CommitMetadata:
-    return CommitMetadata(
-        run="run",
-        task=f"run/t/{token}",
-        node="t",
-        token=token,
-        operation=Operation(primitive) if primitive in set(Operation) else Operation.APPEND,
-        inputs={},
-        scope="a'b\"c\\d\ne ü € 鍵 ${x}",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of="",
-        counts={"offered": 2**53 + 1},
-    )
+    operation = Operation(primitive) if primitive in set(Operation) else Operation.APPEND
+    bare = CommitMetadata.bare(run="run", node="t", token=token, operation=operation, as_of="")
+    return replace(bare, scope="a'b\"c\\d\ne ü € 鍵 ${x}", counts={"offered": 2**53 + 1})
 
 
 Tables = Plain | Delta

@@ -320,21 +320,8 @@ def _commit(name: str, version: int, operation: Operation | None, rows: int, inv
     metadata = None
     if operation is not None:
         said = Invalidation(id=f"{name} {version}", scope="row_range", row_filter={"pieces": version}, reason=invalidates)
-        metadata = CommitMetadata(
-            run="r",
-            task=f"r/{name}/{version}",
-            node=name,
-            token=version,
-            operation=operation,
-            inputs={},
-            scope="",
-            cause="",
-            config=WrittenConfig(hash="", parts={}),
-            whole=False,
-            as_of="",
-            counts={},
-            invalidations=(said,) if invalidates else (),
-        )
+        bare = CommitMetadata.bare(run="r", node=name, token=version, operation=operation, as_of="")
+        metadata = replace(bare, invalidations=(said,) if invalidates else ())
     return CommitSummary(
         version=version,
         changes_rows=operation is None or operation.changes_rows,

@@ -1,6 +1,7 @@
 """What maintenance thinks before it does anything: which versions stay, which files nobody needs, what is worth writing again."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from strandline.lake.files import LiveFile, StoredFile, find_dead, list_stored, 
 from strandline.lake.log import LogEntry, parse_entry
 from strandline.model.metadata import find_metadata, to_json
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitMetadata, CommitSummary, Operation, TableState, WrittenConfig
+from strandline.model.records import CommitMetadata, CommitSummary, Operation, TableState
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 VECTOR = {"storageType": "u", "pathOrInlineDv": "h!j(SGIt0MTNT@qoO*m4", "offset": 1, "sizeInBytes": 60, "cardinality": 6}
@@ -159,21 +160,8 @@ def test_a_table_is_written_again_only_where_it_gains(files: list[LiveFile], ste
 
 
 def announcement(readable_from: int) -> CommitMetadata:
-    return CommitMetadata(
-        run="r",
-        task="r/item/7",
-        node="item",
-        token=7,
-        operation=Operation.CLEAN,
-        inputs={"item": Cursor(table_id="t", version=1)},
-        scope="",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of="",
-        counts={},
-        readable_from=readable_from,
-    )
+    bare = CommitMetadata.bare(run="r", node="item", token=7, operation=Operation.CLEAN, as_of="")
+    return replace(bare, inputs={"item": Cursor(table_id="t", version=1)}, readable_from=readable_from)
 
 
 def test_a_table_tells_from_which_version_on_it_can_be_read() -> None:

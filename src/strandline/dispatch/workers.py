@@ -1,6 +1,7 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from strandline.compute.chain import prepare_chain
 from strandline.compute.facts import prepare_facts, prepare_quarantine
@@ -128,7 +129,9 @@ def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
 
 def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
     """An empty commit that says what readers have to process again."""
-    writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations))
+    writes.commit_nothing(
+        _session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations)
+    )
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -155,33 +158,7 @@ def _session(desk: Desk, node: Node) -> "SparkSession":
     return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
-def _bare_ticket(
-    desk: Desk,
-    node: Node,
-    lease: Lease,
-    operation: Operation,
-    invalidations: tuple[Invalidation, ...] = (),
-    readable_from: int = 0,
-    adopted: tuple[int, ...] = (),
-    rows: int = -1,
-) -> writes.Ticket:
-    """For commits that move no cursor and change nothing a reader sees."""
-    metadata = CommitMetadata(
-        run=desk.run,
-        task=f"{desk.run}/{node.name}/{lease.token}",
-        node=node.name,
-        token=lease.token,
-        operation=operation,
-        inputs={},
-        scope="",
-        cause="",
-        config=WrittenConfig(hash="", parts={}),
-        whole=False,
-        as_of=desk.as_of.isoformat(),
-        counts={},
-        invalidations=invalidations,
-        readable_from=readable_from,
-        adopted=adopted,
-        rows=rows,
-    )
-    return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(metadata))
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> writes.Ticket:
+    """For commits that move no cursor; `said` is what else they say of themselves."""
+    metadata = CommitMetadata.bare(run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat())
+    return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))

@@ -156,6 +156,24 @@ class CommitMetadata:
     adopted: tuple[int, ...] = ()
     """Versions that someone else wrote and that are taken as they are."""
 
+    @classmethod
+    def bare(cls, *, run: str, node: str, token: int, operation: Operation, as_of: str) -> "CommitMetadata":
+        """Of a commit that reads nothing and computes nothing."""
+        return cls(
+            run=run,
+            task=f"{run}/{node}/{token}",
+            node=node,
+            token=token,
+            operation=operation,
+            inputs={},
+            scope="",
+            cause="",
+            config=WrittenConfig(hash="", parts={}),
+            whole=False,
+            as_of=as_of,
+            counts={},
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:

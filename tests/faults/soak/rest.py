@@ -17,7 +17,7 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.model.errors import CallError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Plan
-from tests.faults.laws import BARE, _check_commits, _check_rebuilt, require
+from tests.faults.laws import BARE, check_commits_of, check_rebuilt, require
 from tests.harness import TestProject
 
 from .feed import Feeder
@@ -143,7 +143,7 @@ def check_commits(rest: Rest) -> None:
     """L7, L12: tokens grow, a task id is one commit, and every commit says what it is."""
     with open_workspace(rest.project.folder) as workspace:
         for node in workspace.project.nodes:
-            _check_commits(node.name, list(read_entries(workspace.lake.table(node.name), -1)))
+            check_commits_of(node.name, list(read_entries(workspace.lake.table(node.name), -1)))
 
 
 def check_catalog(rest: Rest) -> None:
@@ -160,7 +160,7 @@ def check_catalog(rest: Rest) -> None:
             entries = read_entries(workspace.lake.table(node.name), record.table_version)
             missed = [e.metadata.operation for e in entries if e.metadata]
             require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded", node.name, missed)
-            _check_rebuilt(node.name, record, rebuilt.nodes[node.name])
+            check_rebuilt(node.name, record, rebuilt.nodes[node.name])
         jobs = [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB]
         owed = [row for row in read_invalidations(workspace.catalog, jobs)[1] if not row["processed_at"]]
         require(not owed, "every invalidation is processed", owed[:5])
