@@ -1,5 +1,6 @@
 """Telling a story once, its hits counted; then killing at a hit, starting again, running to rest. With Spark and without."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,17 +49,20 @@ def hits_of(world: World, step: Step, fail: str = "") -> list[Hit]:
     return [(*name.split(":"), nth) for name, count in sorted(found.items()) for nth in range(1, count + 1)]  # type: ignore[misc]
 
 
-def kill_and_recover(step: Step, saved: Saved, hit: Hit, fate: Fate, folder: Path) -> None:
-    """Kill at a hit, start again, run to rest; every law holds."""
+def kill_and_recover(step: Step, saved: Saved, hit: Hit, fate: Fate, folder: Path) -> float:
+    """Kill at a hit, start again, run to rest; every law holds. The seconds until it rests."""
     point, node, nth = hit
     world = saved.restore(folder, fate)
     outcome = step.act(world, f"{soon(point, node, nth)}=kill")
     assert outcome is None, f"{point}:{node}#{nth} did not kill"
-    recover(world)
+    return recover(world)
 
 
-def recover(world: World, *, rebuilt: bool = True) -> None:
+def recover(world: World, *, rebuilt: bool = True) -> float:
     check_always(world)
+    began = time.monotonic()
     world.settle_down()
+    seconds = time.monotonic() - began
     check_rest(world, rebuilt=rebuilt)
     world.close()
+    return seconds
