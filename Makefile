@@ -20,7 +20,7 @@ test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 
 test-faults: setup ## every kill, 10,000 schedules, real processes and damage; `make test` has a share of it
 	@$(PYTHON) scripts/test_needs.py
-	@STRANDLINE_FAULTS=all STRANDLINE_SCHEDULES=$${STRANDLINE_SCHEDULES:-10000} $(BIN)/python -m pytest --durations=15 tests/faults $(PYTEST_ARGS)
+	@STRANDLINE_FAULTS=all STRANDLINE_SCHEDULES=$${STRANDLINE_SCHEDULES:-10000} $(BIN)/python -m pytest -n 2 --dist loadscope --durations=15 tests/faults $(PYTEST_ARGS)
 
 soak: setup ## a mixed load and a random SIGKILL every 20 to 60 seconds for MINUTES=30, then the laws; SOAK_ARGS='--seed 7' repeats one
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(SOAK_ARGS)

@@ -45,8 +45,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_cores() -> None:
+def _same_everywhere() -> None:
+    """Two cores, and no terminal whose width would wrap what is printed."""
     os.environ.setdefault("STRANDLINE_SPARK_MASTER", "local[2]")
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture
