@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from strandline.dispatch import workers
 from strandline.lake import writes
 from strandline.lake.session import SPARK_LOST, answers
 from strandline.model.errors import OutsideError, WorkError
 
-TICKET = writes.Ticket(dataset="names", token=1, metadata="")
 REFUSED = Py4JError("An error occurred while calling o7.nope. Trace:\npy4j.Py4JException: Method nope([]) does not exist\n")
 UNKNOWN = Py4JError("com.example.Nope does not exist in the JVM")
 UNREACHED = ConnectionRefusedError("a web page that a job asks for")
@@ -17,7 +17,7 @@ UNREACHED = ConnectionRefusedError("a web page that a job asks for")
 
 def told_of(error: Exception) -> Exception:
     """What is told of an error while a table is written."""
-    with pytest.raises(Exception) as told, writes.explained(TICKET):  # noqa: PT011 any
+    with pytest.raises(Exception) as told, writes.explained("names"):  # noqa: PT011 any
         raise error
     return told.value
 
@@ -83,3 +83,16 @@ def test_spark_answers_if_its_process_is_there_and_takes_calls(fake: object, exp
     monkeypatch.setattr("pyspark.SparkContext._gateway", fake)
 
     assert answers() is expected
+
+
+def test_a_fence_that_does_not_reach_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the soak: it was told as a failure of Spark's, and the lease was given back."""
+    monkeypatch.setattr(writes, "answers", lambda: False)
+
+    def session() -> None:
+        raise UNREACHED
+
+    with pytest.raises(OutsideError) as told:
+        workers.commit_fence(SimpleNamespace(session=session), SimpleNamespace(name="names"), None)  # type: ignore[arg-type]
+
+    assert told.value.slug == SPARK_LOST

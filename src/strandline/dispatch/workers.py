@@ -38,7 +38,7 @@ def prepare(
     desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
 ) -> Prepared:
     """Compute what a task will write."""
-    with writes.explained(writes.Ticket(dataset=node.name, token=lease.token, metadata="")):
+    with writes.explained(node.name):
         return _prepare(desk, node, task, lease, record, inputs, config)
 
 
@@ -106,7 +106,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     """Commit a prepared write by the primitive it names."""
     ticket = writes.Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
     assert write.rows is not None
-    with writes.explained(ticket):
+    with writes.explained(ticket.dataset):
         match write.operation:
             case Operation.APPEND | Operation.COUNTS:
                 writes.append(write.rows, desk.lake, ticket, received=write.received)
@@ -155,7 +155,8 @@ def commit_adoption(desk: Desk, node: Node, lease: Lease, versions: tuple[int, .
 
 
 def _session(desk: Desk, node: Node) -> "SparkSession":
-    return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
+    with writes.explained(node.name):
+        return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> writes.Ticket:

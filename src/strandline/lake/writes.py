@@ -130,7 +130,7 @@ def compact(session: SparkSession, lake: Lake, ticket: Ticket, compaction: Compa
     own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))
     own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))
     table = f"delta.{quote(lake.table(ticket.dataset))}"
-    with explained(ticket):
+    with explained(ticket.dataset):
         own.sql(f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)").collect()
 
 
@@ -144,25 +144,25 @@ def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
 
 
 def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
-    with explained(ticket):
+    with explained(ticket.dataset):
         writer.save(lake.table(ticket.dataset))
 
 
 @contextmanager
-def explained(ticket: Ticket) -> Iterator[None]:
+def explained(dataset: str) -> Iterator[None]:
     """Tell a race with another writer, and the end of Spark, from every other error."""
     try:
         yield
     except Exception as error:
         if is_lost(error):
             raise OutsideError(
-                f"Spark ended, or no longer answers, while `{ticket.dataset}` was worked on.",
+                f"Spark ended, or no longer answers, while `{dataset}` was worked on.",
                 remedy="Run again: whether a commit stands is read from the table's log.",
                 slug=SPARK_LOST,
             ) from error
         if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
             raise ConflictError(
-                f"Another writer committed to `{ticket.dataset}` while this task was writing it.",
+                f"Another writer committed to `{dataset}` while this task was writing it.",
                 remedy="It is planned afresh.",
                 slug="conflict",
             ) from error
