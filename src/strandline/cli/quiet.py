@@ -60,7 +60,7 @@ def quiet_spark() -> Iterator[SparkOutput]:
 
 
 def _forward(reading: int, stderr: int) -> None:
-    with os.fdopen(reading, "rb", closefd=True) as lines:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(stderr, "wb", buffering=0) as told:
         for line in lines:
             if not _NOISE.search(line):
-                os.write(stderr, line)
+                told.write(line)
