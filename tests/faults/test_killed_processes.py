@@ -45,11 +45,13 @@ def call(project: Faulty, verb: str, fail: str = "") -> subprocess.CompletedProc
 
 
 def test_a_process_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """L6, L7, L10: from the first point to the last the project never has a clean end."""
+    """L6, L7, L10: after its first run, from the first point to the last, no process ends cleanly."""
     project = Faulty(Faulty.create(tmp_path / "project", YAML).folder)
     (project.folder / "data").mkdir()
+    project.send(message("mover", 0, "place"))
+    assert call(project, "run").returncode == 0
 
-    for nth, (verb, point) in enumerate(KILLS):
+    for nth, (verb, point) in enumerate(KILLS, 1):
         if verb == "run":  # `mover` leaves a key behind: a purge
             project.send(message(f"m{nth}", nth, f"n{nth % 3}"), message("mover", nth, f"place{nth}"))
         if point in MIGRATED:
@@ -57,9 +59,8 @@ def test_a_process_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path)
                 file.unlink()
         ended = call(project, verb, f"{point}=kill")
         assert ended.returncode == -9, (verb, point, ended.stdout, ended.stderr)
-        if nth:
-            facts = project.query("select _source_position from item_facts")
-            assert len(facts) == len({str(f) for f in facts}), f"{point} doubled a fact"
+        facts = project.query("select _source_position from item_facts")
+        assert len(facts) == len({str(f) for f in facts}), f"{point} doubled a fact"
 
     project.send(message("mover", 100, "home"))
     ended = call(project, "run")
