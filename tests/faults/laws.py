@@ -293,9 +293,10 @@ def _check_catalog(world: World, frozen: Collection[str]) -> None:
     """L6: the catalog agrees with the tables."""
     view = read_view(world.catalog)
     for node in world.project.nodes:
-        record, ours = view.nodes[node.name], [e for e in _entries(world, node.name) if e.metadata]
+        ours = [e for e in _entries(world, node.name) if e.metadata]
         if not ours:
             continue
+        record = view.nodes[node.name]
         missed = [e.metadata.operation for e in ours if e.metadata and e.version > record.table_version]
         require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded until the next task", node.name, missed)
         require(record.table_id == str(get_table(world.lake.table(node.name)).metadata().id), "L6 table id", node.name)
