@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from strandline.model.project import Settings
 from tests.faults.faulty import YAML, Fail, Faulty, message
 
 if TYPE_CHECKING:
@@ -20,9 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def session() -> "SparkSession":
-    from strandline.lake.session import get_session
+    from tests.faults.spark_world import shared_session
 
-    return get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+    return shared_session()
 
 
 @pytest.fixture(scope="module")
