@@ -1,14 +1,15 @@
-"""Telling a story once, its hits counted; then killing at a hit, starting again, running to rest. With Spark and without."""
+"""Telling a story once, its hits counted; then starting again from what a kill at a hit leaves. With Spark and without."""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from strandline.dispatch import failpoints
 
-from .fate import Fate, soon
+from .fate import Fate
 from .laws import check_always, check_rest
 from .story import Step
 from .world import Saved, World
@@ -49,13 +50,42 @@ def hits_of(world: World, step: Step, fail: str = "") -> list[Hit]:
     return [(*name.split(":"), nth) for name, count in sorted(found.items()) for nth in range(1, count + 1)]  # type: ignore[misc]
 
 
-def kill_and_recover(step: Step, saved: Saved, hit: Hit, fate: Fate, folder: Path) -> float:
-    """Kill at a hit, start again, run to rest; every law holds. The seconds until it rests."""
-    point, node, nth = hit
-    world = saved.restore(folder, fate)
-    outcome = step.act(world, f"{soon(point, node, nth)}=kill")
-    assert outcome is None, f"{point}:{node}#{nth} did not kill"
-    return recover(world)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wreck:
+    """What a process leaves that is killed at any of these hits: from the first of them to the last it wrote nothing."""
+
+    hits: list[str] = field(default_factory=list)
+    saved: Saved
+
+    def recover(self, folder: Path, fate: Fate) -> float:
+        """Start again, run to rest; every law holds. The seconds until it rests."""
+        return recover(self.saved.restore(folder, fate))
+
+
+def wrecks_of(step: Step, saved: Saved, fate: Fate, folder: Path, every: int = 1, first: int = 0) -> list[Wreck]:
+    """The wrecks that a kill in a step can leave. The step is done once, and at each hit a copy is taken of all there is then:
+    a killed process leaves nothing else behind. `every` so manieth of them from the `first` on.
+    """
+    world = saved.restore(folder / "whole", fate)
+    wrecks: list[Wreck] = []
+    seen: list[object] = []
+
+    def watch(point: str, node: str) -> None:
+        now = world.fingerprint()
+        if not seen or now != seen[-1]:
+            seen.append(now)
+            if is_chosen():
+                wrecks.append(Wreck(saved=Saved(world, folder / f"wreck-{len(wrecks)}")))
+        if is_chosen():
+            wrecks[-1].hits.append(f"{point}:{node}")
+
+    def is_chosen() -> bool:
+        return (len(seen) - 1) % every == first % every
+
+    fate.watch = watch
+    step.act(world, ",".join(f"{point}=watch" for point in failpoints.POINTS))
+    world.close()
+    return wrecks
 
 
 def recover(world: World, *, rebuilt: bool = True) -> float:

@@ -45,6 +45,8 @@ class Fate:
         self.dead = False
         self.meanwhile: Happening | None = None
         """Done at the failpoint whose action is `call`."""
+        self.watch: Callable[[str, str], None] = lambda *_: None
+        """Done at every hit of a failpoint whose action is `watch`, told point and node."""
         self.holds_back: str | None = None
         """The dataset whose next write the killed process has sent, and which arrives when `arrive` says so."""
         self.in_flight: Happening | None = None
@@ -62,6 +64,8 @@ class Fate:
         match action:
             case "kill":
                 self.die()
+            case "watch":
+                self.watch(point, node)
             case "call":
                 happening, self.meanwhile = self.meanwhile, None
                 if happening and not self.dead:

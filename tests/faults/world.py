@@ -4,7 +4,7 @@ import functools
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -218,6 +218,12 @@ class World:
         _copy_database(self.catalog, copy)
         return copy
 
+    def fingerprint(self) -> object:
+        """Another one once anything was written: to the folder or to the catalog."""
+        files = {(f.path, s.st_ino, s.st_size, s.st_mtime_ns) for f in _walk(self.folder) for s in (f.stat(follow_symlinks=False),)}
+        with self.catalog.engine.connect() as connection:
+            return files, connection.connection.driver_connection.serialize()  # type: ignore[union-attr]
+
     def use_catalog(self, catalog: Catalog) -> None:
         give_up(self.catalog)
         self.catalog = catalog
@@ -251,6 +257,14 @@ def _load(folder: Path, text: str) -> Project:
     file = folder / "strandline.yaml"
     file.write_text(text)
     return load_project(folder, {})
+
+
+def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path)
 
 
 def new_catalog() -> Catalog:
