@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from strandline.dispatch.settle import find_foreign
+from strandline.dispatch.settle import foreign_versions
 from strandline.lake.log import count_added, list_versions, parse_entry, read_entries
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitMetadata, Operation, TableState, WrittenConfig
+from strandline.model.records import CommitMetadata, Operation, WrittenConfig
 
 AT = 1_700_000_000_123
 
@@ -109,12 +109,21 @@ def test_what_was_adopted_is_foreign_no_more_and_what_came_later_is() -> None:
         parse_entry(6, text(info(), add("b"))),
         parse_entry(7, text(info(user=to_json(adopting)))),
     ]
-    table = TableState(dataset="d", table_id="t", version=7, rows=4, bytes=1, commits=tuple(e.summary() for e in entries))
 
-    assert find_foreign(entries) == (6,)
-    assert find_foreign(entries[:2]) == (5, 6)
-    assert [c.version for c in table.foreign_after(4)] == [6]
-    assert [c.version for c in table.commits if c.changes_rows] == [5, 6], "readers have both to read"
+    assert foreign_versions(entries) == (6,)
+    assert foreign_versions(entries[:2]) == (5, 6)
+    assert [e.version for e in entries if e.changes_rows] == [5, 6], "readers have both to read"
+
+
+def test_what_an_overwrite_of_ours_came_after_is_foreign_no_more() -> None:
+    entries = [
+        parse_entry(5, text(info(), add("a"))),
+        parse_entry(6, text(info(user=to_json(metadata(Operation.OVERWRITE))), add("b"))),
+        parse_entry(7, text(info(), add("c"))),
+    ]
+
+    assert foreign_versions(entries[:2]) == ()
+    assert foreign_versions(entries) == (7,)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from strandline.model.node import Node
 from strandline.model.plan import Plan
 from strandline.model.records import CommitSummary
 from strandline.plan import Observed
-from strandline.plan.gaps import find_foreign
+from strandline.plan.gaps import find_unknown
 from strandline.plan.selection import get_nodes
 
 from .clock import now
@@ -49,4 +49,4 @@ def _find_written(workspace: Workspace, observed: Observed, names: Sequence[str]
 
 
 def _foreign(observed: Observed, node: Node) -> tuple[CommitSummary, ...]:
-    return find_foreign(observed.view.nodes.get(node.name), observed.tables.get(node.name))
+    return find_unknown(observed.view.nodes.get(node.name), observed.tables.get(node.name))

@@ -11,7 +11,7 @@ from strandline.model.plan import Cause, Plan, Status
 from strandline.model.project import Job
 from strandline.model.records import CatalogView, LeaseState, NodeRecord, TableState
 from strandline.plan import Observed
-from strandline.plan.gaps import find_foreign
+from strandline.plan.gaps import find_unknown
 
 from .finding import Finding, Result
 from .planning import RunRequest, make_plan
@@ -159,7 +159,7 @@ def _went_back(node: Node, record: NodeRecord, table: TableState) -> Finding:
 
 def _find_foreign(project: Project, observed: Observed) -> Iterator[Finding]:
     for node in project.nodes:
-        foreign = find_foreign(observed.view.nodes.get(node.name), observed.tables.get(node.name))
+        foreign = find_unknown(observed.view.nodes.get(node.name), observed.tables.get(node.name))
         if not foreign:
             continue
         told = ", ".join(f"{c.version} ({c.operation})" for c in foreign)

@@ -17,8 +17,6 @@ from .partitions import put_partitions
 from .sqltypes import database_now
 from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table, partition_versions
 
-_BARE = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT)
-
 
 def record_commit(
     catalog: Catalog,
@@ -84,8 +82,8 @@ def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> di
     """What is known of the dataset once the commit is recorded."""
     metadata = record.metadata
     after = {**state, "table_id": record.table_id, "table_version": record.version}
-    if metadata.operation in _BARE:
-        return after  # read nothing and computed nothing, so no row is of their configuration or `as_of`
+    if metadata.operation.is_bare:
+        return after
     config = {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)}
     if metadata.whole:
         after["configs"] = [config]

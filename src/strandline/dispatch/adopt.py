@@ -16,7 +16,7 @@ from strandline.model.node import Node
 
 from .commit import record_entry, write_and_confirm
 from .desk import Desk
-from .settle import find_foreign, give_back, take
+from .settle import foreign_versions, give_back, take
 
 _NEVER_NULL = (KEY, DELETED, POSITION)
 """Where a table has these columns, every row that Strandline writes has a value there, and goes by it later."""
@@ -40,7 +40,7 @@ def adopt(desk: Desk, node: Node, after: int) -> Adopted:
     lease, _ = take(desk, node, rebuilds=True)
     try:
         uri = desk.lake.table(node.name)
-        versions = find_foreign(list(read_entries(uri, after)))
+        versions = foreign_versions(list(read_entries(uri, after)))
         if not versions:
             raise nothing_to_adopt(node.name)
         require_adoptable(desk.lake, node, versions)

@@ -12,7 +12,7 @@ from strandline.model.records import CommitRecord, Lease
 
 from .desk import Desk
 from .failpoints import reach
-from .settle import count_bytes, find_foreign, find_ours, jobs_reading
+from .settle import count_bytes, find_ours, foreign_versions, jobs_reading
 
 
 def write_and_confirm(
@@ -37,7 +37,7 @@ def write_and_confirm(
             f"The commit of `{node.name}` with token {lease.token} was refused by its table: a newer writer was there.",
             remedy="Nothing was changed; it is planned afresh.",
         )
-    between = find_foreign([e for e in entries if e.version <= entry.version])
+    between = foreign_versions([e for e in entries if e.version <= entry.version])
     if between and node.inputs:
         # Ours stands, computed without those rows. Unrecorded and with the lease unreturned it is found again, and so are they.
         raise ConflictError(

@@ -10,7 +10,7 @@ from strandline.lake.state import count_live, open_table, read_token
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import Lease, Operation
+from strandline.model.records import Lease, find_foreign
 
 from .desk import Desk
 from .failpoints import reach
@@ -77,7 +77,7 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     table_id = str(table.metadata().id)
     known = record.table_version if record and record.table_id == table_id else -1
     entries = list(read_entries(uri, known))
-    foreign = find_foreign(entries)
+    foreign = foreign_versions(entries)
     known_good = [e for e in entries if not (foreign and node.inputs) or e.version < foreign[0]]
     found = [r for e in known_good if (r := e.record(table_id)) is not None]
     rows = next((r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0)
@@ -99,12 +99,9 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     return Settled(found=sum(1 for r in found if r.metadata.operation.changes_rows), foreign=foreign)
 
 
-def find_foreign(entries: Sequence[LogEntry]) -> tuple[int, ...]:
-    """The versions that changed rows without our metadata, and that nobody adopted. What an overwrite of ours came after is gone."""
-    overwritten = max((e.version for e in entries if e.metadata and e.metadata.operation is Operation.OVERWRITE), default=-1)
-    adopted = {version for e in entries if e.metadata for version in e.metadata.adopted}
-    foreign = (e.version for e in entries if e.version > overwritten and e.changes_rows and e.metadata is None)
-    return tuple(version for version in foreign if version not in adopted)
+def foreign_versions(entries: Sequence[LogEntry]) -> tuple[int, ...]:
+    """The versions that someone else wrote."""
+    return tuple(c.version for c in find_foreign([e.summary() for e in entries]))
 
 
 def _fence(desk: Desk, node: Node, lease: Lease) -> None:

@@ -1,6 +1,6 @@
 """What the engine remembers and observes: cursors, commits, table states. The planner's inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -31,20 +31,18 @@ class Operation(StrEnum):
     """An empty commit that takes what someone else wrote before it as if it were ours."""
 
     @property
+    def is_bare(self) -> bool:
+        """Whether it read nothing and computed nothing, so that no row is of its configuration or `as_of`."""
+        return self in _BARE
+
+    @property
     def changes_rows(self) -> bool:
         """Whether a reader has anything to do after it."""
         return self not in _QUIET
 
 
-_QUIET = (
-    Operation.FENCE,
-    Operation.PURGE,
-    Operation.INVALIDATE,
-    Operation.COUNTS,
-    Operation.COMPACT,
-    Operation.CLEAN,
-    Operation.ADOPT,
-)
+_BARE = (Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT)
+_QUIET = (*_BARE, Operation.COUNTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +206,13 @@ class CommitSummary:
         return self.changes_rows and self.metadata is None
 
 
+def find_foreign(commits: Sequence[CommitSummary]) -> tuple[CommitSummary, ...]:
+    """The foreign ones that nobody adopted. What an overwrite of ours came after is gone."""
+    overwritten = max((c.version for c in commits if c.metadata and c.metadata.operation is Operation.OVERWRITE), default=-1)
+    adopted = {version for c in commits if c.metadata for version in c.metadata.adopted}
+    return tuple(c for c in commits if c.foreign and c.version > overwritten and c.version not in adopted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """A table as it is now."""
@@ -231,11 +236,6 @@ class TableState:
 
     def commits_after(self, version: int) -> tuple[CommitSummary, ...]:
         return tuple(c for c in self.commits if c.version > version)
-
-    def foreign_after(self, version: int) -> tuple[CommitSummary, ...]:
-        """What someone else wrote after a version, but for what was adopted since."""
-        adopted = {v for c in self.commits if c.metadata for v in c.metadata.adopted}
-        return tuple(c for c in self.commits_after(version) if c.foreign and c.version not in adopted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

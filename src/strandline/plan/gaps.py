@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from strandline.model.node import Node
 from strandline.model.plan import PlannedInput
 from strandline.model.project import Job
-from strandline.model.records import CommitSummary, NodeRecord, Operation, TableState
+from strandline.model.records import CommitSummary, NodeRecord, Operation, TableState, find_foreign
 
 from .draft import APPENDED, Draft
 from .request import Observed, PlanRequest
@@ -25,7 +25,7 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
         return Gap(reason="its table was deleted and made again by someone else", rewrite=True)
     if own is not None and own.version < record.table_version:
         return Gap(reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True)
-    if foreign := find_foreign(record, own):
+    if foreign := find_unknown(record, own):
         text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
         return Gap(reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.kind in APPENDED)
     if reason := _find_input_gap(node, record, observed):
@@ -33,11 +33,11 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
     return None
 
 
-def find_foreign(record: NodeRecord | None, own: TableState | None) -> tuple[CommitSummary, ...]:
+def find_unknown(record: NodeRecord | None, own: TableState | None) -> tuple[CommitSummary, ...]:
     """What someone else wrote to a table that the catalog knows, past what it knows of it."""
     if own is None or (record and record.table_id not in ("", own.table_id)):
         return ()
-    return own.foreign_after(record.table_version if record else -1)
+    return find_foreign(own.commits_after(record.table_version if record else -1))
 
 
 def _find_input_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
