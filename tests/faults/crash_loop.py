@@ -1,7 +1,8 @@
 """Telling a story once, its hits counted; then starting again from what a kill at a hit leaves. With Spark and without."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,8 @@ Told = dict[str, tuple[Saved, list[Hit]]]
 """By step: the world before it, and the hits in it."""
 
 
-def tell(story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Told:
+@contextmanager
+def tell(story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Iterator[Told]:
     """The story told once without a fault."""
     fate, steps = make_fate(), {}
     with pytest.MonkeyPatch.context() as patch:
@@ -34,11 +36,8 @@ def tell(story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kin
         world.settle_down()
         check_rest(world)
         world.close()
-    return steps
-
-
-def forget(told: Told) -> None:
-    for saved, _ in told.values():
+    yield steps
+    for saved, _ in steps.values():
         saved.catalog.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from strandline.catalog import acquire_lease, open_catalog, read_view
 from strandline.dispatch import failpoints
 
-from .crash_loop import Hit, Told, forget, hits_of, recover, tell, wrecks_of
+from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .story import STORY, Step
 from .world import Saved, World
@@ -37,9 +37,8 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    steps = tell(STORY, tmp_path_factory.mktemp("story"), Fate, World)
-    yield steps
-    forget(steps)
+    with tell(STORY, tmp_path_factory.mktemp("story"), Fate, World) as steps:
+        yield steps
 
 
 @pytest.mark.parametrize("step", STORY, ids=lambda s: s.name)

@@ -14,7 +14,7 @@ from strandline.app.running import RunOutcome
 from strandline.lake.log import read_entries
 from strandline.model.records import Operation
 
-from .crash_loop import Told, forget, tell, wrecks_of
+from .crash_loop import Told, tell, wrecks_of
 from .fate import Fate
 from .processes import all_faults
 from .spark_world import SparkFate, SparkWorld
@@ -80,9 +80,8 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    steps = tell(SHORT, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld)
-    yield steps
-    forget(steps)
+    with tell(SHORT, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps:
+        yield steps
 
 
 @pytest.mark.parametrize("step", SHORT, ids=lambda s: s.name)
