@@ -13,6 +13,8 @@ from strandline.lake.state import count_live, get_table
 from strandline.model.records import CatalogView
 from tests.harness import TestProject
 
+from .laws import check_tokens_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -82,8 +84,7 @@ class Faulty(TestProject):
         assert counts["offered"] == counts["accepted"] == self.sent(), counts
         for node in NODES:
             record, ours = view.nodes[node], [e for e in self.entries(node) if e.metadata]
-            tokens = [e.metadata.token for e in ours if e.metadata]
-            assert tokens == sorted(set(tokens)), f"{node}: {tokens}"
+            check_tokens_of(node, ours)
             assert record.table_version == ours[-1].version, node
             table = get_table(self.lake.table(node))
             assert record.table_id == str(table.metadata().id)

@@ -146,6 +146,15 @@ def canonical(facts: Iterable[Fact]) -> tuple[dict[int, Row], int]:
 
 
 def check_commits_of(node: str, entries: list[LogEntry]) -> None:
+    """L7, L12 and: every commit is ours, each later than the one before."""
+    check_tokens_of(node, entries)
+    foreign = [e.version for e in entries if e.metadata is None and e.data_change]
+    require(not foreign, "L6 every commit says what it is", node, foreign)
+    times = [e.committed_at for e in entries]
+    require(times == sorted(t for t in times if t), "commit times grow", node, times)
+
+
+def check_tokens_of(node: str, entries: list[LogEntry]) -> None:
     """L7, L12: a token is one commit and grows; a task id is one commit; what the commit says of its token is what the table took."""
     ours = [(e, e.metadata) for e in entries if e.metadata]
     fenced = [(e, m) for e, m in ours if m.operation is not Operation.COMPACT]  # it takes no token: late, it changes nothing either
@@ -153,10 +162,6 @@ def check_commits_of(node: str, entries: list[LogEntry]) -> None:
     require(tokens == sorted(set(tokens)), "L7 tokens grow", node, tokens)
     require(all(e.tokens == {node: m.token} for e, m in fenced), "L7 one token a commit", node)
     require(len({m.task for _, m in ours}) == len(ours), "L12 task ids", node)
-    foreign = [e.version for e in entries if e.metadata is None and e.data_change]
-    require(not foreign, "L6 every commit says what it is", node, foreign)
-    times = [e.committed_at for e in entries]
-    require(times == sorted(t for t in times if t), "commit times grow", node, times)
 
 
 def _check_received(world: World, *, complete: bool) -> None:
