@@ -6,11 +6,12 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup", "chain", "overhead")
+SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -41,15 +42,18 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     from .history import measure_history
     from .increments import measure_increments
     from .overhead import measure_overhead
+    from .recovery import measure_recovery
     from .register import make_register
     from .startup import measure_startup
 
     # First, while this process has no JVM of its own.
     startup = measure_startup(folder) if "startup" in sections else None
+    recovery = measure_recovery(folder) if "recovery" in sections else None
     chains = [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)] if "chain" in sections else None
     overhead = measure_overhead(folder) if "overhead" in sections else None
+    small: dict[str, Any] = {"startup": startup, "recovery": recovery, "chains": chains, "overhead": overhead}
     if not {"increments", "history"} & set(sections):
-        return Results(machine=machine(None), scale=scale, register=None, startup=startup, chains=chains, overhead=overhead)
+        return Results(machine=machine(None), scale=scale, register=None, **small)
     say(f"a register of {scale} tenants")
     register = make_register(folder / "register", scale)
     say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
@@ -66,9 +70,7 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
         register=register,
         increments=increments,
         history=history,
-        startup=startup,
-        chains=chains,
-        overhead=overhead,
+        **small,
     )
 
 

@@ -1,7 +1,5 @@
 """What safety costs: the time spent in failpoints and in confirming commits, of runs of the property_tax example."""
 
-import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -18,8 +16,8 @@ from strandline.app.workspace import open_workspace
 from strandline.dispatch import commit, failpoints
 
 from .engine import SILENT
+from .example import copy_example, generate_day
 from .progress import say
-from .startup import EXAMPLE
 
 DAYS = (1, 2, 3)
 WARM_UP = 1
@@ -51,10 +49,10 @@ class Stopwatch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*given: Any) -> Any:
+        def timed(*given: Any, **named: Any) -> Any:
             began = time.perf_counter()
             try:
-                answer = function(*given)
+                answer = function(*given, **named)
                 return list(answer) if isinstance(answer, Iterator) else answer
             finally:
                 with self._lock:
@@ -75,11 +73,11 @@ def measure_overhead(folder: Path) -> list[Overhead]:
 
 
 def _play(folder: Path) -> Overhead:
-    project = Path(shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("data", ".strandline", "__pycache__")))
+    project = copy_example(folder)
     seconds = 0.0
     with _timed() as (reaching, confirming, commits):
         for day in DAYS:
-            subprocess.run([sys.executable, "generate.py", str(day)], cwd=project, check=True, stdout=subprocess.DEVNULL)
+            generate_day(project, day)
             began = time.perf_counter()
             with open_workspace(project) as workspace:
                 outcome = run(workspace, RunRequest(), SILENT)
@@ -104,6 +102,6 @@ def _timed() -> Iterator[tuple[Stopwatch, Stopwatch, Stopwatch]]:
         timed = reaching.around(failpoints.reach)
         for module in callers:
             patched.enter_context(patch.object(module, "reach", timed))
-        for name, watch in (("read_entries", confirming), ("find_foreign", confirming), ("find_ours", commits)):
+        for name, watch in (("read_entries", confirming), ("foreign_versions", confirming), ("find_ours", commits)):
             patched.enter_context(patch.object(commit, name, watch.around(getattr(commit, name))))
         yield reaching, confirming, commits

@@ -16,6 +16,7 @@ from .history import HistoryLength
 from .increments import Increments
 from .measure import Sample, median, middle
 from .overhead import DAYS, Overhead
+from .recovery import Again
 from .register import Register
 from .startup import Start
 
@@ -30,6 +31,7 @@ PERCENT_NAMES = {"engine": "engine, run", "script": "hand-written script, same w
 REFERENCE_SCALE = 300
 START_SECONDS = 2.0
 OVERHEAD_PERCENT = 3.0
+RECOVERY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Results:
     startup: dict[str, Start] | None = None
     chains: list[ChainLength] | None = None
     overhead: list[Overhead] | None = None
+    recovery: list[Again] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,10 @@ def find_targets(results: Results) -> Iterator[Target]:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
         yield Target(text=text, value=worst, bound=OVERHEAD_PERCENT, at_least=False, unit=" %")
+    if results.recovery:
+        worst = max(one.taking_seconds for one in results.recovery if one.killed_after)
+        text = "the example after a kill: taking over, fencing and settling, in a new process"
+        yield Target(text=text, value=worst, bound=RECOVERY_SECONDS, at_least=False, unit=" s")
     for name, start in (results.startup or {}).items():
         note = "a JVM was started" if start.jvm else ""
         yield Target(text=f"strandline {name}", value=start.best, bound=START_SECONDS, at_least=False, unit=" s", note=note)
@@ -134,6 +141,7 @@ def _document(results: Results) -> dict[str, object]:
         "history": results.history and asdict(results.history),
         "chains": results.chains and [asdict(chain) for chain in results.chains],
         "overhead": results.overhead and [{**asdict(one), "percent": one.percent} for one in results.overhead],
+        "recovery": results.recovery and [asdict(one) for one in results.recovery],
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -159,6 +167,12 @@ def _lines(results: Results) -> Iterator[str]:
         yield (
             f"the example's days in {one.seconds:.2f} s: {one.reached} failpoints {1000 * one.reach_seconds:.1f} ms, "
             f"{one.confirmed} commits confirmed {1000 * one.confirm_seconds:.1f} ms"
+        )
+    for again in results.recovery or ():
+        name = f"killed behind write {again.killed_after}" if again.killed_after else "undisturbed"
+        yield (
+            f"{name:<24} {again.seconds:6.1f} s in a new process, Spark's start ({again.spark_seconds:.1f} s) not counted; "
+            f"of it taking leases, fencing and settling {again.taking_seconds:.1f} s ({again.fenced} fenced, {again.writes} writes)"
         )
     yield ""
     yield from (target.line() for target in find_targets(results))

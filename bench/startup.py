@@ -1,6 +1,5 @@
 """Verbs that need no Spark, as users start them: wall time of the real command on the property_tax example, and whether it starts a JVM."""
 
-import shutil
 import subprocess
 import sys
 import time
@@ -8,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .example import copy_example, generate_day
 from .progress import say
 
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "examples" / "property_tax"
 COMMAND = Path(sys.executable).parent / "strandline"
 TRIES = 3
 VERBS = {
@@ -35,8 +33,8 @@ class Start:
 
 def measure_startup(folder: Path) -> dict[str, Start]:
     """Play the example's first day, then time each verb, the best of three."""
-    project = Path(shutil.copytree(EXAMPLE, folder / "property_tax", ignore=shutil.ignore_patterns("data", ".strandline", "__pycache__")))
-    subprocess.run([sys.executable, "generate.py", "1"], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    project = copy_example(folder / "property_tax")
+    generate_day(project, 1)
     say("the example's first day")
     subprocess.run([COMMAND, "run"], cwd=project, check=True, capture_output=True)
     found: dict[str, Start] = {}

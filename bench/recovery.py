@@ -1,0 +1,108 @@
+"""What a kill costs the next run: the property_tax example's second day, killed behind a write and run again, each in its own process.
+
+`python -m bench.recovery PROJECT` is that process: it starts Spark, runs, and tells what it took as one line of JSON.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from strandline.app.planning import RunRequest
+from strandline.app.running import run
+from strandline.app.workspace import open_workspace
+from strandline.dispatch import attempt, failpoints
+from strandline.lake.session import get_session
+
+from .engine import SILENT
+from .example import copy_example, generate_day
+from .overhead import Stopwatch
+from .progress import say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A run in a new process."""
+
+    killed_after: int
+    """Behind which write of the same day the process before it was killed; 0: it was not."""
+    spark_seconds: float
+    """Until Spark had started; not in `seconds`."""
+    seconds: float
+    taking_seconds: float
+    """Of these: taking leases, fencing off the dead process and recording what it had committed. Summed over threads."""
+    fenced: int
+    writes: int
+
+
+def measure_recovery(folder: Path) -> list[Again]:
+    """The second day undisturbed; then killed behind its first write, one in the middle and its last, and run again."""
+    project = copy_example(folder / "recovery")
+    generate_day(project, 1)
+    say("the example's first day, then its second undisturbed")
+    _run(project)
+    generate_day(project, 2)
+    found = [_measure_copy(project, 0)]
+    writes = found[0].writes
+    for nth in (1, (writes + 1) // 2, writes):
+        say(f"killed behind write {nth} of {writes}, and run again")
+        found.append(_measure_copy(project, nth))
+    return found
+
+
+def _measure_copy(project: Path, killed_after: int) -> Again:
+    copy = Path(shutil.copytree(project, project.with_name(f"recovery_{killed_after}")))
+    if killed_after:
+        killed = _start(copy, f"after-write#{killed_after}=kill")
+        if killed.returncode != -signal.SIGKILL:
+            raise RuntimeError(f"it was not killed: {killed.stderr}")
+    told = _run(copy)
+    return Again(killed_after=killed_after, **told)
+
+
+def _run(project: Path) -> dict[str, float]:
+    ended = _start(project)
+    if ended.returncode:
+        raise RuntimeError(ended.stderr)
+    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    return told
+
+
+def _start(project: Path, fail: str = "") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "bench.recovery", str(project)]
+    return subprocess.run(
+        command, env={**os.environ, "STRANDLINE_FAILPOINTS": fail}, capture_output=True, text=True, check=False, timeout=600
+    )
+
+
+def _tell(project: Path) -> None:
+    taking = Stopwatch()
+    with open_workspace(project) as workspace:
+        began = time.perf_counter()
+        get_session(workspace.project.settings)
+        ready = time.perf_counter()
+        with patch.object(attempt, "take", taking.around(attempt.take)):
+            outcome = run(workspace, RunRequest(), SILENT)
+        ended = time.perf_counter()
+    if outcome.exit_code:
+        raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results))
+    fenced = sum("fenced off" in note for r in outcome.results for note in r.notes)
+    told = Again(
+        killed_after=0,
+        spark_seconds=ready - began,
+        seconds=ended - ready,
+        taking_seconds=taking.seconds,
+        fenced=fenced,
+        writes=failpoints.hits["after-write"],
+    )
+    print(json.dumps({name: value for name, value in asdict(told).items() if name != "killed_after"}))
+
+
+if __name__ == "__main__":
+    _tell(Path(sys.argv[1]))
