@@ -1,5 +1,7 @@
 """The state of a table as planners and pages need it, read through delta-rs: no Spark is started."""
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
@@ -11,6 +13,9 @@ from strandline.model.records import TableState
 from .checksums import register
 from .location import Lake, for_delta_rs
 from .log import find_sums, list_versions, read_entries
+
+if TYPE_CHECKING:
+    from arro3.core import Table
 
 
 def open_table(uri: str, version: int | None = None) -> DeltaTable | None:
@@ -37,8 +42,12 @@ def get_table(uri: str, version: int | None = None) -> DeltaTable:
 
 def count_bytes(table: DeltaTable) -> int:
     """The size of a table's live files."""
-    adds = table.get_add_actions(flatten=True)
-    return sum(adds.column("size_bytes").to_pylist()) if adds.num_rows else 0
+    return sum(_column(table.get_add_actions(flatten=True), "size_bytes"))
+
+
+def _column(adds: "Table", name: str) -> list[int]:
+    """Of a table's files; none where no file says it."""
+    return [value or 0 for value in adds.column(name).to_pylist()] if adds.num_rows and name in adds.schema.names else []
 
 
 def count_live(table: DeltaTable) -> int:
@@ -56,8 +65,7 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         return None
     version = table.version()
     adds = table.get_add_actions(flatten=True)
-    require_all_files(uri, table)
-    records = list(adds.column("num_records").to_pylist()) if adds.num_rows and "num_records" in adds.schema.names else []
+    _require_all(uri, version, adds)
     floor = -1 if after is None else after
     commits = tuple(entry.summary() for entry in read_entries(uri, floor)) if floor < version else ()
     versions = list_versions(uri)
@@ -65,8 +73,8 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
         dataset=dataset,
         table_id=str(table.metadata().id),
         version=version,
-        rows=sum(r or 0 for r in records),
-        bytes=count_bytes(table),
+        rows=sum(_column(adds, "num_records")),
+        bytes=sum(_column(adds, "size_bytes")),
         commits=commits,
         earliest=versions[0] if versions else version,
         columns=tuple(
@@ -77,11 +85,14 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
 
 def require_all_files(uri: str, table: DeltaTable) -> None:
     """A log entry that lost its end between two lines reads like any other: only the sums that Spark wrote beside it know of its files."""
-    version = table.version()
+    _require_all(uri, table.version(), table.get_add_actions(flatten=True))
+
+
+def _require_all(uri: str, version: int, adds: "Table") -> None:
     sums = find_sums(uri, version)
     if sums is None:
         return
-    files, size = table.get_add_actions(flatten=True).num_rows, count_bytes(table)
+    files, size = adds.num_rows, sum(_column(adds, "size_bytes"))
     if (sums.files, sums.bytes) != (files, size):
         raise OutsideError(
             f"The table at `{uri}` cannot be trusted: its log gives {files} files of {size} bytes for version {version}, "
