@@ -61,6 +61,7 @@ def _bring_job_back(world: World) -> None:
 
 
 STORY = (
+    Step(name="what was there before"),
     Step(
         name="ingest",
         before=lambda w: w.send(item("a", 1), item("b", 1), item("c", 1, "y", "blue", 2), item("d", 1, None, "red", None), "broken"),

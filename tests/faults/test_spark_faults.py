@@ -52,7 +52,7 @@ def together(*names: str, many: bool = False) -> Step:
 
 
 SHORT = (
-    Step(name="what was there before"),
+    together("what was there before"),
     together("ingest"),
     together("late fact", "correction", "delete", "late fact of a deleted key", "key move", "tie", "duplicate", many=True),
     together("a rate read whole"),

@@ -171,9 +171,10 @@ class World:
     def commit(self, words: str) -> None:
         """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`.
 
+        `commit sale overwrite 500 rows unrecorded`: the catalog was not told of it.
         `commit sale invalidate because checked`, `commit sale replace_keys 22 rows because reorg`: it carries an invalidation.
         """
-        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?", words)
+        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?( unrecorded)?", words)
         assert match, words
         name, operation, rows = match[1], match[2], int((match[3] or "0").replace(",", ""))
         for _ in range(int(match[5] or 1)):
@@ -182,7 +183,7 @@ class World:
             added = _commit(name, version, None if operation in ("foreign", "optimize") else Operation(operation), rows, match[4] or "")
             if operation in ("foreign", "optimize"):
                 added = replace(added, changes_rows=operation == "foreign", operation="WRITE" if operation == "foreign" else "OPTIMIZE")
-            else:
+            elif not match[6]:
                 self._record(name, version, Operation(operation))
             self.tables[name] = replace(table, version=version, commits=(*table.commits, added))
 

@@ -7,7 +7,7 @@ from strandline.catalog import find_node, record_unchanged, release_lease
 from strandline.lake.log import read_entries
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
-from strandline.model.node import Lookup, Node
+from strandline.model.node import Lookup, Node, NodeKind
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
 from strandline.model.project import Job
 from strandline.model.records import CommitMetadata, Lease, NodeRecord, WrittenConfig
@@ -134,6 +134,8 @@ def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
 
 def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
     """Whether an input has row changes past the cursor; a task that rebuilds, or looks into files, always has."""
+    if task.kind is NodeKind.SOURCE and task.cause is Cause.GAP:
+        return False  # settling was its work
     if task.strategy is Strategy.FULL or task.files or task.release or task.partitions or task.filter or not task.inputs:
         return not _only_waits(desk, task, inputs)
     return any(i.changes and has_changed(desk, i.dataset, i.after, inputs[i.dataset]) for i in task.inputs)

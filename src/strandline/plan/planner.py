@@ -72,8 +72,9 @@ def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
 
 def _plan_source(node: Node, source: FileSource, observed: Observed, draft: Draft) -> Task | None:
     task = plan_source(node, source, observed)
-    if task is not None:
-        draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
+    if task is None:
+        return _settle(node, observed.view.nodes.get(node.name), observed.tables.get(node.name), (), observed, draft)
+    draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
     return task
 
 
@@ -94,13 +95,16 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: Draft,
 
 
 def _settle(
-    node: Node, record: NodeRecord, own: TableState | None, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft
+    node: Node, record: NodeRecord | None, own: TableState | None, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft
 ) -> Task | None:
-    """A backfill's commit that the catalog was not told of makes nobody behind: a task that finds nothing to do records it (L6)."""
-    missed = [c.version for c in own.commits_after(record.table_version) if c.metadata and c.metadata.inputs] if own else []
+    """A commit that the catalog was not told of and that makes nobody behind, as a backfill's or the first of a source without files:
+    a task that finds nothing to do records it (L6).
+    """
+    unknown = own.commits_after(record.table_version if record else -1) if own else ()
+    missed = [c.version for c in unknown if c.metadata and not c.metadata.operation.is_bare]
     if not missed:
         return None
-    strategy = Strategy.APPEND if node.kind in APPENDED else Strategy.RECOMPUTE
+    strategy = Strategy.APPEND if node.kind in (NodeKind.SOURCE, *APPENDED) else Strategy.RECOMPUTE
     reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
     task = make_task(node, Cause.GAP, strategy, reason, _scope_of(node, ""), inputs, draft)
     return estimated(node, task, observed, draft)
