@@ -3,7 +3,6 @@
 `check_always` holds at any moment, whatever died; `check_rest` holds once all work has drained.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -19,12 +18,10 @@ from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import NodeRecord, Operation
 
-from .hashing import hash_row
+from .oracle import accepted, canonical, latest
 from .table_log import Row
 from .world import World, give_up
 
-Fact = tuple[tuple[Any, ...], Row]
-"""A fact with its place: file and line."""
 _ITEM = ("id", "name", "colour", "price", "at", "op")
 _RATE = ("name", "percent", "at")
 _BLOCK = ("number", "hash", "parent", "weight")
@@ -35,7 +32,6 @@ _RECEIVED = (
 )
 """Folder, source, dataset, its columns and those that may not be NULL."""
 APPENDED = tuple(name for _, source, dataset, _, _ in _RECEIVED for name in (source, f"{dataset}_facts", f"{dataset}_quarantine"))
-_NUMBERS = ("price", "at", "percent", "number", "weight")
 _STRETCH = 2
 """So many numbers are a partition of `stretches`."""
 
@@ -88,61 +84,10 @@ def sent(folder: Path) -> list[tuple[tuple[Any, ...], str]]:
     return lines
 
 
-def accepted(lines: Iterable[tuple[tuple[Any, ...], str]], columns: tuple[str, ...], required: tuple[str, ...]) -> list[Fact]:
-    """The lines that are facts: they parse, nothing required is NULL, numbers are numbers."""
-    facts = []
-    for place, text in lines:
-        try:
-            message = json.loads(text)
-        except ValueError:
-            continue
-        fact = {c: message.get(c) for c in columns}
-        numbers = [fact[c] for c in _NUMBERS if fact.get(c) is not None]
-        if all(fact[c] is not None for c in required) and all(isinstance(n, int) for n in numbers):
-            facts.append((place, fact))
-    return facts
-
-
-def latest(facts: Iterable[Fact], key: str) -> dict[Any, Row]:
-    """L3: the largest by `at`, then by a hash of the row, then by place. Whole rows; a deleting one hides its key."""
-
-    def rank(fact: Fact) -> tuple[Any, ...]:
-        place, row = fact
-        return (row["at"], hash_row(row), place)
-
-    best: dict[Any, Fact] = {}
-    for fact in facts:
-        of_key = fact[1][key]
-        best[of_key] = fact if of_key not in best else max(best[of_key], fact, key=rank)
-    return {of_key: row for of_key, (_, row) in best.items() if row.get("op") != "D"}
-
-
 def names_of(items: Iterable[Row], rates: Iterable[Row]) -> dict[tuple[Any, Any], int]:
     """Count times percent, before the factor."""
     percent = next((r["percent"] for r in rates if r["name"] == "*"), None)
     return {} if percent is None else {key: n * percent for key, n in Counter((i["name"], i["colour"]) for i in items).items()}
-
-
-def canonical(facts: Iterable[Fact]) -> tuple[dict[int, Row], int]:
-    """By number: the branch of the heaviest head connected to the lowest number, of equals the first announced. And how many wait."""
-    first: dict[str, Fact] = {}
-    for place, row in sorted(facts, key=lambda fact: fact[0]):
-        first.setdefault(row["hash"], (place, row))
-    lowest = min((row["number"] for _, row in first.values()), default=0)
-
-    def descend(row: Row) -> list[Row]:
-        """The branch from a block down to the lowest number; nothing if it ends before."""
-        branch = [row]
-        while branch[-1]["number"] > lowest:
-            _, below = first.get(branch[-1]["parent"], ((), None))
-            if below is None or below["number"] != branch[-1]["number"] - 1:
-                return []
-            branch.append(below)
-        return branch
-
-    heads = [(-row["weight"], place, row["hash"]) for place, row in first.values() if descend(row)]
-    best = descend(first[min(heads)[-1]][1]) if heads else []
-    return {row["number"]: row for row in best}, len(first) - len(heads)
 
 
 def check_commits_of(node: str, entries: list[LogEntry]) -> None:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from tests.faults.oracle import canonical, latest
 from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
-from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, canonical, latest, size_up, weigh
+from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, size_up, weigh
 from tests.faults.soak.reader import ONCE, find_twice
 from tests.faults.soak.rest import Rest, check_appended, check_received, check_results
 
@@ -45,9 +46,9 @@ def spoilt(rest: Rest, table: str, spoil: Callable[[Rows], Rows]) -> Iterator[Ro
 
 def tables_of(rest: Rest) -> dict[str, Rows]:
     """What the engine must make of what was sent."""
-    items, rates = latest(rest.item.facts, "id"), latest(rest.rate.facts, "kind")
+    items, rates = latest(rest.item.facts.items(), "id"), latest(rest.rate.facts.items(), "kind")
     worth = weigh(items.values(), rates, rest.factor)
-    branch = canonical(rest.block.facts.values())
+    branch = {number: row["hash"] for number, row in canonical(rest.block.facts.items())[0].items()}
     tables: dict[str, Rows] = {
         "block_facts": list({row["hash"]: row for row in rest.block.facts.values()}.values()),
         "item": list(items.values()),

@@ -18,10 +18,11 @@ from strandline.model.errors import CallError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Plan
 from tests.faults.laws import BARE, check_commits_of, check_rebuilt, require
+from tests.faults.oracle import Row, canonical, latest
 from tests.harness import TestProject
 
 from .feed import Feeder
-from .model import BLOCK, ITEM, RATE, Place, Row, Sent, canonical, latest, read_sent, size_up, weigh
+from .model import BLOCK, ITEM, RATE, Place, Sent, read_sent, size_up, weigh
 from .reader import ONCE, find_twice
 
 MOST_RUNS = 4
@@ -113,7 +114,7 @@ def check_received(rest: Rest) -> None:
 
 def check_results(rest: Rest) -> None:
     """L2, L4 from the lines themselves: snapshots, jobs over them, and the canonical branch."""
-    items, rates = latest(rest.item.facts, "id"), latest(rest.rate.facts, "kind")
+    items, rates = latest(rest.item.facts.items(), "id"), latest(rest.rate.facts.items(), "kind")
     _same(_by_key(rest.rows("item", *ITEM)), {key: tuple(row[c] for c in ITEM[1:]) for key, row in items.items()}, "L2 item")
     _same(_by_key(rest.rows("rate", *RATE)), {key: tuple(row[c] for c in RATE[1:]) for key, row in rates.items()}, "L2 rate")
     worth = weigh(items.values(), rates, rest.factor)
@@ -122,17 +123,17 @@ def check_results(rest: Rest) -> None:
     _same(
         _by_key(rest.rows("shelves", "id", "kind", "price")), {key: (row["kind"], row["price"]) for key, row in items.items()}, "L2 shelves"
     )
-    hot = {number: (hash_,) for number, hash_ in canonical(rest.block.facts.values()).items()}
+    hot = {number: (row["hash"],) for number, row in canonical(rest.block.facts.items())[0].items()}
     _same(_by_key(rest.rows("hot", "number", "hash")), hot, "L2 hot")
 
 
 def check_appended(rest: Rest) -> None:
     """L2 of an append output: it misses nothing, invents nothing and has nothing twice."""
     told, alerts = rest.rows("told", "kind", "price"), rest.rows("alerts", "hash", "number")
-    live = latest(rest.item.facts, "id").values()
+    live = latest(rest.item.facts.items(), "id").values()
     _within(_pairs(live), set(told), _pairs(rest.item.facts.values()), "told")
     ever = {(row["hash"], row["number"]) for row in rest.block.facts.values() if row["number"] % 3 == 0}
-    now_there = {(hash_, number) for number, hash_ in canonical(rest.block.facts.values()).items() if number % 3 == 0}
+    now_there = {(row["hash"], number) for number, row in canonical(rest.block.facts.items())[0].items() if number % 3 == 0}
     _within(now_there, set(alerts), ever, "alerts")
     for dataset in ONCE:
         twice = find_twice(rest.project.folder, dataset)
