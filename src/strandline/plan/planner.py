@@ -37,7 +37,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         elif request.release is not None and node.name in project.names[request.release] and node.kind in APPENDED:
             task = plan_release(node, observed, draft)
         elif frozen:
-            task = None
+            task = _settle_frozen(node, observed, draft)
         else:
             task = _plan_node(node, config, observed, draft, request)
         if task is not None:
@@ -108,6 +108,16 @@ def _settle(
     reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
     task = make_task(node, Cause.GAP, strategy, reason, _scope_of(node, ""), inputs, draft)
     return estimated(node, task, observed, draft)
+
+
+def _settle_frozen(node: Node, observed: Observed, draft: Draft) -> Task | None:
+    """The backfill that it waited for may stand in its table already; whatever its inputs have is for after that is known."""
+    if lacks_input(node, observed, draft):
+        return None
+    record = observed.view.nodes[node.name]
+    known = ((i, record.cursors.get(i.dataset)) for i in node.inputs)
+    inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursor, changes=False) for i, cursor in known)
+    return _settle(node, record, observed.tables.get(node.name), inputs, observed, draft)
 
 
 def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Cause:
