@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
+from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
 from strandline.model.columns import CONFIG
 from strandline.model.errors import ConflictError
@@ -242,6 +243,32 @@ def a_unique_key_changes(world: World) -> None:
     require({2, 3} <= {r["price"] for r in world.rows("told")}, "what was published stays")
 
 
+def what_is_frozen_is_backfilled_without_a_catalog(world: World) -> None:
+    """Nobody knows by which unique key the table was written: not even when a part of it is asked for."""
+    world.use_catalog(new_catalog())
+    world.unique = "price, name"
+    world.backfill("told")
+    _mend(world)
+    world.use_catalog(new_catalog())
+    world.run(RunRequest(backfill="names", where="name = 'x'", reason="a test"))
+    _mend(world)
+
+
+def an_old_catalog_does_not_know_what_froze(world: World) -> None:
+    """It was written anew by another unique key since; the catalog and the project are as before."""
+    kept = world.copy_catalog()
+    world.unique = "price, name"
+    world.backfill("told")
+    world.unique = "name, price"
+    world.use_catalog(kept)
+    world.send(item("d", 5, "z", "red", 9))
+    outcome = world.run()
+    require(outcome is not None and [r.slug for r in outcome.results if r.error] == ["frozen"], "it is refused", outcome)
+    check_always(world)
+    world.backfill("told")
+    _mend(world)
+
+
 def a_reader_lags_behind_a_cleaning(world: World) -> None:
     """A frozen job still needs the version that it has read up to."""
     world.unique = "price, name"
@@ -305,6 +332,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     branches_overtake_each_other,
     partitions_come_and_go,
     a_unique_key_changes,
+    what_is_frozen_is_backfilled_without_a_catalog,
+    an_old_catalog_does_not_know_what_froze,
     a_reader_lags_behind_a_cleaning,
     an_old_catalog_after_a_cleaning,
     a_cleaning_is_killed,

@@ -255,6 +255,11 @@ def waiting_partition_forgotten(patch: Patch) -> None:
 
 def frozen_is_written(patch: Patch) -> None:
     patch.setattr(planner, "find_frozen", lambda *_: None)
+    patch.setattr(attempt, "find_frozen", lambda *_: None)
+
+
+def frozen_is_written_if_the_catalog_is_old(patch: Patch) -> None:
+    patch.setattr(attempt, "find_frozen", lambda *_: None)
 
 
 def backfill_forgets_what_was_published(patch: Patch) -> None:
@@ -307,6 +312,7 @@ MUTANTS: dict[Callable[[Patch], None], Scenario] = {
     empty_partition_stays: scenarios.partitions_come_and_go,
     waiting_partition_forgotten: scenarios.partitions_come_and_go,
     frozen_is_written: scenarios.a_unique_key_changes,
+    frozen_is_written_if_the_catalog_is_old: scenarios.an_old_catalog_does_not_know_what_froze,
     backfill_forgets_what_was_published: scenarios.a_unique_key_changes,
     cleaning_ignores_cursors: scenarios.a_reader_lags_behind_a_cleaning,
     cleaning_says_nothing: scenarios.an_old_catalog_after_a_cleaning,

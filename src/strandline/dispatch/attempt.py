@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from strandline.catalog import find_node, record_unchanged, release_lease
 from strandline.lake.log import read_entries
+from strandline.model.errors import WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
-from strandline.model.node import Lookup, Node, NodeKind
+from strandline.model.node import Lookup, Node, NodeConfig, NodeKind
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
 from strandline.model.project import Job
 from strandline.model.records import CommitMetadata, Lease, NodeRecord, WrittenConfig
+from strandline.plan.staleness import find_frozen
 
 from .commit import record_entry, write_and_confirm
 from .desk import Desk
@@ -53,7 +55,9 @@ def _compute_and_commit(
 ) -> TaskResult:
     from .workers import commit_write, hash_schema, prepare  # Spark only from here on
 
-    config = _written_config(desk, node, inputs)
+    current = _current_config(desk, node, inputs)
+    _refuse_frozen(node, task, record, current)
+    config = WrittenConfig(hash=current.hash, parts=current.parts)
     reach("before-prepare", node.name)
     prepared = prepare(desk, node, task, lease, record, inputs, config)
     reach("after-prepare", node.name)
@@ -152,7 +156,7 @@ def _was_built(desk: Desk, node: Node, task: Task, record: NodeRecord | None, in
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False
-    return [c.hash for c in record.configs] == [_written_config(desk, node, inputs).hash]
+    return [c.hash for c in record.configs] == [_current_config(desk, node, inputs).hash]
 
 
 def _only_waits(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
@@ -182,7 +186,18 @@ def _quiet_since(desk: Desk, node: Node, version: int) -> int:
     return quiet
 
 
-def _written_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> WrittenConfig:
+def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: NodeConfig) -> None:
+    """The catalog that was planned by may not have known by which configuration the table was written last; settling has told it."""
+    if task.overwrite or record is None or (frozen := find_frozen(node, record, current)) is None:
+        return
+    raise WorkError(
+        f"`{node.name}` was written by a configuration that this one cannot go on from, and the catalog did not know: {frozen.reason}.",
+        remedy="Run again: the plan shows it as frozen.",
+        slug="frozen",
+    )
+
+
+def _current_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> NodeConfig:
     lookups: dict[str, int] = {}
     for given in node.inputs:
         if isinstance(given.relation, Lookup):
@@ -190,5 +205,4 @@ def _written_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> Writte
             lookups[given.name] = max(
                 (e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version), default=0
             )
-    config = with_lookups(node.config, lookups)
-    return WrittenConfig(hash=config.hash, parts=config.parts)
+    return with_lookups(node.config, lookups)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from strandline.model.filters import describe
 from strandline.model.node import Node, NodeKind, Whole
 from strandline.model.plan import Cause, Held, Scope, ScopeKind, Strategy, Task
+from strandline.model.records import NodeRecord
 
 from .draft import APPENDED, Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
 from .estimates import Amount
@@ -30,15 +31,21 @@ def plan_backfill(
     held = frozen or stale
     reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
     partitions = stale.partitions if stale and request.backfill.only_stale else request.backfill.partitions
-    if (partitions or request.backfill.filter) and not frozen and node.name in observed.tables:
-        return _plan_part(node, observed, draft, request, reason, partitions)
+    record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
+    if table and (record is None or not record.cursors):
+        # By which configuration it was written is not known before the task has settled it.
+        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and the catalog does not know its table", new=True)
+    if record and table and (partitions or request.backfill.filter) and not frozen:
+        return _plan_part(node, record, observed, draft, request, reason, partitions)
     return make_full_task(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in APPENDED)
 
 
-def _plan_part(node: Node, observed: Observed, draft: Draft, request: PlanRequest, reason: str, partitions: tuple[str, ...]) -> Task:
+def _plan_part(
+    node: Node, record: NodeRecord, observed: Observed, draft: Draft, request: PlanRequest, reason: str, partitions: tuple[str, ...]
+) -> Task:
     """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
     assert request.backfill is not None
-    where, record = request.backfill.filter, observed.view.nodes[node.name]
+    where = request.backfill.filter
     if gap := find_gap(node, record, observed.tables.get(node.name), observed):
         return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite)
     if clock_moved(node, record, request):
