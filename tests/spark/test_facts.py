@@ -329,6 +329,9 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert {h.node for h in frozen.plan.frozen} == {"item_facts", "item"}
     assert not [r for r in frozen.results if r.node in ("item_facts", "item")]
     assert project.rows("item", "id", "size") == {("a", 3), ("b", 4), ("d", 6)}
+    refused = project.run(RunRequest(release="item"), ok=False)
+    assert (result_of(refused, "item_facts").slug, result_of(refused, "item_quarantine").status) == ("frozen", "blocked")
+    assert project.query("select slug from item_quarantine") == [("does-not-fit",)], "it is released into nothing"
 
     project.run(RunRequest(backfill="item"))
 

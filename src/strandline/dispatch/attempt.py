@@ -191,8 +191,8 @@ def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: N
     if task.overwrite or record is None or (frozen := find_frozen(node, record, current)) is None:
         return
     raise WorkError(
-        f"`{node.name}` was written by a configuration that this one cannot go on from, and the catalog did not know: {frozen.reason}.",
-        remedy="Run again: the plan shows it as frozen.",
+        f"`{node.name}` was last written by a configuration that this one cannot go on from: {', '.join(frozen.changed)} changed.",
+        remedy=f"`strandline backfill {node.name} --all` writes it anew.",
         slug="frozen",
     )
 
