@@ -38,9 +38,11 @@ class SparkFate(Fate):
 
 
 class SparkWorld(World):
-    """Each world needs a folder that no other had before: Delta remembers a table by its path for as long as the JVM lives."""
+    """The engine's own workers write it."""
 
     copy_file: Callable[[Any, Any], object] = staticmethod(shutil.copy2)
+    needs_new_folder = True
+    """Delta remembers a table by its path for as long as the JVM lives."""
 
     def rows(self, dataset: str, version: int | None = None) -> list[Row]:
         uri = self.lake.table(dataset)

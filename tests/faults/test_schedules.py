@@ -57,7 +57,7 @@ def failing(fault: Fault) -> str:
 
 
 class Ground:
-    """Where schedules start: a world after its first run, made once. Each schedule has a folder that no other had."""
+    """Where schedules start: a world after its first run, made once."""
 
     def __init__(self, fate: type[Fate], kind: type[World]) -> None:
         self.fate, self.kind = fate, kind
@@ -68,7 +68,7 @@ class Ground:
     def restore(self, fate: Fate) -> World:
         folder = Path(self._folder.name) if self._folder else self._make()
         assert self._saved is not None
-        return self._saved.restore(folder / str(next(self._numbers)), fate)
+        return self._saved.restore(folder / (f"world-{next(self._numbers)}" if self.kind.needs_new_folder else "world"), fate)
 
     def _make(self) -> Path:
         self._folder = tempfile.TemporaryDirectory(prefix="schedules-")

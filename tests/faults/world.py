@@ -92,6 +92,8 @@ class World:
 
     copy_file: Callable[[Any, Any], object] = staticmethod(os.link)
     """What was written is never changed, only added to or removed: links are copies."""
+    needs_new_folder = False
+    """Whether a world may not be where another has been."""
 
     def __init__(self, folder: Path, fate: Fate, *, start: bool = True) -> None:
         self.folder, self.fate = folder, fate
