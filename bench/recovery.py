@@ -9,9 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from strandline.app.planning import RunRequest
@@ -22,7 +25,6 @@ from strandline.lake.session import get_session
 
 from .engine import SILENT
 from .example import copy_example, generate_day
-from .overhead import Stopwatch
 from .progress import say
 
 
@@ -36,9 +38,35 @@ class Again:
     """Until Spark had started; not in `seconds`."""
     seconds: float
     taking_seconds: float
-    """Of these: taking leases, fencing off the dead process and recording what it had committed. Summed over threads."""
+    """Of these: as long as any thread was taking a lease, fencing off the dead process or recording what that had committed."""
     fenced: int
     writes: int
+
+
+@dataclass
+class Occupied:
+    """How long at least one thread was in a function."""
+
+    seconds: float = 0.0
+    _inside: int = 0
+    _since: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any, **named: Any) -> Any:
+            self._step(1)
+            try:
+                return function(*given, **named)
+            finally:
+                self._step(-1)
+
+        return timed
+
+    def _step(self, by: int) -> None:
+        with self._lock:
+            now = time.perf_counter()
+            self.seconds += now - self._since if self._inside else 0.0
+            self._inside, self._since = self._inside + by, now
 
 
 def measure_recovery(folder: Path) -> list[Again]:
@@ -82,7 +110,7 @@ def _start(project: Path, fail: str = "") -> "subprocess.CompletedProcess[str]":
 
 
 def _tell(project: Path) -> None:
-    taking = Stopwatch()
+    taking = Occupied()
     with open_workspace(project) as workspace:
         began = time.perf_counter()
         get_session(workspace.project.settings)
