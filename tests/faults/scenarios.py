@@ -1,7 +1,12 @@
 """Small stories that end in a check of every law. Each starts in a world after its first run; they kill the mutants."""
 
-from collections.abc import Callable
-from contextlib import suppress
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
 
 from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
@@ -12,10 +17,10 @@ from strandline.model.plan import Cause
 from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
-from .fate import soon
+from .fate import Fate, soon
 from .laws import check_always, check_rest, require
 from .story import block, item
-from .world import World, new_catalog
+from .world import Saved, World, new_catalog
 
 Scenario = Callable[[World], None]
 
@@ -24,6 +29,43 @@ def first(world: World) -> None:
     """What every scenario starts with."""
     world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
     _run(world)
+
+
+@dataclass(kw_only=True)
+class Start:
+    """The world that every scenario starts in, and where it is played."""
+
+    saved: Saved
+    folder: Path
+    make_fate: Callable[[], Fate]
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def play(self, scenario: Scenario) -> str | None:
+        """The law that broke, or None."""
+        with pytest.MonkeyPatch.context() as patch:
+            fate = self.make_fate()
+            fate.install(patch)
+            world = self.saved.restore(self.folder / (str(next(self.numbers)) if self.saved.kind.needs_new_folder else "world"), fate)
+            try:
+                scenario(world)
+            except AssertionError as error:
+                return str(error)
+            finally:
+                world.close()
+        return None
+
+
+@contextmanager
+def make_start(folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Iterator[Start]:
+    with pytest.MonkeyPatch.context() as patch:
+        fate = make_fate()
+        fate.install(patch)
+        world = kind(folder / "first", fate)
+        first(world)
+        saved = Saved(world, folder / "saved")
+        world.close()
+    yield Start(saved=saved, folder=folder, make_fate=make_fate)
+    saved.catalog.close()
 
 
 def _run(world: World, fail: str = "") -> None:
@@ -56,6 +98,23 @@ def the_past_changes(world: World) -> None:
     world.rate(7, at=2)
     _run(world)
     world.send(item("d", 8, "moved", "red", 3), item("k", 1, "moved", "red", 3))
+    _run(world)
+    check_rest(world)
+
+
+def much_changes_at_once(world: World) -> None:
+    """What other scenarios tell one after the other, in three runs: on Spark each takes seconds."""
+    ties = [item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")]
+    world.send(item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2), item("g", 6, "gone", "blue", 6), *ties)
+    world.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a5", "a4", 5), block("a7", "a6", 9))
+    _run(world)
+    ties = [item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")]
+    world.send(item("g", 7, op="D"), item("l", 1, "late"), item("m", 5, None, "blue", None), item("d", 7, "moved", "blue"), "broken", *ties)
+    world.announce(block("b2", "a1", 20))
+    _run(world)
+    check_rest(world, rebuilt=False)
+    world.send(item("g", 4, "back"), item("d", 8, "moved", "red", 3), item("a", 3, "late"), item("m", 6, None, "green", None))
+    world.announce(block("a6", "a5", 21))
     _run(world)
     check_rest(world)
 
@@ -318,6 +377,7 @@ def a_cleaning_is_killed(world: World) -> None:
 
 SCENARIOS: tuple[Scenario, ...] = (
     the_past_changes,
+    much_changes_at_once,
     killed_behind_the_write,
     killed_before_the_write,
     answers_are_lost,

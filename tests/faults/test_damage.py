@@ -25,10 +25,10 @@ from strandline.lake.files import read_files
 from strandline.lake.log import list_versions
 from strandline.model.errors import OutsideError, StrandlineError
 from tests.faults.faulty import NODES, Fail, Faulty, message
-from tests.faults.processes import all_faults, wait_until
+from tests.faults.processes import wait_until
 from tests.harness import result_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
+pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 NAMES = {("x", 2), ("y", 2)}
 

@@ -1,8 +1,6 @@
 """Proof that the checks work: defects that such engines have had, switched on one at a time. A law must break under each of them."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +21,9 @@ from strandline.plan import planner
 from . import plain_workers, scenarios, table_log
 from .fate import Fate
 from .plain_workers import Work
-from .scenarios import SCENARIOS, Scenario, first
+from .scenarios import SCENARIOS, Scenario, Start, make_start
 from .table_log import Row
-from .world import Saved, World
+from .world import World
 
 pytestmark = pytest.mark.faults
 
@@ -320,40 +318,10 @@ MUTANTS: dict[Callable[[Patch], None], Scenario] = {
 """Each with the scenario that kills it."""
 
 
-@dataclass
-class Start:
-    """The world that every scenario starts in, and where it is played."""
-
-    saved: Saved
-    folder: Path
-
-    def play(self, scenario: Scenario) -> str | None:
-        """The law that broke, or None."""
-        with pytest.MonkeyPatch.context() as patch:
-            fate = Fate()
-            fate.install(patch)
-            world = self.saved.restore(self.folder, fate)
-            try:
-                scenario(world)
-            except AssertionError as error:
-                return str(error)
-            finally:
-                world.close()
-        return None
-
-
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    folder = tmp_path_factory.mktemp("mutants")
-    with pytest.MonkeyPatch.context() as patch:
-        fate = Fate()
-        fate.install(patch)
-        world = World(folder / "first", fate)
-        first(world)
-        saved = Saved(world, folder / "saved")
-        world.close()
-    yield Start(saved, folder / "world")
-    saved.catalog.close()
+    with make_start(tmp_path_factory.mktemp("mutants"), Fate, World) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
