@@ -616,7 +616,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     rows: Rows = write.rows  # type: ignore[assignment]
     match write.operation:
         case Operation.APPEND | Operation.COUNTS | Operation.INSERT_NEW:
-            table_log.append(rows, desk.lake, ticket, received=write.received)
+            table_log.append(rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None)
         case Operation.REPLACE_KEYS:
             table_log.replace_keys(rows, desk.lake, ticket)
         case Operation.REPLACE_PARTITIONS:

@@ -1,6 +1,7 @@
 """Small stories that end in a check of every law. Each starts in a world after its first run; they kill the mutants."""
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -167,6 +168,20 @@ def a_write_lands_late(world: World) -> None:
     """The process is dead, what it sent is not: it arrives while the next one is about to write the same."""
     for at, node in enumerate(("item_facts", "told"), 5):
         world.send(item("d", at, f"late {node}", "red", len(node)))
+        world.fate.holds_back = node
+        world.run()
+        require(world.fate.in_flight is not None, "something is on its way", node)
+        world.fate.meanwhile = lambda: _arrive(world)
+        world.run(fail=f"{soon('before-write', node)}=call")
+        _mend(world)
+    check_rest(world)
+
+
+def a_first_write_lands_late(world: World) -> None:
+    """The table is not there yet, so no fence can stand in it: only the first of two that would make it may."""
+    for node in ("events", "item_facts", "item_quarantine", "item", "names", "told", "main"):
+        shutil.rmtree(world.lake.root)
+        world.use_catalog(new_catalog())
         world.fate.holds_back = node
         world.run()
         require(world.fate.in_flight is not None, "something is on its way", node)
@@ -383,6 +398,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     answers_are_lost,
     a_writer_is_overtaken,
     a_write_lands_late,
+    a_first_write_lands_late,
     a_write_is_passed_over,
     an_invalidation_after_a_change_of_configuration,
     an_invalidation_is_killed,

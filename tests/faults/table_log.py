@@ -74,8 +74,13 @@ def between(dataset: str, token: int) -> None:
     """Reached after a writer has read the table and before it commits. Tests put another writer, or an end, in here."""
 
 
-def append(rows: Rows, lake: Lake, ticket: Ticket, *, received: bool = False) -> None:
-    _commit(lake, ticket, lambda _: Change(added=rows), RECEIVED_TABLE if received else OWNED_TABLE)
+def append(rows: Rows, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False) -> None:
+    def added(now: Snapshot) -> Change:
+        if first and now.version >= 0:
+            raise _raced(ticket)
+        return Change(added=rows)
+
+    _commit(lake, ticket, added, RECEIVED_TABLE if received else OWNED_TABLE)
 
 
 def replace_keys(rows: Rows, lake: Lake, ticket: Ticket) -> None:
@@ -182,12 +187,12 @@ def _pass(winner: Path, wanted: Change, ticket: Ticket) -> int:
         same_application = bool(ticket.token) and action.get("txn", {}).get("appId") == ticket.dataset
         added = action.get("add", {}).get("dataChange", False)
         if same_application or "metaData" in action or (wanted.read_all and (added or "remove" in action)):
-            raise ConflictError(
-                f"Another writer committed to `{ticket.dataset}` while this task was writing it.",
-                remedy="It is planned afresh.",
-                slug="conflict",
-            )
+            raise _raced(ticket)
     return committed_at
+
+
+def _raced(ticket: Ticket) -> ConflictError:
+    return ConflictError(f"Another writer committed to `{ticket.dataset}`.", remedy="It is planned afresh.", slug="conflict")
 
 
 def _replace(now: Snapshot, rows: Rows | None, matches: Callable[[Row], bool]) -> Change:

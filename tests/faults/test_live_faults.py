@@ -159,6 +159,28 @@ def test_a_run_stopped_past_its_lease_keeps_the_lake_until_it_ends(project: Test
     assert fate == "killed" or "item_facts" not in told, "it was done"
 
 
+@pytest.mark.parametrize("point", ["before-write", "before-record"])
+def test_a_stopped_run_whose_lock_someone_removed_is_overtaken_and_changes_nothing(project: TestProject, point: str) -> None:
+    """L7: with the lock gone another process takes the lake; when the first one wakes, the table and the catalog refuse it."""
+    with held_at(project, f"{point}:item_facts") as held:
+        held.process.send_signal(signal.SIGSTOP)
+        (lake_of(project) / LOCK_FILE).unlink()
+
+        told = assert_next_run_is_right(project)
+
+        assert ("fenced off a writer that did not end cleanly" in told) is (point == "before-record"), "a table that is there is fenced"
+        published = {node: writes_of(project, node) for node in ("events", "item_facts", "item")}
+        held.let_go()
+        held.process.send_signal(signal.SIGCONT)
+        code, out, err = end(held.process)
+
+    assert code == 0, out + err
+    assert "unchanged" in out, "what it was about to do was done"
+    assert {node: writes_of(project, node) for node in published} == published
+    assert len(published["item_facts"]) == 1
+    assert_right(project)
+
+
 def test_a_jvm_that_outlives_its_python_keeps_the_lake_and_is_found(project: TestProject) -> None:
     """It may be writing still. Once it has ended, a run fences it off and does its work."""
     with held_at(project, "after-write:item_facts") as held:

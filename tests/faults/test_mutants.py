@@ -65,6 +65,12 @@ def unfenced_zombie(patch: Patch) -> None:
     patch.setattr(table_log, "is_old", lambda *_: False)
 
 
+def first_append_onto_what_is_there(patch: Patch) -> None:
+    """A table that was not there could not be fenced, and is not looked for again."""
+    really = table_log.append
+    patch.setattr(table_log, "append", lambda rows, lake, ticket, *, received, first: really(rows, lake, ticket, received=received))
+
+
 def settle_ignores_unknown_commits(patch: Patch) -> None:
     patch.setattr(settle, "record_commit", lambda *_, **__: None)
 
@@ -284,6 +290,7 @@ MUTANTS: dict[Callable[[Patch], None], Scenario] = {
     confirm_believes_the_call: scenarios.a_write_is_passed_over,
     record_without_token_check: scenarios.a_writer_is_overtaken,
     unfenced_zombie: scenarios.a_writer_is_overtaken,
+    first_append_onto_what_is_there: scenarios.a_first_write_lands_late,
     settle_ignores_unknown_commits: scenarios.killed_behind_the_write,
     cursor_moves_before_the_commit: scenarios.killed_before_the_write,
     table_token_not_looked_at: scenarios.catalogs_come_and_go,

@@ -41,8 +41,8 @@ class Plain:
     def write(self, primitive: str, token: int, rows: Sequence[Record], keys: tuple[int, ...] = ()) -> None:
         ticket, given = _ticket(token, primitive), self._rows(rows)
         match primitive:
-            case "append":
-                table_log.append(given, self.lake, ticket)
+            case "append" | "first":
+                table_log.append(given, self.lake, ticket, first=primitive == "first")
             case "replace_keys":
                 table_log.replace_keys(given, self.lake, ticket)
             case "replace_where":
@@ -88,8 +88,8 @@ class Delta:
         ticket = _ticket(token, primitive)
         given = self.session.createDataFrame(list(rows), "_key bigint, id string, value bigint, _deleted boolean")
         match primitive:
-            case "append":
-                writes.append(given, self.lake, ticket)
+            case "append" | "first":
+                writes.append(given, self.lake, ticket, first=primitive == "first")
             case "replace_keys":
                 writes.replace_keys(given, self.lake, ticket)
             case "replace_where":
@@ -111,6 +111,7 @@ class Delta:
     def race(self, slow: Callable[["Delta"], None], quick: Callable[["Delta"], None]) -> BaseException | None:
         """`quick` is made ready on a copy, and put in place once the first file of `slow` is there: then `slow` has read."""
         table, copy = Path(self.lake.table("t")), Path(self.lake.table("copy/t"))
+        table.mkdir(parents=True, exist_ok=True)
         shutil.copytree(table, copy)
         quick(Delta(Lake(root=self.lake.table("copy")), self.session))
         for file in copy.rglob("*.parquet"):
@@ -119,13 +120,14 @@ class Delta:
         shutil.copytree(copy, table, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_delta_log", "*.parquet", "*.crc"))
         raised: list[BaseException | None] = []
         before = set(table.iterdir())
-        newest = f"{list_versions(str(table))[-1] + 1:020}.json"
+        newest = f"{max(list_versions(str(table)), default=-1) + 1:020}.json"
         thread = threading.Thread(target=lambda: raised.append(_raised(lambda: slow(self))))
         thread.start()
         for _ in range(60_000):
             if set(table.iterdir()) != before or not thread.is_alive():
                 break
             threading.Event().wait(0.001)
+        (table / "_delta_log").mkdir(exist_ok=True)
         os.link(copy / "_delta_log" / newest, table / "_delta_log" / newest)
         thread.join(60)
         assert not thread.is_alive()
@@ -271,6 +273,27 @@ def test_nothing_passes_another_commit_with_a_token_of_the_same_table(
     assert versions(tables) == [0, 1]
     assert tables.rows() == [A, B, GONE]
     assert read_token(tables.lake, "t") == token
+
+
+@pytest.mark.parametrize("token", [3, 9], ids=["a smaller token", "a larger token"])
+def test_a_table_is_made_once(tables: Tables, token: int) -> None:
+    """L7: before its first commit nothing can fence it. Of two that would make it the later one is refused, or passed over if it is older."""
+    tables.write("first", 7, [A])
+
+    refused = _raised(lambda: tables.write("first", token, [B]))
+
+    assert refused is None if token < 7 else isinstance(refused, ConflictError), refused
+    assert versions(tables) == [0]
+    assert tables.rows() == [A]
+
+
+@pytest.mark.parametrize("primitive", ["first", "overwrite"])
+def test_a_table_that_appears_while_it_is_being_made_is_in_the_way(tables: Tables, primitive: str) -> None:
+    refused = tables.race(lambda t: t.write(primitive, 7, [B]), lambda t: t.write("first", 3, [A]))
+
+    assert isinstance(refused, ConflictError), refused
+    assert versions(tables) == [0]
+    assert tables.rows() == [A]
 
 
 @pytest.mark.parametrize("write", RACING, ids=lambda w: w[0])

@@ -109,7 +109,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     with writes.explained(ticket.dataset):
         match write.operation:
             case Operation.APPEND | Operation.COUNTS:
-                writes.append(write.rows, desk.lake, ticket, received=write.received)
+                writes.append(write.rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None)
             case Operation.INSERT_NEW:
                 writes.insert_new(write.rows, desk.lake, ticket)
             case Operation.REPLACE_KEYS if not write.replaced:

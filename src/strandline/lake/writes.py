@@ -33,6 +33,8 @@ RECEIVED_TABLE = {**_TABLE, "delta.appendOnly": "true"}
 OWNED_TABLE = {**_TABLE, "delta.enableDeletionVectors": "true", "delta.isolationLevel": "Serializable"}
 
 
+_RACED = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_PATH_EXISTS")
+"""What Delta says of a table that another writer committed to, changed or made since it was read."""
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")
 """What py4j says of a call whose connection broke. Of one that Java refused it also says why."""
 
@@ -60,10 +62,13 @@ class Within:
         return f" AND {column} >= {self.low} AND {column} <= {self.high}"
 
 
-def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False) -> None:
-    """Add rows; columns that are new evolve the table."""
+def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False) -> None:
+    """Add rows; columns that are new evolve the table.
+
+    `first`: the table is not there yet. No fence could stand in it, so whoever made it meanwhile is in the way.
+    """
     writer = _writer(rows, ticket).options(**(RECEIVED_TABLE if received else OWNED_TABLE))
-    _save(writer.option("mergeSchema", "true").mode("append"), lake, ticket)
+    _save(writer.option("mergeSchema", "true").mode("errorifexists" if first else "append"), lake, ticket)
 
 
 def only_new(rows: DataFrame, own: DataFrame, unique_key: Sequence[str]) -> DataFrame:
@@ -160,7 +165,7 @@ def explained(dataset: str) -> Iterator[None]:
                 remedy="Run again: whether a commit stands is read from the table's log.",
                 slug=SPARK_LOST,
             ) from error
-        if "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__:
+        if any(word in str(error) for word in _RACED) or "Concurrent" in type(error).__name__:
             raise ConflictError(
                 f"Another writer committed to `{dataset}` while this task was writing it.",
                 remedy="It is planned afresh.",
