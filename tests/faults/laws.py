@@ -295,7 +295,7 @@ def _reaches(cursor: Cursor | None, other: Cursor) -> bool:
 def _inputs_of(world: World, name: str, record: NodeRecord | None) -> Mapping[str, list[Row]] | None:
     """The inputs at the versions that the last commit which computed something names, or later ones that the catalog says it equals.
 
-    None where there is no such commit, or where what it read was cleaned away and the catalog that knew better is gone.
+    None where there is no such commit, where what it read was cleaned away and the catalog that knew better is gone, or was another table.
     """
     said = [e.metadata for e in _entries(world, name) if e.metadata and e.metadata.inputs]
     if not said:
@@ -304,6 +304,8 @@ def _inputs_of(world: World, name: str, record: NodeRecord | None) -> Mapping[st
     if record is not None and all(_reaches(record.cursors.get(dataset), cursor) for dataset, cursor in cursors.items()):
         cursors = {dataset: record.cursors[dataset] for dataset in cursors}
     if any(cursor.version < _readable_from(world, dataset) for dataset, cursor in cursors.items()):
+        return None
+    if any(cursor.table_id != str(get_table(world.lake.table(dataset)).metadata().id) for dataset, cursor in cursors.items()):
         return None
     return {dataset: _rows_at(world, dataset, cursor.version) for dataset, cursor in cursors.items()}
 

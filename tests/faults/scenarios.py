@@ -191,6 +191,24 @@ def a_first_write_lands_late(world: World) -> None:
     check_rest(world)
 
 
+def a_table_is_deleted_under_a_task(world: World) -> None:
+    """What is written then makes a table of a part of the rows: nobody takes it for all, also after a kill and without a catalog."""
+    world.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4))
+    _run(world)
+    nodes = ("item_facts", "item_quarantine", "item", "names", "told", "main", "stretches")
+    for at, (node, killed) in enumerate(itertools.product(nodes, (False, True)), 5):
+        world.send(item("d", at, f"{node} {at}", "red", at), "broken")
+        world.announce(block(f"a{2 * at - 5}", f"a{2 * at - 6}", at), block(f"a{2 * at - 4}", f"a{2 * at - 5}", at))
+        world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))  # type: ignore[misc]
+        world.run(fail=f"{soon('before-write', node)}=call" + (f",{soon('before-confirm', node)}=kill" if killed else ""))
+        require(world.fate.meanwhile is None, "the point was reached", node)
+        if killed:
+            world.use_catalog(new_catalog())
+        world.settle_down()
+        check_rest(world, rebuilt=False)
+    check_rest(world)
+
+
 def _arrive(world: World) -> None:
     """Nobody is there to be told that it was refused."""
     with suppress(ConflictError):
@@ -399,6 +417,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_writer_is_overtaken,
     a_write_lands_late,
     a_first_write_lands_late,
+    a_table_is_deleted_under_a_task,
     a_write_is_passed_over,
     an_invalidation_after_a_change_of_configuration,
     an_invalidation_is_killed,

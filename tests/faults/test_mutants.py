@@ -71,6 +71,10 @@ def first_append_onto_what_is_there(patch: Patch) -> None:
     patch.setattr(table_log, "append", lambda rows, lake, ticket, *, received, first: really(rows, lake, ticket, received=received))
 
 
+def part_of_a_deleted_table_taken_for_all(patch: Patch) -> None:
+    patch.setattr(records.CommitSummary, "foreign", property(lambda commit: commit.changes_rows and commit.metadata is None))
+
+
 def settle_ignores_unknown_commits(patch: Patch) -> None:
     patch.setattr(settle, "record_commit", lambda *_, **__: None)
 
@@ -291,6 +295,7 @@ MUTANTS: dict[Callable[[Patch], None], Scenario] = {
     record_without_token_check: scenarios.a_writer_is_overtaken,
     unfenced_zombie: scenarios.a_writer_is_overtaken,
     first_append_onto_what_is_there: scenarios.a_first_write_lands_late,
+    part_of_a_deleted_table_taken_for_all: scenarios.a_table_is_deleted_under_a_task,
     settle_ignores_unknown_commits: scenarios.killed_behind_the_write,
     cursor_moves_before_the_commit: scenarios.killed_before_the_write,
     table_token_not_looked_at: scenarios.catalogs_come_and_go,

@@ -186,13 +186,11 @@ class _Stopped:
         self._thread, self._fail, self._point, self._go = thread, fail, point, go
 
     def __enter__(self) -> None:
-        name = self._point.partition(":")[0]
-        before = hits[name]
+        before = hits[self._point]
         self._fail(f"{self._point}=block:{self._go}")
         self._thread.start()
-        # `hits` does not tell nodes apart: the work must reach the point at this node first.
         for _ in range(6000):
-            if hits[name] > before or not self._thread.is_alive():
+            if hits[self._point] > before or not self._thread.is_alive():
                 break
             threading.Event().wait(0.01)
         threading.Event().wait(0.2)
@@ -262,6 +260,23 @@ def test_a_table_deleted_and_made_again_by_someone_else_is_a_gap_and_rebuilt(pro
     plan = project.plan()
 
     assert next((t.node, t.cause, t.overwrite) for t in plan.tasks) == ("item", "gap", True)
+    project.run()
+    project.assert_right()
+
+
+@pytest.mark.parametrize("node", ["item_facts", "item"])
+def test_a_table_deleted_under_a_task_is_never_half_of_what_it_was(project: Faulty, fail: Fail, tmp_path: Path, node: str) -> None:
+    """What was to be added, or replaced, is not taken for all there is."""
+    project.send(message("e", 1, "z"))
+    running = Background(lambda: project.run(ok=False))
+
+    with running.at(fail, f"before-write:{node}", tmp_path):
+        shutil.rmtree(project.table(node))
+    outcome = running.end()
+
+    assert isinstance(outcome, RunOutcome)
+    assert result_of(outcome, node).status is Status.FAILED
+    assert node in {t.node for t in project.plan().tasks}
     project.run()
     project.assert_right()
 

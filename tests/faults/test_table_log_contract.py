@@ -277,7 +277,7 @@ def test_nothing_passes_another_commit_with_a_token_of_the_same_table(
 
 @pytest.mark.parametrize("token", [3, 9], ids=["a smaller token", "a larger token"])
 def test_a_table_is_made_once(tables: Tables, token: int) -> None:
-    """L7: before its first commit nothing can fence it. Of two that would make it the later one is refused, or passed over if it is older."""
+    """L7: before its first commit nothing can fence it. The later of two that would make it is refused, or passed over for its token."""
     tables.write("first", 7, [A])
 
     refused = _raised(lambda: tables.write("first", token, [B]))

@@ -66,6 +66,7 @@ metadatas = st.builds(
     invalidations=st.lists(invalidations, max_size=2).map(tuple),
     readable_from=numbers,
     adopted=st.lists(numbers, max_size=3).map(tuple),
+    onto=st.integers(-1, 2**63 - 1),
 )
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -91,6 +91,8 @@ def _compute_and_commit(
         )
         reach("after-record", node.name)
         return result
+    before = desk.pins.find(node.name)
+    own_version = before.version if before else -1
     metadata = CommitMetadata(
         run=desk.run,
         task=task_id(desk, lease),
@@ -110,12 +112,10 @@ def _compute_and_commit(
         partitions=prepared.partitions,
         waiting=prepared.waiting,
         invalidations=prepared.invalidations,
+        onto=own_version,
     )
-    before = desk.pins.find(node.name)
     write = prepared.write
-    entry, lost = write_and_confirm(
-        desk, node, lease, before.version if before else -1, lambda: commit_write(desk, write, lease, to_json(metadata))
-    )
+    entry, lost = write_and_confirm(desk, node, lease, own_version, lambda: commit_write(desk, write, lease, to_json(metadata)))
     committed = record_entry(desk, node, lease, entry, prepared.live_rows)
     if prepared.changes is not None and before is not None:
         desk.shared.hand_on(node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes)

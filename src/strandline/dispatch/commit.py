@@ -5,7 +5,7 @@ from collections.abc import Callable
 from strandline.catalog import record_commit
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.state import open_table
-from strandline.model.errors import ConflictError, FencedError
+from strandline.model.errors import ConflictError, FencedError, WorkError
 from strandline.model.node import Node
 from strandline.model.plan import Cursor
 from strandline.model.records import CommitRecord, Lease
@@ -31,6 +31,7 @@ def write_and_confirm(
     entry = find_ours(desk, lease, entries)
     reach("after-confirm", node.name)
     if entry is None:
+        _require_same_table(desk, node)
         if failed is not None:
             raise failed
         raise FencedError(
@@ -46,6 +47,17 @@ def write_and_confirm(
             slug="foreign-commit",
         )
     return entry, (f"its commit stands, although the answer was lost: {failed}",) if failed else ()
+
+
+def _require_same_table(desk: Desk, node: Node) -> None:
+    """A table that was deleted meanwhile, and that our write then made again of a part of its rows, is not tried again: it is rebuilt."""
+    pinned, table = desk.pins.find(node.name), open_table(desk.lake.table(node.name))
+    if pinned is not None and (table is None or str(table.metadata().id) != pinned.table_id):
+        raise WorkError(
+            f"The table of `{node.name}` was deleted while this task was writing it.",
+            remedy=f"Run again: it is shown in the plan, and `{node.name}` is rebuilt.",
+            slug="table-replaced",
+        )
 
 
 def record_entry(desk: Desk, node: Node, lease: Lease, entry: LogEntry, live_rows: int) -> Cursor:

@@ -153,6 +153,8 @@ class CommitMetadata:
     """From which version on the table and its changes can be read: what only earlier ones were made of is removed."""
     adopted: tuple[int, ...] = ()
     """Versions that someone else wrote and that are taken as they are."""
+    onto: int = -1
+    """The version of the table that it was computed for, -1 where there was none; the commit itself is a later one."""
 
     @classmethod
     def bare(cls, *, run: str, node: str, token: int, operation: Operation, as_of: str) -> "CommitMetadata":
@@ -203,7 +205,8 @@ class CommitSummary:
 
     @property
     def foreign(self) -> bool:
-        return self.changes_rows and self.metadata is None
+        """Not ours, or ours and not in the table it was computed for: that one was deleted meanwhile, and here is a part of it."""
+        return self.changes_rows and (self.metadata is None or self.version <= self.metadata.onto)
 
 
 def find_foreign(commits: Sequence[CommitSummary]) -> tuple[CommitSummary, ...]:
