@@ -2,12 +2,8 @@
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-
-import pytest
+from collections.abc import Callable
+from contextlib import suppress
 
 from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
@@ -18,10 +14,10 @@ from strandline.model.plan import Cause
 from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
-from .fate import Fate, soon
+from .fate import soon
 from .laws import check_always, check_rest, require
 from .story import block, item
-from .world import Saved, World, new_catalog
+from .world import World, new_catalog
 
 Scenario = Callable[[World], None]
 
@@ -30,43 +26,6 @@ def first(world: World) -> None:
     """What every scenario starts with."""
     world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
     _run(world)
-
-
-@dataclass(kw_only=True)
-class Start:
-    """The world that every scenario starts in, and where it is played."""
-
-    saved: Saved
-    folder: Path
-    make_fate: Callable[[], Fate]
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    def play(self, scenario: Scenario) -> str | None:
-        """The law that broke, or None."""
-        with pytest.MonkeyPatch.context() as patch:
-            fate = self.make_fate()
-            fate.install(patch)
-            world = self.saved.restore(self.folder / (str(next(self.numbers)) if self.saved.kind.needs_new_folder else "world"), fate)
-            try:
-                scenario(world)
-            except AssertionError as error:
-                return str(error)
-            finally:
-                world.close()
-        return None
-
-
-@contextmanager
-def make_start(folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Iterator[Start]:
-    with pytest.MonkeyPatch.context() as patch:
-        fate = make_fate()
-        fate.install(patch)
-        world = kind(folder / "first", fate)
-        first(world)
-        saved = Saved(world, folder / "saved")
-        world.close()
-    yield Start(saved=saved, folder=folder, make_fate=make_fate)
-    saved.catalog.close()
 
 
 def _run(world: World, fail: str = "") -> None:
@@ -168,12 +127,7 @@ def a_write_lands_late(world: World) -> None:
     """The process is dead, what it sent is not: it arrives while the next one is about to write the same."""
     for at, node in enumerate(("item_facts", "told"), 5):
         world.send(item("d", at, f"late {node}", "red", len(node)))
-        world.fate.holds_back = node
-        world.run()
-        require(world.fate.in_flight is not None, "something is on its way", node)
-        world.fate.meanwhile = lambda: _arrive(world)
-        world.run(fail=f"{soon('before-write', node)}=call")
-        _mend(world)
+        _land_late(world, node)
     check_rest(world)
 
 
@@ -182,13 +136,23 @@ def a_first_write_lands_late(world: World) -> None:
     for node in ("events", "item_facts", "item_quarantine", "item", "names", "told", "main"):
         shutil.rmtree(world.lake.root)
         world.use_catalog(new_catalog())
-        world.fate.holds_back = node
-        world.run()
-        require(world.fate.in_flight is not None, "something is on its way", node)
-        world.fate.meanwhile = lambda: _arrive(world)
-        world.run(fail=f"{soon('before-write', node)}=call")
-        _mend(world)
+        _land_late(world, node)
     check_rest(world)
+
+
+def _land_late(world: World, node: str) -> None:
+    world.fate.holds_back = node
+    world.run()
+    require(world.fate.in_flight is not None, "something is on its way", node)
+    world.fate.meanwhile = lambda: _arrive(world)
+    world.run(fail=f"{soon('before-write', node)}=call")
+    _mend(world)
+
+
+def _arrive(world: World) -> None:
+    """Nobody is there to be told that it was refused."""
+    with suppress(ConflictError):
+        world.fate.arrive()
 
 
 def a_table_is_deleted_under_a_task(world: World) -> None:
@@ -207,12 +171,6 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
         world.settle_down()
         check_rest(world, rebuilt=False)
     check_rest(world)
-
-
-def _arrive(world: World) -> None:
-    """Nobody is there to be told that it was refused."""
-    with suppress(ConflictError):
-        world.fate.arrive()
 
 
 def a_write_is_passed_over(world: World) -> None:

@@ -20,16 +20,15 @@ from strandline.plan import planner
 
 from . import plain_workers, scenarios, table_log
 from .fate import Fate
+from .killing import Mutant, Start, make_start
 from .plain_workers import Work
-from .scenarios import SCENARIOS, Scenario, Start, make_start
+from .scenarios import SCENARIOS, Scenario
 from .table_log import Row
 from .world import World
 
 pytestmark = pytest.mark.faults
 
 Patch = pytest.MonkeyPatch
-_killed: dict[str, str] = {}
-"""By mutant: the law that broke."""
 
 
 def no_fence(patch: Patch) -> None:
@@ -288,7 +287,7 @@ def cleaning_says_nothing(patch: Patch) -> None:
     patch.setattr(maintain, "_announce", only_remove)
 
 
-MUTANTS: dict[Callable[[Patch], None], Scenario] = {
+MUTANTS: dict[Mutant, Scenario] = {
     no_fence: scenarios.a_write_lands_late,
     no_confirm_after_an_exception: scenarios.answers_are_lost,
     confirm_believes_the_call: scenarios.a_write_is_passed_over,
@@ -342,19 +341,10 @@ def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> Non
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Callable[[Patch], None], start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant(monkeypatch)
-
-    broken = start.play(MUTANTS[mutant])
-
-    assert broken, f"{mutant.__name__} survives"
-    _killed[mutant.__name__] = broken
+def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    start.kill(mutant, MUTANTS[mutant], monkeypatch)
 
 
-def test_all_mutants_were_killed(request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+def test_all_mutants_were_killed(start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
     """The last of this file; says how many."""
-    if sum("mutant_is_killed" in item.name for item in request.session.items) < len(MUTANTS):
-        pytest.skip("some mutants were chosen")
-    say(f"mutants killed {len(_killed)} of {len(MUTANTS)}")
-
-    assert len(_killed) == len(MUTANTS)
+    say(start.tell(MUTANTS, request))

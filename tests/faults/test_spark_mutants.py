@@ -19,15 +19,14 @@ from strandline.model.columns import DELETED, KEY, POSITION, quote
 from strandline.model.node import NodeKind
 
 from . import scenarios
+from .killing import Mutant, Start, make_start
 from .processes import all_faults
-from .scenarios import Scenario, Start, make_start
+from .scenarios import Scenario
 from .spark_world import SparkFate, SparkWorld
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
 
 Patch = pytest.MonkeyPatch
-_killed: dict[str, str] = {}
-"""By mutant: the law that broke."""
 
 
 def tie_by_arrival(patch: Patch) -> None:
@@ -137,7 +136,7 @@ def unfenced_zombie(patch: Patch) -> None:
     patch.setattr(writes, "_writer", without_token)
 
 
-MUTANTS: dict[Callable[[Patch], None], Scenario] = {
+MUTANTS: dict[Mutant, Scenario] = {
     tie_by_arrival: scenarios.much_changes_at_once,
     deleted_rows_forgotten: scenarios.much_changes_at_once,
     cursor_on_a_business_column: scenarios.much_changes_at_once,
@@ -169,20 +168,12 @@ def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> Non
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Callable[[Patch], None], start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant(monkeypatch)
+def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = start.kill(mutant, MUTANTS[mutant], monkeypatch)
 
-    broken = start.play(MUTANTS[mutant])
-
-    assert broken, f"{mutant.__name__} survives"
-    assert "the run ends well" not in broken, "the mutant must be wrong, not end in an error"
-    _killed[mutant.__name__] = broken
+    assert "[spark-failed]" not in broken, "a mutant that Spark cannot run proves nothing"
 
 
-def test_all_mutants_were_killed(request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+def test_all_mutants_were_killed(start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
     """The last of this file; says how many."""
-    if sum(item.path == request.path and "mutant_is_killed" in item.name for item in request.session.items) < len(MUTANTS):
-        pytest.skip("some mutants were chosen")
-    say(f"with Spark: mutants killed {len(_killed)} of {len(MUTANTS)}")
-
-    assert len(_killed) == len(MUTANTS)
+    say(f"with Spark: {start.tell(MUTANTS, request)}")
