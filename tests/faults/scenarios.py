@@ -123,6 +123,22 @@ def a_writer_is_overtaken(world: World) -> None:
     check_rest(world)
 
 
+def another_run_reads_on_meanwhile(world: World) -> None:
+    """A run's versions are pinned when it begins. Where another has published from a later one since, it goes by that."""
+    for at, (point, node) in enumerate((("before-lease", "item_facts"), ("before-write", "item"), ("before-lease", "names")), 5):
+
+        def other(at: int = at) -> None:
+            world.rate(at, at=at)
+            world.another(lambda: world.run(RunRequest(select="rates rate names")))
+
+        world.send(item("d", at, f"pinned {point}"), item("e", at, "x"))
+        world.fate.meanwhile = other
+        world.run(fail=f"{soon(point, node)}=call")
+        require(world.fate.meanwhile is None, "the point was reached", point, node)
+        _mend(world)
+    check_rest(world)
+
+
 def a_write_lands_late(world: World) -> None:
     """The process is dead, what it sent is not: it arrives while the next one is about to write the same."""
     for at, node in enumerate(("item_facts", "told"), 5):
@@ -373,6 +389,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     killed_before_the_write,
     answers_are_lost,
     a_writer_is_overtaken,
+    another_run_reads_on_meanwhile,
     a_write_lands_late,
     a_first_write_lands_late,
     a_table_is_deleted_under_a_task,

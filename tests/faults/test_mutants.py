@@ -74,6 +74,10 @@ def part_of_a_deleted_table_taken_for_all(patch: Patch) -> None:
     patch.setattr(records.CommitSummary, "foreign", property(lambda commit: commit.changes_rows and commit.metadata is None))
 
 
+def inputs_older_than_what_was_published(patch: Patch) -> None:
+    patch.setattr(attempt, "_pin", lambda observed, read: observed)
+
+
 def settle_ignores_unknown_commits(patch: Patch) -> None:
     patch.setattr(settle, "record_commit", lambda *_, **__: None)
 
@@ -295,6 +299,7 @@ MUTANTS: dict[Mutant, Scenario] = {
     unfenced_zombie: scenarios.a_writer_is_overtaken,
     first_append_onto_what_is_there: scenarios.a_first_write_lands_late,
     part_of_a_deleted_table_taken_for_all: scenarios.a_table_is_deleted_under_a_task,
+    inputs_older_than_what_was_published: scenarios.another_run_reads_on_meanwhile,
     settle_ignores_unknown_commits: scenarios.killed_behind_the_write,
     cursor_moves_before_the_commit: scenarios.killed_before_the_write,
     table_token_not_looked_at: scenarios.catalogs_come_and_go,

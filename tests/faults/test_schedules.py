@@ -37,6 +37,8 @@ NAMES, COLOURS, PRICES = st.sampled_from(["x", "y", None]), st.sampled_from(["re
 IDS = st.sampled_from("abcd")
 DATASETS = st.sampled_from(["events", "item_facts", "item", "names", "colours", "told", "block_facts", "main", "stretches"])
 PARTITIONS = st.sampled_from(["0-2", "2-4", "4-6"])
+NEWS = st.sampled_from([None, "item", "rate", "blocks"])
+SELECTIONS = st.sampled_from(["", "", "rates rate names", "names+", "events item+", "headers block main"])
 FAULTS = st.one_of(
     st.just(None),
     st.tuples(st.just("kill"), st.sampled_from(RUN_POINTS), st.integers(1, 5)),
@@ -195,14 +197,20 @@ class Schedules(RuleBasedStateMachine):
     def a_job_is_added_or_removed(self) -> None:
         self.world.colours = not self.world.colours
 
-    @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 5), sends=st.booleans(), id_=IDS)
-    def another_dispatcher_takes_over(self, point: str, nth: int, sends: bool, id_: str) -> None:
-        """A run stands still past its lease, another does its work and more, then the first goes on."""
+    @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 9), news=NEWS, select=SELECTIONS, id_=IDS)
+    def another_dispatcher_takes_over(self, point: str, nth: int, news: str | None, select: str, id_: str) -> None:
+        """A run stands still past its lease, another does its work, or a part, and more; then the first goes on."""
 
         def other() -> None:
-            if sends:
-                self.world.send(item(id_, next(self.newest), "y"), "broken too")
-            self.world.another(self.world.run)
+            at = next(self.newest)
+            match news:
+                case "item":
+                    self.world.send(item(id_, at, "y"), "broken too")
+                case "rate":
+                    self.world.rate(at, at=at)
+                case "blocks":
+                    self.a_branch_overtakes("b", 1, False)
+            self.world.another(lambda: self.world.run(RunRequest(select=select)))
 
         self.fate.meanwhile = other
         self.world.run(fail=f"{soon(point, nth=nth)}=call")

@@ -37,7 +37,7 @@ def _work(desk: Desk, node: Node, task: Task, lease: Lease) -> TaskResult:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
     task = _with_cursors(task, record)
-    inputs = {i.dataset: desk.pins.get(i.dataset) for i in node.inputs}
+    inputs = {i.dataset: _pin(desk.pins.get(i.dataset), record.cursors.get(i.dataset) if record else None) for i in node.inputs}
     reach("after-pin", node.name)
     result = replace(
         conclude(task, Status.UNCHANGED),
@@ -127,6 +127,13 @@ def _compute_and_commit(
         tombstones=prepared.tombstones,
         notes=(*result.notes, *lost),
     )
+
+
+def _pin(observed: Cursor, read: Cursor | None) -> Cursor:
+    """The version that this run goes by, or a later one that another run has published from since: all rows must be of one state (L2)."""
+    if read is None or read.table_id != observed.table_id:
+        return observed
+    return max(observed, read, key=lambda cursor: cursor.version)
 
 
 def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
