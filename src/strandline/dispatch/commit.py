@@ -55,7 +55,9 @@ def _require_same_table(desk: Desk, node: Node) -> None:
     if pinned is not None and (table is None or str(table.metadata().id) != pinned.table_id):
         raise WorkError(
             f"The table of `{node.name}` was deleted while this task was writing it.",
-            remedy=f"Run again: it is shown in the plan, and `{node.name}` is rebuilt.",
+            remedy=f"Run again: it is shown in the plan, and `{node.name}` is rebuilt."
+            if node.inputs
+            else "Run `strandline doctor`: it says how what was received comes back.",
             slug="table-replaced",
         )
 
