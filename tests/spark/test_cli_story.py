@@ -75,3 +75,33 @@ def test_a_failed_source_ends_with_1_and_the_rest_is_told(ask: Ask, tmp_path: Pa
     assert states["orders"] == "blocked"
     assert next(t["slug"] for t in failed["tasks"] if t["node"] == "order_events")
     assert {d["dataset"]: d["state"] for d in ask("status")["datasets"]}["order_events"] == "failed"
+
+
+def test_held_work_is_loud_and_the_one_call_that_is_named_settles_it(ask: Ask, tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    project = folder / "strandline.yaml"
+    ask("run", "--fail-on", "held")
+    project.write_text(project.read_text().replace("key: [order_id]", "key: [order_id, customer]"))
+    (folder / "data" / "orders" / "2024-01-13.jsonl").write_text(LATE + BROKEN + BROKEN)
+
+    received = ask("run")
+    waiting = {h["node"]: h["waiting_rows"] for h in received["held"] if h["state"] == "frozen"}
+    again = ask("run", "--fail-on", "held", code=1)
+    status = ask("status")
+
+    assert received["quarantined"] == {"orders": {"null-key": 2}}
+    assert waiting["orders_facts"] == 3, "two of them will be refused"
+    assert again["tasks"] == []
+    states = {d["dataset"]: d["state"] for d in status["datasets"]}
+    assert (states["orders_facts"], states["orders"]) == ("frozen", "frozen")
+    assert "fresh" not in (states["orders"], states["customer_totals"])
+    assert status["settle"] == again["settle"] == "strandline backfill orders --all"
+
+    settled = ask(*status["settle"].split()[1:])
+
+    assert {t["status"] for t in settled["tasks"]} <= {"done", "unchanged"}
+    assert (settled["held"], settled["settle"]) == ([], None)
+    assert ask("run", "--fail-on", "held")["held"] == []
+    assert {d["state"] for d in ask("status")["datasets"]} == {"fresh"}
+    assert ask("query", "SELECT amount FROM orders WHERE order_id = 'A-1'")["rows"] == [["90.00"]]
+    assert {d["result"] for d in ask("verify")["datasets"]} <= {"equal", "empty"}

@@ -174,7 +174,8 @@ def test_a_job_is_behind_since_the_invalidation_it_has_not_processed() -> None:
     told_at = AS_OF.replace(hour=7)
     world.tables["sale"] = replace(table, commits=(*table.commits[:-1], replace(table.commits[-1], committed_at=told_at)))
 
-    found = {s.dataset: s for s in read_status(SimpleNamespace(project=world.project, observe=lambda: world.observed))}
+    statuses, _ = read_status(SimpleNamespace(project=world.project, observe=lambda: world.observed))
+    found = {s.dataset: s for s in statuses}
 
     assert (found["sale_ranges"].state, found["sale_ranges"].since) == ("behind", told_at)
     assert found["sale_ranges"].inputs == ("sale",)

@@ -9,7 +9,7 @@ from strandline.model.errors import CallError
 from strandline.model.filters import Filter, check_filter
 from strandline.model.node import Node, Project
 from strandline.model.plan import Plan
-from strandline.model.project import Job
+from strandline.model.project import FailOn, Job
 from strandline.plan import Backfill, Observed, PlanRequest, plan, select_nodes
 
 from .clock import now
@@ -25,12 +25,15 @@ class RunRequest:
     accept_guard: tuple[str, ...] | None = None
     """None: nobody; empty: every guard; else the names whose guard may be passed."""
     backfill: str | None = None
+    """One name, or several separated by blanks."""
     only_stale: bool = False
     partitions: tuple[str, ...] = ()
     where: str = ""
     reason: str = ""
     release: str | None = None
     dry: bool = False
+    fail_on: FailOn | None = None
+    """None: as `settings.fail_on` says."""
 
 
 def make_plan(workspace: Workspace, request: RunRequest) -> tuple[Plan, Observed]:
@@ -50,13 +53,7 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
         selected = select_nodes(project, request.select, stale)
     backfill = None
     if request.backfill is not None:
-        nodes = frozenset(n for n in select_nodes(project, request.backfill) if project.get(n).inputs)
-        if not nodes:
-            raise CallError(
-                f"`{request.backfill}` is a source: what was received is never changed.",
-                remedy="Backfill the datasets that are decoded from it.",
-                slug="backfill-of-a-source",
-            )
+        nodes = _check_backfill(project, request.backfill)
         backfill = Backfill(
             nodes=nodes,
             only_stale=request.only_stale,
@@ -68,6 +65,21 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
     if request.release is not None:
         release = _fact_dataset(workspace, request.release)
     return PlanRequest(as_of=as_of, selected=selected, backfill=backfill, release=release)
+
+
+def _check_backfill(project: Project, names: str) -> frozenset[str]:
+    """The nodes that are backfilled: every name must mean one at least."""
+    found: set[str] = set()
+    for name in names.split():
+        nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
+        if not nodes:
+            raise CallError(
+                f"`{name}` is a source: what was received is never changed.",
+                remedy="Backfill the datasets that are decoded from it.",
+                slug="backfill-of-a-source",
+            )
+        found |= nodes
+    return frozenset(found)
 
 
 def _check_partitions(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> tuple[str, ...]:

@@ -1,16 +1,20 @@
 """`quarantine`: what was refused and why. Starts no Spark; releasing is a run of its own (`RunRequest.release`)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from strandline.lake.query import find_rows
+from strandline.lake.refused import read_refused
 from strandline.model.columns import INGESTED_AT, POSITION
 from strandline.model.errors import CallError
 from strandline.model.node import NodeKind
 from strandline.plan.selection import get_nodes
 
 from .reading import Readable
+
+EXAMPLES = 3
+"""Rows of each reason that stand for all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +28,31 @@ class Refused:
     ingested_at: datetime | None
 
 
-def read_quarantine(workspace: Readable, name: str) -> tuple[Refused, ...]:
-    """What is in quarantine, in the order it was received."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineContent:
+    counts: Mapping[str, int]
+    """All rows by reason (slug), the most frequent first."""
+    examples: Mapping[str, tuple[Refused, ...]]
+    """By reason: the rows that were received first."""
+    rows: tuple[Refused, ...]
+    """In the order they were received; as many as were asked for."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def read_quarantine(workspace: Readable, name: str, limit: int | None = None) -> QuarantineContent:
+    """What is in quarantine; `limit` is the most rows to list, None for all."""
     project = workspace.project
     node = next((n for n in get_nodes(project, name) if project.get(n).kind is NodeKind.QUARANTINE), None)
     if node is None and (beside := f"{name.removesuffix('_facts')}_quarantine") in project.names:
         node = beside
     if node is None:
         raise CallError(f"`{name}` has no quarantine.", remedy="Name a fact dataset.", slug="no-quarantine")
-    found = [_refused(row) for row in find_rows(workspace.lake.table(node), {})]
-    return tuple(sorted(found, key=lambda r: (str(r.ingested_at), [(v is not None, v) for v in r.source_position])))
+    read = read_refused(workspace.lake.table(node), EXAMPLES, limit)
+    examples = {slug: tuple(_refused(row) for row in read.examples if row["slug"] == slug) for slug in read.counts}
+    return QuarantineContent(counts=read.counts, examples=examples, rows=tuple(_refused(row) for row in read.rows))
 
 
 def _refused(row: dict[str, Any]) -> Refused:

@@ -2,21 +2,25 @@
 
 import os
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from strandline.catalog import audit, finish_run, start_run
 from strandline.dispatch.desk import Desk, Pins
 from strandline.dispatch.run import execute
+from strandline.lake.refused import count_added_by_slug
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
+from strandline.model.node import NodeKind
 from strandline.model.plan import Plan, Status, Task, TaskResult
+from strandline.model.project import FailOn
 from strandline.plan import Observed, select_nodes
 from strandline.plan.selection import upstream
 
 from .clock import now
+from .held import NOTHING_HELD, HeldWork, find_held
 from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
@@ -38,11 +42,18 @@ class RunOutcome:
     run: str
     plan: Plan
     results: tuple[TaskResult, ...]
+    held: HeldWork = NOTHING_HELD
+    """What waits for a backfill now that the run has ended."""
+    fail_on: FailOn = FailOn.NOTHING
+    quarantined: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By fact dataset and reason (slug): how many rows this run put in quarantine."""
 
     @property
     def exit_code(self) -> int:
         good = (Status.DONE, Status.UNCHANGED)
-        return 0 if all(r.status in good for r in self.results) else 1
+        if not all(r.status in good for r in self.results):
+            return 1
+        return 1 if self.fail_on is FailOn.HELD and self.held.waits else 0
 
 
 def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
@@ -50,11 +61,12 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     plan, observed = make_plan(workspace, request)
     _refuse_impossible(workspace, plan, request)
     _refuse_lost_source(workspace, plan, observed)
+    fail_on = request.fail_on or workspace.project.settings.fail_on
     watcher.planned(plan)
     started_at = now()
     name = run_name(started_at)
     if not plan.tasks:
-        return RunOutcome(run=name, plan=plan, results=())
+        return RunOutcome(run=name, plan=plan, results=(), held=find_held(workspace.project, observed, plan), fail_on=fail_on)
     session = open_lake(workspace, started_at)
     from strandline.lake.staging import clear_staging
 
@@ -74,7 +86,26 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")
         clear_staging(workspace.lake, name)
-    return RunOutcome(run=name, plan=plan, results=results)
+    # What the run itself wrote may wait for something, and a changed lookup makes its readers stale: look again.
+    left, seen = make_plan(workspace, RunRequest(as_of=plan.as_of))
+    return RunOutcome(
+        run=name,
+        plan=plan,
+        results=results,
+        held=find_held(workspace.project, seen, left),
+        fail_on=fail_on,
+        quarantined=_count_quarantined(workspace, results),
+    )
+
+
+def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) -> dict[str, dict[str, int]]:
+    """Of each fact dataset whose quarantine this run wrote: how many rows for which reason."""
+    counts = {}
+    for result in results:
+        if result.kind is NodeKind.QUARANTINE and result.table_version is not None and result.rows_written:
+            by_reason = count_added_by_slug(workspace.lake.table(result.node), result.table_version)
+            counts[result.node.removesuffix("_quarantine")] = by_reason
+    return counts
 
 
 def run_name(at: datetime) -> str:

@@ -1,7 +1,7 @@
 """`status`: what is fresh, behind, stale, frozen or failed, and since when. Starts no Spark."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from strandline.catalog import read_invalidations
@@ -15,6 +15,7 @@ from strandline.plan.selection import get_nodes
 from strandline.plan.sources import is_pending
 
 from .clock import now
+from .held import HeldNode, HeldWork, describe_change, find_held, find_holders
 from .partition_status import (
     BEHIND,
     BUILDING,
@@ -52,6 +53,8 @@ class DatasetStatus:
     """The column and how large a partition is, of a job in mode `partition`; empty for all others."""
     partitions: tuple[PartitionStatus, ...] = ()
     """In the order of the column."""
+    held_by: tuple[str, ...] = ()
+    """The stale or frozen datasets that keep it from being fresh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,20 +74,23 @@ class InvalidationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything a page about a project shows, at one moment."""
+    """Everything that is told of a project, or of the nodes a name means, at one moment."""
 
     project: str
     statuses: tuple[DatasetStatus, ...]
+    held: HeldWork
+    """What waits for a backfill, and the call that settles it."""
     invalidations: tuple[InvalidationStatus, ...]
     made_at: datetime
 
 
 def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
     """The status of every node, or of those a name means, with the invalidations that these carry or have to process."""
-    made_at, statuses = now(), read_status(workspace, name)
+    made_at = now()
+    statuses, held = read_status(workspace, name)
     shown = {s.dataset for s in statuses}
     owed = [i for i in read_pending(workspace) if i.dataset in shown or shown & i.processed_at_by_job.keys()]
-    return Overview(project=workspace.project.name, statuses=statuses, invalidations=tuple(owed), made_at=made_at)
+    return Overview(project=workspace.project.name, statuses=statuses, held=held, invalidations=tuple(owed), made_at=made_at)
 
 
 def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
@@ -108,18 +114,35 @@ def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
     )
 
 
-def read_status(workspace: Workspace, name: str | None = None) -> tuple[DatasetStatus, ...]:
-    """Every node, or those a name means, inputs before readers."""
-    wanted = frozenset(get_nodes(workspace.project, name)) if name else None
+def read_status(workspace: Workspace, name: str | None = None) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
+    """Every node, or those a name means, inputs before readers, and what is held among them or upstream of them."""
+    project = workspace.project
+    wanted = frozenset(get_nodes(project, name)) if name else None
     plan, observed = make_plan(workspace, RunRequest())
+    held = find_held(project, observed, plan, wanted)
+    holders_by_node, held_by_node = find_holders(project, plan), {h.node: h for h in held.nodes}
     since: dict[str, datetime | None] = {}
-    found = []
-    for node in workspace.project.nodes:
-        status = _judge(workspace.project, node, plan, observed, since)
+    statuses = []
+    for node in project.nodes:
+        status = _judge(project, node, plan, observed, since)
+        if (holders := holders_by_node.get(node.name)) and status.state in (FRESH, BEHIND):
+            status = _wait_for(status, holders, plan, held_by_node)
         since[node.name] = status.since if status.state == BEHIND else None
         if wanted is None or node.name in wanted:
-            found.append(status)
-    return tuple(found)
+            statuses.append(status)
+    return tuple(statuses), held
+
+
+def _wait_for(status: DatasetStatus, holders: tuple[str, ...], plan: Plan, held_by_node: Mapping[str, HeldNode]) -> DatasetStatus:
+    """What reads something held is not fresh: the rows that a backfill of that would bring are missing."""
+    frozen = {h.node for h in plan.frozen}
+    words = " and ".join(f"`{name}`, which is {FROZEN if name in frozen else STALE}" for name in holders)
+    reason = "; ".join(part for part in (status.reason, f"waits for {words}") if part)
+    if status.state == BEHIND:
+        return replace(status, reason=reason, held_by=holders)
+    times = [held_by_node[name].waiting_since or held_by_node[name].written_at for name in holders if name in held_by_node]
+    since = min((t for t in times if t), default=status.since)
+    return replace(status, state=BEHIND, since=since, reason=reason, held_by=holders)
 
 
 def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]) -> DatasetStatus:
@@ -129,7 +152,7 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
     stale = next((h for h in plan.stale if h.node == node.name), None)
     at, reason = (record.updated_at if record else None), ""
     if frozen is not None:
-        state, reason = FROZEN, frozen.reason
+        state, reason = FROZEN, describe_change(frozen)
     elif record is not None and task is not None and record.last_status in _ILL:
         state, at, reason = record.last_status, record.status_since, record.last_error
     elif (
@@ -143,7 +166,7 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
     elif task is not None:
         state, at, reason = BEHIND, _behind_since(node, task, record, observed, behind_since), task.reason
     elif stale is not None:
-        state, reason = STALE, stale.reason
+        state, reason = STALE, f"{describe_change(stale)} since rows were written"
     else:
         state = FRESH
     partitioning = find_partitioning(node)

@@ -1,8 +1,8 @@
-"""Run a node again with the current configuration, and bring all that depends on it up to date.
+"""Run nodes again with the current configuration, and bring all that depends on them up to date.
 
 --stale writes again what an older configuration wrote; --partitions or --where a part of it; --all everything, which is also what
 ends a freeze. The plan is printed, with what it will read, before anything is done.
-`strandline plan` shows what is stale or frozen and why.
+`strandline status` shows what is stale or frozen and why, and the one call that settles all of it.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from .run import work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a dataset or a job")
+    parser.add_argument("names", metavar="NAME", nargs="+", help="a dataset or a job; several with --stale and --all")
     scope = parser.add_mutually_exclusive_group(required=True)
     scope.add_argument("--stale", action="store_true", help="what an older configuration wrote")
     scope.add_argument("--all", action="store_true", help="everything")
@@ -31,7 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     partitions = tuple(p.strip() for p in (call.partitions or "").split(",") if p.strip())
     request = replace(
-        make_request(call), backfill=call.name, only_stale=call.stale, reason=call.reason, partitions=partitions, where=call.where or ""
+        make_request(call),
+        backfill=" ".join(call.names),
+        only_stale=call.stale,
+        reason=call.reason,
+        partitions=partitions,
+        where=call.where or "",
     )
     with open_workspace(Path(call.project)) as workspace:
         return work(workspace, request, call.output, "backfill")

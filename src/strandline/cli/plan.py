@@ -3,11 +3,13 @@
 import argparse
 from pathlib import Path
 
+from strandline.app.held import HeldWork, find_held
 from strandline.app.planning import make_plan
 from strandline.app.workspace import open_workspace
 from strandline.model.node import NodeKind
 from strandline.model.plan import Held, Plan, Task
 
+from .held import held_document, render_held
 from .output import emit
 from .requests import add_selection, make_request
 from .tables import plural, render_table, share, size
@@ -19,17 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        plan, _ = make_plan(workspace, make_request(call))
-    emit(call.output, "plan", document(plan), "tasks", lambda: render_plan(plan))
+        plan, observed = make_plan(workspace, make_request(call))
+        held = find_held(workspace.project, observed, plan)
+    emit(call.output, "plan", document(plan, held), "tasks", lambda: render_plan(plan, held))
     return 0
 
 
-def document(plan: Plan) -> dict[str, object]:
+def document(plan: Plan, held: HeldWork) -> dict[str, object]:
     return {
         "as_of": plan.as_of,
         "tasks": [_task(task) for task in plan.tasks],
         "stale": [_held(held) for held in plan.stale],
         "frozen": [_held(held) for held in plan.frozen],
+        **held_document(held),
     }
 
 
@@ -59,29 +63,22 @@ def _held(held: Held) -> dict[str, object]:
     }
 
 
-def render_plan(plan: Plan) -> str:
-    """The plan for people: a line per task, what is held back, and the sum."""
-    if not plan.tasks:
-        return "\n".join(["Everything is up to date.", *render_held(plan)])
+def render_plan(plan: Plan, held: HeldWork) -> str:
+    """The plan for people: a line per task and the sum, then what is held."""
+    return "\n".join([render_tasks(plan) if plan.tasks else up_to_date(held), *render_held(held)])
+
+
+def up_to_date(held: HeldWork) -> str:
+    """What is said where there is no task."""
+    return "Nothing to do now." if held.nodes else "Everything is up to date."
+
+
+def render_tasks(plan: Plan) -> str:
     columns = ("node", "cause", "strategy", "reads", "of", "share", "because")
     rows = [
         (t.node, t.cause, t.strategy, t.estimated_rows, t.full_rows, share(t.estimated_rows, t.full_rows), _because(t)) for t in plan.tasks
     ]
-    table = render_table(columns, rows, wrap_last=True, right=("share",), grouped=True)
-    return "\n".join([table, *render_held(plan), "", summary(plan)])
-
-
-def render_held(plan: Plan) -> list[str]:
-    lines = []
-    if plan.stale:
-        lines += ["", "Stale: new work uses the new configuration, older rows wait for a backfill.", *(_held_line(h) for h in plan.stale)]
-    if plan.frozen:
-        lines += [
-            "",
-            "Frozen: nothing is written, the last published state stays, until a backfill.",
-            *(_held_line(h) for h in plan.frozen),
-        ]
-    return lines
+    return "\n".join([render_table(columns, rows, wrap_last=True, right=("share",), grouped=True), "", summary(plan)])
 
 
 def summary(plan: Plan) -> str:
@@ -95,8 +92,3 @@ def summary(plan: Plan) -> str:
 
 def _because(task: Task) -> str:
     return f"{task.reason}: {size(task.estimated_bytes)}" if task.kind is NodeKind.SOURCE and task.files else task.reason
-
-
-def _held_line(held: Held) -> str:
-    named = f" ({', '.join(held.partitions[:5])}{', ...' if len(held.partitions) > 5 else ''})" if held.partitions else ""
-    return f"  {held.node}: {held.reason}{named}; it would read about {plural(held.backfill_rows, 'row')}"

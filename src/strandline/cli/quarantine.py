@@ -1,4 +1,4 @@
-"""What was refused and why.
+"""What was refused and why: how many rows for each reason, examples of each, then the rows in the order they were received.
 
 With --release those positions are decoded again, what now passes is taken in, and all that depends on it is brought up to date.
 """
@@ -6,26 +6,46 @@ With --release those positions are decoded again, what now passes is taken in, a
 import argparse
 from pathlib import Path
 
-from strandline.app.quarantine import Refused, read_quarantine
+from strandline.app.quarantine import QuarantineContent, Refused, read_quarantine
 from strandline.app.reading import open_reading
 
 from .output import emit
-from .tables import moment, plural, render_table
+from .tables import as_text, moment, plural, render_table, share
+
+LISTED = 20
+"""Rows that people are shown unless they ask for more. JSON and CSV have all."""
+
+SHOWN = 200
+"""Characters of an example's payload."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", metavar="DATASET", help="a fact dataset")
+    parser.add_argument("--limit", metavar="N", type=_whole_number, help=f"list at most N rows; by default {LISTED}, in JSON and CSV all")
     parser.add_argument("--release", action="store_true", help="decode what was refused again, after the declaration was corrected")
     parser.add_argument(
         "--accept-guard", metavar="NAME", nargs="*", help="with --release: let a snapshot lose more records than its guard allows"
     )
 
 
+def _whole_number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number")
+    return int(text)
+
+
 def run(call: argparse.Namespace) -> int:
     if call.release:
         return _release(call)
-    rows = read_quarantine(open_reading(Path(call.project)), call.dataset)
-    emit(call.output, "quarantine", {"rows": [_row(r) for r in rows]}, "rows", lambda: render_refused(call.dataset, rows))
+    limit = LISTED if call.limit is None and call.output == "table" else call.limit
+    content = read_quarantine(open_reading(Path(call.project)), call.dataset, limit)
+    document = {
+        "rows": [_row(r) for r in content.rows],
+        "counts": dict(content.counts),
+        "examples": {slug: [_row(r) for r in rows] for slug, rows in content.examples.items()},
+        "total": content.total,
+    }
+    emit(call.output, "quarantine", document, "rows", lambda: render_refused(call.dataset, content))
     return 0
 
 
@@ -50,18 +70,30 @@ def _row(refused: Refused) -> dict[str, object]:
     }
 
 
-def render_refused(dataset: str, rows: tuple[Refused, ...]) -> str:
-    if not rows:
+def render_refused(dataset: str, content: QuarantineContent) -> str:
+    if not content.total:
         return f"Nothing of {dataset} is in quarantine."
-    cells = [(_place(r), moment(r.ingested_at), r.slug, r.reason) for r in rows]
-    lines = [
-        f"{plural(len(rows), 'row')} of {dataset} in quarantine:",
-        "",
-        render_table(("from", "learnt", "slug", "reason"), cells, wrap_last=True),
-    ]
-    return "\n".join([*lines, "", *(f"{_place(r)}  {r.payload}" for r in rows)])
+    lines = [f"{plural(content.total, 'row')} of {dataset} in quarantine, for {plural(len(content.counts), 'reason')}:", ""]
+    for slug, number in content.counts.items():
+        lines.append(f"{slug}: {plural(number, 'row')} ({share(number, content.total)})")
+        for example in content.examples[slug]:
+            lines += [f"  {_place(example)}  {example.reason}", f"    {_shorten(example.payload)}"]
+        lines.append("")
+    if not content.rows:
+        return "\n".join(lines[:-1])
+    cells = [(_place(r), moment(r.ingested_at), r.slug, r.reason) for r in content.rows]
+    table = render_table(("from", "learnt", "slug", "reason"), cells, wrap_last=True)
+    lines += [table, "", *(f"{_place(r)}  {r.payload}" for r in content.rows)]
+    if len(content.rows) < content.total:
+        lines += ["", f"{len(content.rows):,} of {plural(content.total, 'row')} are listed; `--limit N` lists N."]
+    return "\n".join(lines)
 
 
 def _place(refused: Refused) -> str:
     name, part, place = refused.source_position
     return f"{name}{f' ({part})' if part else ''}:{place}"
+
+
+def _shorten(payload: str | None) -> str:
+    text = as_text(payload)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"

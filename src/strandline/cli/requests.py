@@ -4,6 +4,7 @@ import argparse
 
 from strandline.app.clock import parse_instant
 from strandline.app.planning import RunRequest
+from strandline.model.project import FailOn
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +19,14 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fail_on(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fail-on",
+        choices=[str(word) for word in FailOn],
+        help="`held`: end with 1 while something is stale or frozen and facts wait for it; by default as `settings.fail_on` says",
+    )
+
+
 def add_guard(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-guard",
@@ -29,8 +38,10 @@ def add_guard(parser: argparse.ArgumentParser) -> None:
 
 def make_request(call: argparse.Namespace) -> RunRequest:
     accepted = getattr(call, "accept_guard", None)
+    fail_on = getattr(call, "fail_on", None)
     return RunRequest(
         select=" ".join(call.select) if call.select else None,
         as_of=parse_instant(call.as_of) if call.as_of else None,
         accept_guard=None if accepted is None else tuple(accepted),
+        fail_on=FailOn(fail_on) if fail_on else None,
     )

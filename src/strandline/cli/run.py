@@ -11,10 +11,11 @@ from strandline.app.running import run as run_work
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.model.plan import Plan, Status, TaskResult
 
+from .held import held_document, render_held
 from .output import emit
-from .plan import render_plan
+from .plan import render_tasks, up_to_date
 from .progress import Progress
-from .requests import add_guard, add_selection, make_request
+from .requests import add_fail_on, add_guard, add_selection, make_request
 from .tables import plural, render_table, share
 
 _ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
@@ -22,6 +23,7 @@ _ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
+    add_fail_on(parser)
     add_guard(parser)
 
 
@@ -36,8 +38,8 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
     progress = Progress(silent=output != "table")
 
     def planned(plan: Plan) -> None:
-        if output == "table":
-            print(render_plan(plan), flush=True)
+        if output == "table" and plan.tasks:
+            print(render_tasks(plan), flush=True)
         progress.planned(plan)
 
     try:
@@ -45,13 +47,18 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
     finally:
         progress.close()
     seconds = time.monotonic() - began
-    if outcome.results or output != "table":
-        emit(output, verb, document(outcome), "tasks", lambda: "\n" + render_outcome(outcome, seconds))
+    emit(output, verb, document(outcome), "tasks", lambda: render_outcome(outcome, seconds))
     return outcome.exit_code
 
 
 def document(outcome: RunOutcome) -> dict[str, object]:
-    return {"run": outcome.run, "as_of": outcome.plan.as_of, "tasks": [_task(result) for result in outcome.results]}
+    return {
+        "run": outcome.run,
+        "as_of": outcome.plan.as_of,
+        "tasks": [_task(result) for result in outcome.results],
+        "quarantined": {dataset: dict(counts) for dataset, counts in outcome.quarantined.items()},
+        **held_document(outcome.held),
+    }
 
 
 def _task(result: TaskResult) -> dict[str, object]:
@@ -76,10 +83,13 @@ def _task(result: TaskResult) -> dict[str, object]:
 
 
 def render_outcome(outcome: RunOutcome, seconds: float) -> str:
-    """What was done, for people: a line per task, the totals, and what went wrong in full."""
+    """What was done, for people: a line per task, the totals, what went wrong in full, and what is held."""
+    if not outcome.results:
+        return "\n".join([up_to_date(outcome.held), *render_held(outcome.held)])
     columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
     table = render_table(columns, [_row(r) for r in outcome.results], wrap_last=True, right=("share", "seconds", "version"), grouped=True)
-    return "\n".join([table, "", totals(outcome, seconds), *_notes(outcome), *_errors(outcome)])
+    told = [totals(outcome, seconds), *_quarantined(outcome), *_notes(outcome), *_errors(outcome), *render_held(outcome.held)]
+    return "\n".join(["", table, "", *told])
 
 
 def _row(result: TaskResult) -> tuple[object, ...]:
@@ -110,6 +120,16 @@ def totals(outcome: RunOutcome, seconds: float) -> str:
     return (
         f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
     )
+
+
+def _quarantined(outcome: RunOutcome) -> list[str]:
+    """A line for each dataset of which rows were refused."""
+    lines = []
+    for dataset, counts in outcome.quarantined.items():
+        reasons = ", ".join(f"{number:,} {slug}" for slug, number in counts.items())
+        total = plural(sum(counts.values()), "row")
+        lines.append(f"{dataset}: {total} put in quarantine ({reasons}); see `strandline quarantine {dataset}`.")
+    return lines
 
 
 def _notes(outcome: RunOutcome) -> list[str]:

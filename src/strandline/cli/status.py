@@ -8,9 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 from strandline.app.partition_status import FRESH, PARTITION_STATES, PartitionStatus
-from strandline.app.status import DatasetStatus, read_overview, read_status
+from strandline.app.status import DatasetStatus, Overview, read_overview
 from strandline.app.workspace import open_workspace
 
+from .held import held_document, render_held
 from .output import emit
 from .tables import moment, plural, render_table, size
 
@@ -23,15 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        if call.output == "html":
-            from .status_html import render_html
+        overview = read_overview(workspace, call.name)
+    if call.output == "html":
+        from .status_html import render_html
 
-            page = read_overview(workspace, call.name)
-            print(render_html(page.project, page.statuses, page.invalidations, page.made_at))
-            return 0
-        found = read_status(workspace, call.name)
-    datasets = [_dataset(s, with_partitions=call.output == "json") for s in found]
-    emit(call.output, "status", {"datasets": datasets}, "datasets", lambda: render_status(found, with_partitions=bool(call.name)))
+        print(render_html(overview))
+        return 0
+    datasets = [_dataset(s, with_partitions=call.output == "json") for s in overview.statuses]
+    document = {"datasets": datasets, **held_document(overview.held)}
+    emit(call.output, "status", document, "datasets", lambda: render_status(overview, with_partitions=bool(call.name)))
     return 0
 
 
@@ -45,6 +46,7 @@ def _dataset(status: DatasetStatus, *, with_partitions: bool) -> dict[str, objec
         "rows": status.rows,
         "counts": dict(status.counts),
         "reason": status.reason,
+        "held_by": list(status.held_by),
         **({"partitions": [_partition(p) for p in status.partitions]} if with_partitions and status.partitioned_by else {}),
     }
 
@@ -60,13 +62,14 @@ def _partition(partition: PartitionStatus) -> dict[str, object]:
     }
 
 
-def render_status(found: tuple[DatasetStatus, ...], *, with_partitions: bool = False) -> str:
+def render_status(overview: Overview, *, with_partitions: bool = False) -> str:
+    statuses = overview.statuses
     columns = ("dataset", "kind", "state", "since", "version", "rows", "more")
-    table = render_table(columns, [_row(s) for s in found], wrap_last=True, right=("version",), grouped=True)
-    states = Counter(s.state for s in found)
-    partitions = [line for s in found if with_partitions and s.partitioned_by for line in _partition_lines(s)]
-    total = f"{plural(len(found), 'dataset')}: {', '.join(f'{n} {state}' for state, n in states.items())}."
-    return "\n".join([table, *partitions, "", total])
+    table = render_table(columns, [_row(s) for s in statuses], wrap_last=True, right=("version",), grouped=True)
+    states = Counter(s.state for s in statuses)
+    partitions = [line for s in statuses if with_partitions and s.partitioned_by for line in _partition_lines(s)]
+    total = f"{plural(len(statuses), 'dataset')}: {', '.join(f'{n} {state}' for state, n in states.items())}."
+    return "\n".join([table, *partitions, "", total, *render_held(overview.held)])
 
 
 def _row(status: DatasetStatus) -> tuple[object, ...]:

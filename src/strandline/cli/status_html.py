@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.resources import files
 
-from strandline.app.status import DatasetStatus, InvalidationStatus
+from strandline.app.held import HeldWork
+from strandline.app.status import DatasetStatus, InvalidationStatus, Overview
 from strandline.app.values import instant_text
 
+from .held import describe_held
 from .markup import Markup, element, join
 from .status_drawing import anchor, draw_statuses, state_class
 from .status_strip import show_partitions
@@ -18,10 +20,9 @@ LONG_NAME = 30
 """From here on a name may be broken anywhere."""
 
 
-def render_html(
-    project_name: str, statuses: Sequence[DatasetStatus], invalidations: Sequence[InvalidationStatus], made_at: datetime
-) -> str:
+def render_html(overview: Overview) -> str:
     """The whole page. Statuses with inputs before readers."""
+    project_name, statuses = overview.project, overview.statuses
     partitioned = [s for s in statuses if s.partitioned_by or s.partitions]
     head = element(
         "head",
@@ -36,13 +37,14 @@ def render_html(
     body = element(
         "body",
         element("a", "To the table of datasets", href="#datasets", class_="skip"),
-        _show_header(project_name, statuses, made_at),
+        _show_header(project_name, statuses, overview.made_at),
         element(
             "main",
+            _section("held", "Waits for a backfill", *_show_held(overview.held)) if overview.held.nodes else "",
             _section("drawing", "What reads what", *_show_drawing(statuses)),
             _section("datasets", "Datasets", *_show_table(statuses)),
             _section("partitions", "Partitions", *map(show_partitions, partitioned)) if partitioned else "",
-            _section("invalidations", "Invalidations still to be processed", *_show_invalidations(invalidations, statuses)),
+            _section("invalidations", "Invalidations still to be processed", *_show_invalidations(overview.invalidations, statuses)),
         ),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}"
@@ -90,6 +92,14 @@ def _show_table(statuses: Sequence[DatasetStatus]) -> list[Markup]:
     known = {s.dataset for s in statuses}
     rows = [_show_row(s, known) for s in statuses]
     return [_scroll("datasets", element("table", element("thead", head), element("tbody", *rows), class_="datasets"))]
+
+
+def _show_held(held: HeldWork) -> list[Markup]:
+    items = [
+        element("li", element("span", node.state, class_=f"chip {state_class(node.state)}"), f" {describe_held(node)}")
+        for node in held.nodes
+    ]
+    return [element("p", "This settles all of it: ", element("code", held.command)), element("ul", *items)]
 
 
 def _show_row(status: DatasetStatus, known: set[str]) -> Markup:

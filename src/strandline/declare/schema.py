@@ -42,6 +42,9 @@ class SettingsSpec(Strict):
     workers: int | None = Field(default=None, ge=1, description="How many tasks may run at once.")
     lease_seconds: int | None = Field(default=None, ge=5)
     keep: str | None = Field(default=None, description="How far back `maintain` leaves everything readable: `30 days`, the default.")
+    fail_on: Literal["nothing", "held"] | None = Field(
+        default=None, description="`held`: a run ends with 1 while something is stale or frozen and facts wait for it."
+    )
 
 
 class SourceSpec(Strict):

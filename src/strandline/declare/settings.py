@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from zoneinfo import available_timezones
 
-from strandline.model.project import Calendar, Settings
+from strandline.model.project import Calendar, FailOn, Settings
 
-from .report import Report, find_nearest
+from .report import Report, find_nearest, suggest
 from .schema import ProjectFile, Scalar
 from .yaml_lines import DataPath, Document
 
@@ -66,6 +66,7 @@ def make_settings(
         workers=_workers(spec.workers, environ, report),
         lease_seconds=spec.lease_seconds or 60,
         keep=_keep("30 days" if spec.keep is None else spec.keep, document, report),
+        fail_on=_fail_on(spec.fail_on, environ, report),
     )
 
 
@@ -129,3 +130,11 @@ def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -
         return int(text)
     report.add("wrong-type", f"`STRANDLINE_WORKERS` is `{text}`, not a whole number from 1.", "Set it to a number, as `2`.")
     return 2
+
+
+def _fail_on(declared: str | None, environ: Mapping[str, str], report: Report) -> FailOn:
+    text = environ.get("STRANDLINE_FAIL_ON") or declared or FailOn.NOTHING
+    if text in set(FailOn):
+        return FailOn(text)
+    report.add("unknown-value", f"`STRANDLINE_FAIL_ON` is `{text}`, which it cannot be.", suggest(text, set(FailOn), "values"))
+    return FailOn.NOTHING

@@ -9,6 +9,14 @@ from .columns import ColumnType
 from .errors import Place
 
 
+class FailOn(StrEnum):
+    """What makes a run end with 1 although every task ended well."""
+
+    NOTHING = "nothing"
+    HELD = "held"
+    """Something is stale or frozen, and facts or rows wait for it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Where things are. Never hashed: moving a project changes no result."""
@@ -21,6 +29,7 @@ class Settings:
     lease_seconds: int = 60
     keep: timedelta = timedelta(days=30)
     """How far back `maintain` leaves everything readable."""
+    fail_on: FailOn = FailOn.NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

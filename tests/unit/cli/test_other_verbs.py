@@ -12,6 +12,16 @@ from strandline.lake import jars
 from strandline.model.errors import CallError
 from tests.unit.cli.builders import INSTANT, POSITION, at, make_shop, no_spark, order, printed
 
+QUARANTINE = pa.schema(
+    [
+        ("slug", pa.string()),
+        ("reason", pa.string()),
+        ("payload", pa.string()),
+        ("_source_position", POSITION),
+        ("_ingested_at", INSTANT),
+    ]
+)
+
 
 def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "My shop-2"
@@ -70,6 +80,7 @@ def test_status_of_a_new_project_says_that_nothing_was_built(
         "rows": 0,
         "counts": {},
         "reason": "",
+        "held_by": [],
     }
 
 
@@ -87,15 +98,6 @@ def test_explain_tells_what_a_change_leads_to_and_why(tmp_path: Path, capsys: py
 
 def test_quarantine_lists_what_was_refused_in_the_order_it_came(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shop = make_shop(tmp_path)
-    schema = pa.schema(
-        [
-            ("slug", pa.string()),
-            ("reason", pa.string()),
-            ("payload", pa.string()),
-            ("_source_position", POSITION),
-            ("_ingested_at", INSTANT),
-        ]
-    )
     rows = [
         {
             "slug": "not-json",
@@ -106,7 +108,7 @@ def test_quarantine_lists_what_was_refused_in_the_order_it_came(tmp_path: Path, 
         }
         for n in (10, 9)
     ]
-    shop.write("orders_quarantine", rows, schema)
+    shop.write("orders_quarantine", rows, QUARANTINE)
 
     code = shop.call("quarantine", "orders", "--output", "json")
 
@@ -120,6 +122,47 @@ def test_quarantine_lists_what_was_refused_in_the_order_it_came(tmp_path: Path, 
         "payload": "line 9",
         "ingested_at": "2024-01-12T09:00:00.000000Z",
     }
+
+
+def test_quarantine_counts_by_reason_with_three_examples_each_and_lists_as_many_as_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = make_shop(tmp_path)
+    refused = [("misfit", n) for n in range(1, 41)] + [("null-key", n) for n in range(41, 46)]
+    rows = [
+        {
+            "slug": slug,
+            "reason": f"Row {n} is {slug}.",
+            "payload": "x" * 1000 if n == 1 else f"line {n}",
+            "_source_position": {"name": "a", "part": 0, "place": n},
+            "_ingested_at": at(9),
+        }
+        for slug, n in reversed(refused)
+    ]
+    shop.write("orders_quarantine", rows, QUARANTINE)
+
+    with no_spark(monkeypatch):
+        shop.call("quarantine", "orders", "--limit", "2", "--output", "json")
+        document = printed(capsys)
+        shop.call("quarantine", "orders")
+        text = capsys.readouterr().out
+        shop.call("quarantine", "orders", "--output", "json")
+        whole = printed(capsys)
+        code = shop.call("quarantine", "orders", "--limit", "few")
+
+    assert document["counts"] == {"misfit": 40, "null-key": 5}
+    assert document["total"] == 45
+    assert {slug: [row["source_position"][2] for row in rows] for slug, rows in document["examples"].items()} == {
+        "misfit": [1, 2, 3],
+        "null-key": [41, 42, 43],
+    }
+    assert [row["source_position"][2] for row in document["rows"]] == [1, 2]
+    assert len(whole["rows"]) == 45
+    assert text.startswith("45 rows of orders in quarantine, for 2 reasons:\n\nmisfit: 40 rows (89 %)\n  a:1  Row 1 is misfit.\n")
+    assert "20 of 45 rows are listed; `--limit N` lists N." in text
+    assert max(len(line) for line in text.split("null-key: 5 rows")[0].splitlines()) < 300
+    assert code == 2
+    assert "`few` is not a whole number" in capsys.readouterr().err
 
 
 def test_an_empty_quarantine_is_no_error_and_a_job_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

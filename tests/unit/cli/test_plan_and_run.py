@@ -1,16 +1,19 @@
 """How plans and runs are printed, and a run with nothing to do."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from strandline.app.held import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from strandline.app.running import RunOutcome
 from strandline.cli import plan as plan_verb
 from strandline.cli import run as run_verb
 from strandline.cli.progress import Progress, progress_line
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Status, Strategy, Task, TaskResult
+from strandline.model.project import FailOn
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
 
 TASK = Task(
@@ -26,7 +29,19 @@ TASK = Task(
     full_rows=2585,
     full_bytes=90_000,
 )
-STALE = Held(node="defaulters", reason="`sql` changed; `strandline backfill defaulters --stale`", changed=("sql",), backfill_rows=1200)
+STALE = HeldNode(
+    node="defaulters",
+    state=HeldState.STALE,
+    reason="`sql` changed",
+    changed=("sql",),
+    partitions=(),
+    written_at=at(8),
+    waiting_rows=70,
+    waiting_since=None,
+    backfill_rows=1200,
+)
+FROZEN = replace(STALE, node="demand", state=HeldState.FROZEN, reason="`key` changed", waiting_rows=5, waiting_since=at(9))
+HELD = HeldWork(nodes=(FROZEN, STALE), command="strandline backfill demand defaulters --all")
 
 
 def result(**changes: Any) -> TaskResult:
@@ -50,7 +65,9 @@ def result(**changes: Any) -> TaskResult:
 
 
 def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
-    document = plan_verb.document(Plan(as_of=at(9), tasks=(TASK,), stale=(STALE,)))
+    stale = Held(node="defaulters", reason="`sql` changed", changed=("sql",), backfill_rows=1200)
+
+    document = plan_verb.document(Plan(as_of=at(9), tasks=(TASK,), stale=(stale,)), HELD)
 
     assert document == {
         "as_of": at(9),
@@ -69,26 +86,79 @@ def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
                 "full_bytes": 90_000,
             }
         ],
-        "stale": [{"node": "defaulters", "reason": STALE.reason, "changed": ["sql"], "backfill_rows": 1200}],
+        "stale": [{"node": "defaulters", "reason": "`sql` changed", "changed": ["sql"], "backfill_rows": 1200}],
         "frozen": [],
+        "held": [
+            {
+                "node": "demand",
+                "state": "frozen",
+                "reason": "`key` changed",
+                "written_at": at(8),
+                "waiting_rows": 5,
+                "waiting_since": at(9),
+                "backfill_rows": 1200,
+            },
+            {
+                "node": "defaulters",
+                "state": "stale",
+                "reason": "`sql` changed",
+                "written_at": at(8),
+                "waiting_rows": 70,
+                "waiting_since": None,
+                "backfill_rows": 1200,
+            },
+        ],
+        "settle": "strandline backfill demand defaulters --all",
     }
 
 
 def test_a_plan_for_people_tells_what_it_reads_against_a_full_recompute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
-    told = plan_verb.render_plan(Plan(as_of=at(9), tasks=(TASK,), stale=(STALE,))).splitlines()
+    lines = plan_verb.render_plan(Plan(as_of=at(9), tasks=(TASK,)), NOTHING_HELD).splitlines()
 
-    assert told[2].split() == ["demand", "new_input", "recompute", "44", "2,585", "1.7", "%", *TASK.reason.split()]
-    assert f"  defaulters: {STALE.reason}; it would read about 1,200 rows" in told
-    assert told[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
+    assert lines[2].split() == ["demand", "new_input", "recompute", "44", "2,585", "1.7", "%", *TASK.reason.split()]
+    assert lines[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
 
 
-def test_a_plan_without_tasks_says_so_and_still_names_what_is_frozen() -> None:
-    told = plan_verb.render_plan(Plan(as_of=at(9), tasks=(), frozen=(STALE,)))
+def test_a_plan_without_tasks_is_not_called_up_to_date_while_something_is_held() -> None:
+    free = plan_verb.render_plan(Plan(as_of=at(9), tasks=()), NOTHING_HELD)
+    held = plan_verb.render_plan(Plan(as_of=at(9), tasks=()), HELD)
 
-    assert told.startswith("Everything is up to date.")
-    assert STALE.reason in told
+    assert free == "Everything is up to date."
+    assert held.splitlines() == [
+        "Nothing to do now.",
+        "",
+        "WARNING: not everything follows the current configuration.",
+        "  Frozen: nothing is written, the last published state stays.",
+        "    demand: `key` changed; last written 2024-01-12 08:00:00; 5 new rows wait for it since 2024-01-12 09:00:00; "
+        "a backfill reads about 1,200 rows",
+        "  Stale: new work uses the new configuration, older rows do not.",
+        "    defaulters: `sql` changed; last written 2024-01-12 08:00:00; at most 70 rows of an older configuration; "
+        "a backfill reads about 1,200 rows",
+        "  This settles all of it: strandline backfill demand defaulters --all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "waiting", "code"), [(FailOn.NOTHING, 5, 0), (FailOn.HELD, 5, 1), (FailOn.HELD, 0, 0)], ids=["usual", "held", "idle"]
+)
+def test_a_run_ends_with_1_when_it_is_to_fail_on_what_is_held_and_something_waits(fail_on: FailOn, waiting: int, code: int) -> None:
+    held = HeldWork(nodes=(replace(FROZEN, waiting_rows=waiting),), command="strandline backfill demand --all")
+    outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=()), results=(), held=held, fail_on=fail_on)
+
+    assert outcome.exit_code == code
+    assert run_verb.render_outcome(outcome, 1.0).splitlines()[-1] == "  This settles all of it: strandline backfill demand --all"
+
+
+def test_a_run_tells_what_it_put_in_quarantine_by_reason() -> None:
+    quarantined = {"demand": {"null-key": 1200, "misfit": 3}}
+    outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=(TASK,)), results=(result(),), quarantined=quarantined)
+
+    text = run_verb.render_outcome(outcome, 1.0)
+
+    assert "demand: 1,203 rows put in quarantine (1,200 null-key, 3 misfit); see `strandline quarantine demand`." in text
+    assert run_verb.document(outcome)["quarantined"] == quarantined
 
 
 def test_a_run_in_json_has_the_fields_of_the_language() -> None:
@@ -96,7 +166,7 @@ def test_a_run_in_json_has_the_fields_of_the_language() -> None:
 
     document = run_verb.document(outcome)
 
-    assert list(document) == ["run", "as_of", "tasks"]
+    assert list(document) == ["run", "as_of", "tasks", "quarantined", "held", "settle"]
     assert document["tasks"] == [
         {
             "node": "demand",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from strandline.app.held import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from strandline.app.partition_status import PARTITION_STATES, PartitionStatus
-from strandline.app.status import DatasetStatus, InvalidationStatus
+from strandline.app.status import DatasetStatus, InvalidationStatus, Overview
 from strandline.cli import main
 from strandline.cli.layered import lay_out
 from strandline.cli.status import render_status
@@ -84,7 +85,13 @@ PROJECT = (
 
 
 def render(*statuses: DatasetStatus, invalidations: tuple[InvalidationStatus, ...] = ()) -> Page:
-    return Page(render_html("shop", statuses, invalidations, AT))
+    return Page(render_html(overview(*statuses, invalidations=invalidations)))
+
+
+def overview(
+    *statuses: DatasetStatus, project: str = "shop", held: HeldWork = NOTHING_HELD, invalidations: tuple[InvalidationStatus, ...] = ()
+) -> Overview:
+    return Overview(project=project, statuses=statuses, held=held, invalidations=invalidations, made_at=AT)
 
 
 def test_every_dataset_is_drawn_as_a_link_to_its_row() -> None:
@@ -135,7 +142,7 @@ def test_what_was_said_elsewhere_is_text_and_nothing_else() -> None:
     odd = status(MEAN, NodeKind.SOURCE, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),))
     said = invalidation("sale", scope=MEAN, reason=MEAN, processed_at_by_job={MEAN: None})
 
-    page = Page(render_html(MEAN, (odd, status("reader", NodeKind.JOB, MEAN, state=MEAN)), (said,), AT))
+    page = Page(render_html(overview(odd, status("reader", NodeKind.JOB, MEAN, state=MEAN), project=MEAN, invalidations=(said,))))
 
     assert page.all("script") == []
     assert page.texts["h1"][0] == MEAN
@@ -239,9 +246,31 @@ def test_a_page_without_anything_is_a_page() -> None:
     assert "2024-03-06 09:12:44" in page.texts["time"]
 
 
+def test_what_waits_for_a_backfill_is_told_first_with_the_call_that_settles_it() -> None:
+    frozen = HeldNode(
+        node="sale",
+        state=HeldState.FROZEN,
+        reason=f"`{MEAN}` changed",
+        changed=(MEAN,),
+        partitions=(),
+        written_at=AT,
+        waiting_rows=5,
+        waiting_since=AT,
+        backfill_rows=7,
+    )
+    held = HeldWork(nodes=(frozen,), command="strandline backfill sale --all")
+
+    page = Page(render_html(overview(*PROJECT, held=held)))
+
+    assert page.texts["h2"][0] == "Waits for a backfill"
+    assert page.texts["code"] == ["strandline backfill sale --all"]
+    assert any("5 new rows wait for it since 2024-03-06 09:12:44" in text for text in page.texts["li"])
+    assert page.all("script") == []
+
+
 def test_text_with_a_name_counts_partitions_and_lists_those_that_are_not_fresh() -> None:
-    with_name = render_status(PROJECT[5:6], with_partitions=True).splitlines()
-    without = render_status(PROJECT).splitlines()
+    with_name = render_status(overview(*PROJECT[5:6]), with_partitions=True).splitlines()
+    without = render_status(overview(*PROJECT)).splitlines()
 
     assert "ranges has 6 partitions of pieces, 10 each: 1 stale, 1 invalidated, 1 behind, 1 never built, 1 building, 1 fresh." in with_name
     assert [line.split()[0] for line in with_name if re.match(r"  \d+-\d+ ", line)] == ["0-10", "10-20", "20-30", "30-40", "40-50"]

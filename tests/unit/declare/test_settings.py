@@ -119,3 +119,28 @@ def test_how_long_everything_is_kept_is_a_length_of_time(tmp_path: Path, text: s
 def test_too_short_a_time_or_none_at_all_is_a_mistake(tmp_path: Path, text: str) -> None:
     """A reader that has just begun must be able to end."""
     assert "`settings.keep`" in report(tmp_path, f"project: x\nsettings: {{keep: '{text}'}}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "environ", "expected"),
+    [
+        ("", {}, "nothing"),
+        ("fail_on: held", {}, "held"),
+        ("fail_on: held", {"STRANDLINE_FAIL_ON": "nothing"}, "nothing"),
+        ("", {"STRANDLINE_FAIL_ON": "held"}, "held"),
+    ],
+)
+def test_what_a_run_fails_on_is_declared_or_comes_from_the_environment(
+    tmp_path: Path, declared: str, environ: dict[str, str], expected: str
+) -> None:
+    assert load(tmp_path, f"project: x\nsettings: {{{declared}}}", environ=environ).settings.fail_on == expected
+
+
+def test_a_wrong_word_for_what_a_run_fails_on_is_a_mistake(tmp_path: Path) -> None:
+    wrong = report(tmp_path, "project: x\nsettings: {fail_on: hold}")
+    outside = report(tmp_path, "project: x", environ={"STRANDLINE_FAIL_ON": "hold"})
+
+    assert wrong.startswith("strandline.yaml:2: `fail_on` is `hold`")
+    assert "Did you mean `held`?  [unknown-value]" in wrong
+    assert outside.startswith("`STRANDLINE_FAIL_ON` is `hold`")
+    assert outside.endswith("[unknown-value]")
