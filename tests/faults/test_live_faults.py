@@ -6,18 +6,15 @@ Each ends in the right state, or in a refusal that says what is wrong and what t
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from strandline.app.doctor import find_lock_holder
 from strandline.app.workspace import open_workspace
 from strandline.catalog import list_leases
-from strandline.lake.lock import LOCK_FILE
+from strandline.lake.lock import LOCK_FILE, find_lock_holder
 from strandline.lake.log import read_entries
 from strandline.model.records import Operation
 from tests.contract.postgres import find_binaries
@@ -98,27 +95,12 @@ def test_a_jvm_killed_under_a_run_is_told_and_the_next_run_ends_right(project: T
     assert_next_run_is_right(project)
 
 
-def waits_for_the_lake(process: subprocess.Popen[str], lake: Path) -> bool:
-    """Whether a child of it, its JVM, has opened the lock that another holds."""
-    wanted = (lake / LOCK_FILE).resolve()
-    return any(wanted in _open_files(child) for child in _children(process.pid))
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for tasks in Path(f"/proc/{pid}/task").glob("*/children") for child in tasks.read_text().split()]
-
-
-def _open_files(pid: int) -> set[Path]:
-    with suppress(OSError):
-        return {link.resolve() for link in Path(f"/proc/{pid}/fd").iterdir()}
-    return set()
-
-
 def test_of_two_runs_at_once_the_second_waits_and_does_nothing_again(project: TestProject) -> None:
-    """Its plan is from before the first had ended: what it finds done is settled, not done twice."""
+    """It waits for whoever holds the lake, before Spark is started, and then plans again."""
     with held_at(project, "before-record:item") as held:
         second = start(project)
-        wait_until(lambda: second.poll() is not None or waits_for_the_lake(second, lake_of(project)), "the second run at the lock")
+        assert second.stderr is not None
+        assert "Waiting for the lake" in second.stderr.readline()
         held.let_go()
 
         first_code, first_out, first_err = end(held.process)

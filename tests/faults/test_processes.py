@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -63,11 +64,33 @@ def test_a_second_process_is_told_who_holds_the_lake(blocked: tuple[TestProject,
 
     assert code == 3, err
     assert "[lake-held]" in err
+    assert "Starting Spark" not in err
     assert re.search(rf"process {first.pid} on \S+, since \d{{4}}-", err), err
     (tmp_path / "go").touch()
     assert end(first)[0] == 0
     assert facts(project) == {("a", "x")}
     assert project.run().results == (), "the lake is free again, and nothing waits"
+
+
+def test_an_interrupted_run_ends_in_seconds_and_the_next_one_goes_on(
+    blocked: tuple[TestProject, subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Its task stands still in a thread that nobody can stop; the JVM ends by itself and leaves the lake."""
+    project, first = blocked
+    time.sleep(1)
+
+    started = time.monotonic()
+    first.send_signal(signal.SIGINT)
+    code, _, err = end(first)
+
+    assert (code, time.monotonic() - started < 5) == (130, True), err
+    assert "nothing is lost; the next run goes on from there" in err
+    assert "Traceback" not in err
+    (tmp_path / "go").touch()
+    code, out, err = end(start(project))
+    assert code == 0, out + err
+    assert facts(project) == {("a", "x")}
+    assert len([e for e in read_entries(str(lake_of(project) / "item_facts"), -1) if e.changes_rows]) == 1
 
 
 def _mount(folder: Path, size: str) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from strandline.catalog import Catalog, find_damage, find_file, open_catalog, re
 from strandline.declare import load_project
 from strandline.lake.jars import find_jars, find_java_home, jar_folder
 from strandline.lake.location import Lake
-from strandline.lake.lock import LOCK_FILE, read_holder
+from strandline.lake.lock import find_lock_holder, read_holder
 from strandline.lake.log import list_versions
 from strandline.model.errors import OutsideError, StrandlineError
 from strandline.model.node import Project
@@ -126,17 +125,3 @@ def _examine_lake(lake: Lake) -> Iterator[Finding]:
         yield Finding(
             check="staging", result=Result.NOTE, what=f"{len(left)} runs left files in {staging}.", remedy="The next run removes them."
         )
-
-
-def find_lock_holder(folder: Path) -> int | None:
-    """The process whose JVM holds the lake's lock. It is asked for, not tried: trying would take it from a run that starts just now."""
-    if sys.platform != "linux" or not (folder / LOCK_FILE).exists():
-        return None
-    import fcntl
-
-    # struct flock: type, whence, start, length, pid
-    layout = "hhqqi"
-    with (folder / LOCK_FILE).open("rb") as lock:
-        asked = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack(layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)])
-    return None if kind == fcntl.F_UNLCK else int(pid)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from strandline.catalog import audit, finish_run, start_run
 from strandline.dispatch.desk import Desk, Pins
 from strandline.dispatch.run import execute
+from strandline.lake.lock import await_lake, hold_lake
 from strandline.lake.refused import count_added_by_slug
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
@@ -35,6 +36,8 @@ class Watcher:
     planned: Callable[[Plan], None]
     started: Callable[[Task], None]
     ended: Callable[[TaskResult], None]
+    waiting: Callable[[str], None] = lambda _: None
+    """Told who holds the lake, while the run waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,8 @@ class RunOutcome:
 def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
     """Plan, then do exactly that. With nothing to do, Spark is not started."""
     plan, observed = make_plan(workspace, request)
+    if plan.tasks and await_lake(workspace.lake, watcher.waiting):
+        plan, observed = make_plan(workspace, request)
     _refuse_impossible(workspace, plan, request)
     _refuse_lost_source(workspace, plan, observed)
     fail_on = request.fail_on or workspace.project.settings.fail_on
@@ -144,10 +149,10 @@ def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:
 
 
 def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:
-    """Start Spark and take the lake for this process."""
-    from strandline.lake.lock import hold_lake
+    """Start Spark and take the lake for this process. Somebody else who holds it is found before Spark is started."""
     from strandline.lake.session import get_session
 
+    await_lake(workspace.lake)
     session = get_session(workspace.project.settings)
     hold_lake(session, workspace.lake, at.isoformat(timespec="seconds"))
     return lambda: session

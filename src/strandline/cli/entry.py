@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,17 +13,27 @@ from typing import NoReturn
 
 from strandline.model.errors import CallError, StrandlineError
 
+from . import interrupts
 from .verbs import VERBS, Verb
 
-INTERRUPTED = 130
+INTERRUPTED = tuple(interrupts.exit_code(number) for number in (signal.SIGINT, signal.SIGTERM))
 OUTPUTS = ("table", "json", "csv")
 """What every verb can print. One that can print more has OUTPUTS of its own."""
 _TAKING_A_VALUE = ("--project", "--output")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Do what the words say, and return the exit code."""
-    words = sys.argv[1:] if argv is None else argv
+    """Do what the words say, and return the exit code. Without `argv` this process is the command line, and a signal ends it."""
+    if argv is not None:
+        return _answer(argv)
+    interrupts.install()
+    code = _answer(sys.argv[1:])
+    if code in INTERRUPTED:
+        interrupts.leave(code)
+    return code
+
+
+def _answer(words: Sequence[str]) -> int:
     try:
         code = _call(words)
         sys.stdout.flush()
@@ -32,9 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     except StrandlineError as error:
         _complain(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        _complain("Interrupted. What was committed stands; the next run goes on from there.")
-        return INTERRUPTED
+    except KeyboardInterrupt as stopped:
+        _complain(interrupts.SENTENCE)
+        return interrupts.exit_code(signal.SIGTERM if isinstance(stopped, interrupts.Terminated) else signal.SIGINT)
     except BrokenPipeError:
         # Whoever read us has enough. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -134,7 +145,7 @@ def overview() -> str:
             "",
             "Everywhere: --project DIR, --output table|json|csv (`status`: html too). `strandline VERB --help` says more.",
             "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong; 3 something outside failed;",
-            "4 verification found a difference.",
+            "4 verification found a difference. Ctrl-C ends a call within seconds (130, SIGTERM 143); what was committed stands.",
         ]
     )
 

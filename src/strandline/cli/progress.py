@@ -25,6 +25,10 @@ class Progress:
         self._bar: Bar | None = None
         self._bar_task: TaskID | None = None
 
+    def waiting(self, holder: str) -> None:
+        if not self._silent:
+            say(f"Waiting for the lake, which is being written by {holder} ...")
+
     def planned(self, plan: Plan) -> None:
         self._total = len(plan.tasks)
         if not plan.tasks:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .interrupts import stopping
+
 _NOISE = re.compile(
     rb"WARNING: (Using incubator modules|package sun\.|A restricted|A terminally|sun\.misc|Please consider|Use --enable|Restricted)"
     rb"|^Using Spark's default log4j profile|^Setting (Spark|default) log level to|^To adjust logging level use"
@@ -62,5 +64,5 @@ def quiet_spark() -> Iterator[SparkOutput]:
 def _forward(reading: int, stderr: int) -> None:
     with os.fdopen(reading, "rb") as lines, os.fdopen(stderr, "wb", buffering=0) as told:
         for line in lines:
-            if not _NOISE.search(line):
+            if not _NOISE.search(line) and not stopping.is_set():
                 told.write(line)

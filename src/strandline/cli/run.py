@@ -43,7 +43,9 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
         progress.planned(plan)
 
     try:
-        outcome = run_work(workspace, request, Watcher(planned=planned, started=progress.started, ended=progress.ended))
+        outcome = run_work(
+            workspace, request, Watcher(planned=planned, started=progress.started, ended=progress.ended, waiting=progress.waiting)
+        )
     finally:
         progress.close()
     seconds = time.monotonic() - began

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +19,8 @@ from .failpoints import reach
 from .settle import give_back, take
 
 TRIES = 3
+GRACE = 2.0
+"""Seconds that the tasks of an interrupted run have to end cleanly."""
 _DAMAGE = ("Checksum error", "checksum verification failed", "FAILED_READ_FILE", "Deletion Vector error", "Parquet error")
 """What Spark, Arrow and delta-rs say of a file that is missing, or has other bytes than were written."""
 _REMEDIES = {
@@ -34,24 +36,43 @@ def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Call
     results: dict[str, TaskResult] = {}
     waiting = {t.node: t for t in plan.tasks}
     running: dict[Future[TaskResult], Task] = {}
-    with Heartbeat(desk), ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task") as pool:
-        while waiting or running:
-            for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
-                del waiting[task.node]
-                bad = [n for n in task.needs if results[n].status in _BAD]
-                if bad:
-                    _finish(desk, results, _blocked(task, bad), ended)
-                else:
-                    started(task)
-                    running[pool.submit(_try, desk, task)] = task
-            if not running:
-                continue
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                running.pop(future)
-                _finish(desk, results, future.result(), ended)
-        _purge(desk, results, pool)
+    pool = ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task")
+    interrupted = False
+    with Heartbeat(desk):
+        try:
+            while waiting or running:
+                for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
+                    del waiting[task.node]
+                    bad = [n for n in task.needs if results[n].status in _BAD]
+                    if bad:
+                        _finish(desk, results, _blocked(task, bad), ended)
+                    else:
+                        started(task)
+                        running[pool.submit(_try, desk, task)] = task
+                if not running:
+                    continue
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    running.pop(future)
+                    _finish(desk, results, future.result(), ended)
+            _purge(desk, results, pool)
+        except KeyboardInterrupt:
+            interrupted = True
+            _abandon(desk, pool, running)
+            raise
+        finally:
+            pool.shutdown(wait=not interrupted)
     return tuple(results[t.node] for t in plan.tasks)
+
+
+def _abandon(desk: Desk, pool: ThreadPoolExecutor, running: Mapping[Future[TaskResult], Task]) -> None:
+    """Cancel what Spark does and give the tasks a moment to give their leases back. What is left is fenced and settled by the next run."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    left, until = set(running), time.monotonic() + GRACE
+    while left and time.monotonic() < until:
+        with suppress(Exception):  # Spark may be gone; a task that goes on with its next job is cancelled in the next round
+            desk.session().sparkContext.cancelAllJobs()
+        left = wait(left, timeout=0.2).not_done
 
 
 def _finish(desk: Desk, results: dict[str, TaskResult], result: TaskResult, ended: Callable[[TaskResult], None]) -> None:

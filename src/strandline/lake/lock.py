@@ -4,8 +4,10 @@ import fcntl
 import json
 import os
 import socket
+import struct
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from strandline.model.errors import OutsideError
 
 from .location import Lake
+from .session import is_started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +27,25 @@ _PATIENCE = 8
 """Half seconds: the JVM of a process that was killed may live on for two or three."""
 
 _held: dict[str, Any] = {}
+
+
+def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> bool:
+    """Look whether another process holds the lake, before Spark is started for nothing: the lock itself is taken inside the JVM.
+
+    Waits a moment for whoever holds it, after telling `waiting` who that is. True when it had to wait: what was planned before is old.
+    """
+    folder = lake.local
+    if folder is None or str(folder) in _held or is_started():
+        return False
+    for nth in range(_PATIENCE):
+        if find_lock_holder(folder) is None:
+            return nth > 0
+        if nth == 0:
+            waiting(read_holder(folder))
+        time.sleep(0.5)
+    if find_lock_holder(folder) is not None:
+        raise _taken(folder)
+    return True
 
 
 def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
@@ -80,6 +102,18 @@ def release_lakes() -> None:
     for file, _lock in _held.values():
         file.close()
     _held.clear()
+
+
+def find_lock_holder(folder: Path) -> int | None:
+    """The process whose JVM holds the lake's lock. It is asked for, not tried: trying would take it from a run that starts just now."""
+    if sys.platform != "linux" or not (folder / LOCK_FILE).exists():
+        return None
+    # struct flock: type, whence, start, length, pid
+    layout = "hhqqi"
+    with (folder / LOCK_FILE).open("rb") as lock:
+        asked = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)])
+    return None if kind == fcntl.F_UNLCK else int(pid)
 
 
 def _write_holder(folder: Path, since: str) -> None:

@@ -149,6 +149,11 @@ def answers() -> bool:
     return True
 
 
+def is_started() -> bool:
+    """Whether this process has a session already."""
+    return _session is not None
+
+
 def stop_session() -> None:
     """End Spark, if this process started it."""
     global _session

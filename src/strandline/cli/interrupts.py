@@ -1,0 +1,97 @@
+"""Ctrl-C and SIGTERM: a call ends within seconds wherever it is, and at once when it is told again.
+
+The first one raises KeyboardInterrupt in the main thread, which stops Spark's jobs and gives leases back. Code that cannot be interrupted
+(Spark, Arrow, a Python job in another thread) may not let it, so a thread of our own ends the process after a moment. That is safe
+anywhere: a commit stands whole or not at all, and the next run fences and settles what an unclean end left (docs: commit protocol).
+"""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+GRACE = 4.0
+"""Seconds from the first signal to the end of the process."""
+PATIENCE = 0.5
+"""Seconds after which somebody who waits is told that it is being stopped."""
+SENTENCE = "Interrupted. What was committed stands and nothing is lost; the next run goes on from there."
+
+stopping = threading.Event()
+"""Set from the first signal on: what Spark says of being stopped tells nobody anything."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM; whatever handles Ctrl-C handles it too."""
+
+
+def exit_code(number: int) -> int:
+    """What a shell reports for a process that ended by a signal: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + number
+
+
+def install() -> None:
+    """From here on a signal ends this process. For the main thread of a process that is the command line and nothing else."""
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    # Python writes here as soon as a signal comes, also while the main thread is in code that does not return.
+    signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, _terminate)
+    # py4j logs whatever interrupts a call to the JVM, with its trace.
+    logging.getLogger().addFilter(lambda record: not (stopping.is_set() or _is_interrupt(record)))
+    # While Spark starts, stderr is a pipe that its lines are read from.
+    stderr = os.dup(sys.stderr.fileno())
+    threading.Thread(target=_watch, args=(reading, writing, stderr), daemon=True, name="interrupts").start()
+
+
+def leave(code: int) -> NoReturn:
+    """End now, without waiting for threads and for Spark: its JVM ends by itself when this process is gone."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _watch(reading: socket.socket, writing: socket.socket, stderr: int) -> None:
+    """`writing` is kept open for as long as signals may come."""
+    number = _next_signal(reading, None)
+    assert number is not None
+    started = time.monotonic()
+    stopping.set()
+    again = _next_signal(reading, PATIENCE)
+    if again is None:
+        _say(stderr, "Stopping ... once more ends it at once.")
+        again = _next_signal(reading, started + GRACE - time.monotonic())
+    _say(stderr, SENTENCE)
+    os._exit(exit_code(number))
+
+
+def _is_interrupt(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None and isinstance(record.exc_info[1], KeyboardInterrupt)
+
+
+def _next_signal(reading: socket.socket, seconds: float | None) -> int | None:
+    """The next SIGINT or SIGTERM, or None when none comes in time."""
+    until = None if seconds is None else time.monotonic() + seconds
+    while True:
+        reading.settimeout(None if until is None else max(0.001, until - time.monotonic()))
+        try:
+            number = reading.recv(1)[0]
+        except TimeoutError:
+            return None
+        if number in (signal.SIGINT, signal.SIGTERM):
+            return number
+
+
+def _say(stderr: int, text: str) -> None:
+    with suppress(OSError):
+        os.write(stderr, f"{text}\n".encode())
