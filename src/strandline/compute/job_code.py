@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import TokenType, exp
 
 from strandline.lake.work import Work
-from strandline.model.columns import METADATA_COLUMNS
+from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
 from strandline.model.project import Job, Language
 
@@ -42,7 +42,8 @@ def compute_whole(work: Work, job: Job) -> DataFrame:
 
 
 def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Run the user's code over given inputs."""
+    """Run the user's code over given inputs, each with its columns in declared order."""
+    inputs = {name: _in_order(work, job, name, rows) for name, rows in inputs.items()}
     if job.language is Language.SQL:
         provide_calendar(work.session, work.project.calendar, job.code)
         return run_sql(work.session, job, inputs, work.as_of)
@@ -58,6 +59,25 @@ def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
         run_id=work.run,
     )
     return call_python(job, work.project.folder, bare, context)
+
+
+def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
+    """An input with its columns in declared order. Code that goes by position is refused while a declared column is not in the table."""
+    node = work.project.get(work.node.get_input(name).dataset)
+    missing = [column for column in node.columns if column not in rows.columns]
+    if missing and job.language is Language.SQL and goes_by_position(sqlglot.parse_one(job.code, read="spark")):
+        raise WorkError(
+            f"{job.file}: the SQL of `{job.name}` takes columns of `{name}` by their position, and its table lacks `{missing[0]}` so far.",
+            remedy=f"Run `strandline backfill {node.name} --all`, or name the columns in the SQL.",
+            slug="column-not-built",
+        )
+    return rows.select(*(quote(column) for column in node.in_order(rows.columns)))
+
+
+def goes_by_position(tree: exp.Expr) -> bool:
+    """Whether a query gives names to columns, or unites them, by the place at which they stand."""
+    named = any(alias.columns for alias in tree.find_all(exp.TableAlias))
+    return named or any(not operation.args.get("by_name") for operation in tree.find_all(exp.SetOperation))
 
 
 def describe_pending(work: Work) -> str | None:

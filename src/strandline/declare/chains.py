@@ -89,13 +89,13 @@ def _head(spec: ChainSpec) -> HeadRule:
             return HeadRule(kind=Head.LONGEST)
 
 
-def chain_node(chain: Chain) -> Node:
+def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
     facts = f"{chain.blocks}_facts"
     given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
-    return Node(name=chain.name, kind=NodeKind.CHAIN, inputs=(given,), definition=chain, config=chain_config(chain))
+    return Node(name=chain.name, kind=NodeKind.CHAIN, inputs=(given,), definition=chain, config=chain_config(chain), columns=columns)
 
 
-def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str], calendar: Calendar) -> Node:
+def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str], calendar: Calendar, columns: tuple[str, ...]) -> Node:
     """The rows of a dataset whose block is canonical: a job like any other, keyed by the block's hash."""
     key = (*chain.group_by, chain.hash)
     same = " AND ".join(f"t.{quote(c)} <=> b.{quote(c)}" for c in key)
@@ -114,4 +114,5 @@ def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str]
         Input(name=dataset, dataset=tables[dataset], relation=By(columns=key)),
         Input(name=chain.name, dataset=chain.name, relation=By(columns=key)),
     )
-    return Node(name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=job_config(job, inputs, (), calendar))
+    config = job_config(job, inputs, (), calendar)
+    return Node(name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)

@@ -12,7 +12,7 @@ from strandline.model.project import Language
 from .python_checks import check_python, find_function, mentions_as_of
 from .report import Report, suggest
 from .schema import JobSpec
-from .sql_checks import check_deterministic, check_parameters
+from .sql_checks import check_deterministic, check_parameters, check_tables_are_named
 from .sql_parse import PlaceOfLine, parse_query
 from .yaml_lines import DataPath, Document
 
@@ -60,6 +60,7 @@ def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Pa
     uses_as_of = False
     if tree is not None:
         check_deterministic(tree, text, place_of, report)
+        check_tables_are_named(tree, text, place_of, report)
         uses_as_of = check_parameters(tree, config, text, place_of, report)
     return Code(language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of)
 

@@ -1,7 +1,6 @@
 """How a job's inputs relate to its key: declared, proved, or asked for."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
@@ -9,7 +8,7 @@ from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
 from strandline.model.project import Calendar, Mode
 
 from .code import Code
-from .finer import write_as_column
+from .finer import find_steps
 from .jobs import Draft
 from .known import NOTHING, Known
 from .relations import Analysis, Table, analyse
@@ -40,13 +39,12 @@ def relate_inputs(
         open_inputs = {name: draft.key for name in draft.inputs if name not in relations}
         by = {**restricted, **open_inputs}
         tables = {name: Table(known=known[name], by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
-        analysis = analyse(code.tree, draft.key, tables)
+        steps = find_steps(draft.partition, calendar) if draft.partition else None
+        analysis = analyse(code.tree, draft.key, tables, by_name=draft.partition is None, steps=steps)
         _check_columns(draft, code, analysis, document, report)
-        if draft.partition:
-            column = draft.partition.column
-            timed = all(known[n].types.get(column) == "timestamp" for n in draft.inputs if column in known[n].types)
-            finer = write_as_column(code.tree, draft.partition, calendar) if timed or calendar.timezone == "UTC" else code.tree
-            analysis = replace(analyse(finer, draft.key, tables, by_name=False), output=analysis.output)
+        for tie in analysis.ties:
+            what = f"the SQL of job `{draft.spec.name}`: {tie.what}"
+            report.add("order-not-total", what, tie.remedy, code.place_of(line_of(tie.node)))
         relations |= {name: (By(columns=draft.key), True) for name in open_inputs if name in analysis.proved}
     _check_partition(draft, relations, document, report)
     _ask_for_relations(draft, [n for n in draft.inputs if n not in relations], analysis, known, document, report)

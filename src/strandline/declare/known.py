@@ -21,6 +21,14 @@ class Known:
     names: frozenset[str] | None = None
     """All columns there are, where that can be told."""
 
+    unique: tuple[tuple[str, ...], ...] = ()
+    """Lists of columns that tell every row from every other, NULL being a value like any."""
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns by position; empty where that is not known."""
+        return tuple(self.types) if self.complete else ()
+
     def may_have(self, column: str) -> bool:
         return self.names is None or column in self.names
 

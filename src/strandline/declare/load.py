@@ -1,12 +1,13 @@
 """Loading a project: from the file to `model.Project`, or to every mistake in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from strandline.model.columns import POSITION
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Node, Project
-from strandline.model.project import Calendar, Chain, FileFormat, FileSource
+from strandline.model.project import Calendar, Chain, FactDataset, FileFormat, FileSource
 
 from .chains import chain_node, follow_node, make_chain
 from .datasets import make_fact_dataset
@@ -131,9 +132,10 @@ class _Loading:
             self.nodes += nodes
             self.names |= {node.name: (node.name,) for node in nodes}
             self.names[name] = tuple(node.name for node in nodes)
-            self.add_table(f"{name}_facts", f"{name}_facts", known)
+            told_apart = replace(known, unique=_unique(dataset))
+            self.add_table(f"{name}_facts", f"{name}_facts", known if dataset.record_set else told_apart)
             self.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
-            self.add_table(name, name if dataset.record_set else f"{name}_facts", known)
+            self.add_table(name, name if dataset.record_set else f"{name}_facts", told_apart)
 
     def load_chains(self, shape: Shape, calendar: Calendar) -> None:
         for name, spec in shape.chains.items():
@@ -153,9 +155,9 @@ class _Loading:
             if not claimed or chain is None:
                 self.registry.broken |= {name, *spec.follow}
                 continue
-            self.nodes.append(chain_node(chain))
+            self.nodes.append(chain_node(chain, known.order))
             self.names[name] = (name,)
-            self.add_table(name, name, known)
+            self.add_table(name, name, replace(known, unique=(chain.key,)))
             for output, dataset in spec.follow.items():
                 self.load_follow(output, dataset, chain, shape, calendar)
 
@@ -172,7 +174,7 @@ class _Loading:
         if not claimed or missing or dataset not in self.tables:
             self.registry.broken |= {name}
             return
-        self.nodes.append(follow_node(name, dataset, chain, self.tables, calendar))
+        self.nodes.append(follow_node(name, dataset, chain, self.tables, calendar, self.known[dataset].order))
         self.names[name] = (name,)
         self.add_table(name, name, self.known[dataset])
 
@@ -215,13 +217,15 @@ class _Loading:
             self.registry.broken |= {draft.output}
             return
         relations, known = relate_inputs(draft, self.known, calendar, self.document, self.report)
+        known = replace(known, unique=(*known.unique, *(key for key in (row_key, draft.unique_key) if key)))
         self.known[draft.output] = known
         if known.names is not None and (missing := [column for column in row_key if column not in known.names]):
             place = self.document.place("datasets", draft.output, "key")
             what = f"the key of `{draft.output}` names `{missing[0]}`, which job `{draft.spec.name}` does not give."
             self.report.add("unknown-column", what, suggest(missing[0], known.names, "columns"), place)
         job = make_job(draft, row_key)
-        self.nodes.append(job_node(job, make_inputs(draft, relations, self.tables), draft.lookups, calendar))
+        inputs = make_inputs(draft, relations, self.tables)
+        self.nodes.append(job_node(job, inputs, draft.lookups, calendar, known.order))
         self.names[draft.output] = (draft.output,)
         self.names[draft.spec.name] = (draft.output,)
 
@@ -241,3 +245,12 @@ class _Loading:
     def add_table(self, name: str, node: str, known: Known) -> None:
         self.tables[name] = node
         self.known[name] = known
+
+
+def _unique(dataset: FactDataset) -> tuple[tuple[str, ...], ...]:
+    """What tells the rows of a snapshot, or the facts of an event stream, apart."""
+    if dataset.record_set is not None:
+        return (dataset.record_set.key,)
+    # All elements of one message share its position.
+    positions = () if dataset.explode else ((POSITION,),)
+    return (*((dataset.identity,) if dataset.identity else ()), *positions)

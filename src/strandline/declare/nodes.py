@@ -17,6 +17,7 @@ def source_node(source: FileSource, spec: SourceSpec) -> Node:
 
 def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) -> tuple[Node, ...]:
     """The facts, the quarantine, and for a record set its snapshot."""
+    columns = () if dataset.takes_other_columns else tuple(column.name for column in dataset.columns)
     received = Input(name=dataset.source, dataset=dataset.source, relation=NewRows())
     facts = Node(
         name=f"{dataset.name}_facts",
@@ -24,6 +25,7 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         inputs=(received,),
         definition=dataset,
         config=facts_config(dataset, source, calendar),
+        columns=columns,
     )
     quarantine = Node(
         name=f"{dataset.name}_quarantine",
@@ -40,12 +42,14 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
         definition=Snapshot(facts=dataset),
         config=snapshot_config(dataset, source),
+        columns=columns,
     )
     return facts, quarantine, snapshot
 
 
-def job_node(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar) -> Node:
-    return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=job_config(job, inputs, lookups, calendar))
+def job_node(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar, columns: tuple[str, ...] = ()) -> Node:
+    config = job_config(job, inputs, lookups, calendar)
+    return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)
 
 
 def sort_jobs(reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place], report: Report) -> list[str]:

@@ -1,7 +1,7 @@
 """The proof that an input relates to a job's key `by` its same-named columns (LANGUAGE: "`by` counts as proved where ...").
 
-Every operator either lets a restriction of the key through to its inputs or breaks it. What is not understood breaks it: a wrong proof is
-silently wrong data, a missing one is a line of YAML.
+Every operator either lets a restriction of the key through to its inputs or breaks it. A query with anything in it that `understood` does
+not list proves nothing: a wrong proof is silently wrong data, a missing one is a line of YAML.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,14 @@ from sqlglot import exp
 
 from .joins import add_joined
 from .known import Known
-from .scopes import Rows, Scope, nothing_known, own_nodes
-from .selects import check_names, clauses_of, grouped_refs, project
+from .ranking import Tie, find_sensitive, find_unique, judge, judge_cut_of_rows, unfollowed
+from .scopes import OF, Rows, Scope, Steps, nothing_known, own_nodes
+from .selects import Groups, check_names, clauses_of, groups_of, project
 from .sql_checks import window_part
 from .sql_parse import with_of
+from .understood import find_unknown
 
 Environment = Mapping[str, Rows]
-
-_ODD_PARTS = ("connect", "match", "pivots", "kind", "sample", "prewhere", "exclude", "operation_modifiers")
-"""Parts of a SELECT that Spark's SQL hardly has, and that are not followed here."""
-_MORE_PARTS = ("joins", "pivots", "sample", "laterals")
-"""Parts of a table or a bracket in FROM that are not followed here."""
-_NOT_FOLLOWED = "it is read where its rows cannot be followed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,37 +40,46 @@ class Analysis:
     output: Known
     unknown_columns: tuple[tuple[exp.Column, tuple[str, ...]], ...]
     """Columns that are certainly none, each with those there are."""
+    ties: tuple[Tie, ...] = ()
+    """Orders that leave rows equal where that matters."""
 
 
-def analyse(tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table], *, by_name: bool = True) -> Analysis:
+def analyse(
+    tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table], *, by_name: bool = True, steps: Steps | None = None
+) -> Analysis:
     """Follow the key from the inputs to the output. `by_name` False: the output need not have the key's columns."""
-    prover = _Prover(key, tables)
+    prover = _Prover(key, tables, steps)
     rows = prover.query(tree, {}, ())
-    prover.blame(frozenset(table.name.lower() for table in tree.find_all(exp.Table) if id(table) not in prover.followed), _NOT_FOLLOWED)
     wanted = [column for column in key if by_name or rows.names is None or column in rows.names]
     lacking = next((column for column in wanted if column not in rows.carriers.get(column, ())), None)
     if lacking is not None:
         rows = prover.broken(rows, f"the output's `{lacking}` is not its own `{lacking}` passed on unchanged")
+    if (unknown := find_unknown(tree)) is not None:
+        prover.blame(frozenset(tables), f"the SQL has {unknown} in it, which is not followed")
     proved = frozenset(name for name in rows.live if name not in prover.reasons)
     reasons = {name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved}
-    types = {name: type_ if "." not in type_ else None for name, type_ in rows.types.items()}
+    types = {name: type_ if "." not in type_ and OF not in type_ else None for name, type_ in rows.types.items()}
+    in_order = {name: types[name] for name in rows.order} if rows.order is not None and all(rows.order) else types
     return Analysis(
         proved=proved,
         reasons=reasons,
-        output=Known(types=types, complete=rows.complete, names=rows.names),
+        output=Known(types=in_order, complete=rows.complete, names=rows.names, unique=tuple(tuple(sorted(u)) for u in rows.unique)),
         unknown_columns=tuple(prover.unknown_columns),
+        ties=(*prover.ties, *(unfollowed(node) for node in find_sensitive(tree) if id(node) not in prover.judged)),
     )
 
 
 class _Prover:
     """One walk over a query. `reasons` holds the inputs whose restriction some use of them breaks."""
 
-    def __init__(self, key: tuple[str, ...], tables: Mapping[str, Table]) -> None:
+    def __init__(self, key: tuple[str, ...], tables: Mapping[str, Table], steps: Steps | None) -> None:
         self.key = key
         self.tables = tables
+        self.steps = steps
         self.reasons: dict[str, str] = {}
         self.unknown_columns: list[tuple[exp.Column, tuple[str, ...]]] = []
-        self.followed: set[int] = set()
+        self.ties: list[Tie] = []
+        self.judged: set[int] = set()
         self.unnamed = 0
 
     def broken(self, rows: Rows, reason: str) -> Rows:
@@ -93,19 +98,28 @@ class _Prover:
         if (with_ := with_of(node)) is not None:
             environment = self.add_ctes(with_, environment, outer)
         match node:
-            case exp.Subquery():
-                if any(node.args.get(part) for part in _MORE_PARTS):
-                    return self.opaque(node, environment)
-                rows = self.query(node.this, environment, outer)
             case exp.Select():
                 rows = self.select(node, environment, outer)
             case exp.SetOperation():
                 rows = self.set_operation(node, environment, outer)
+            case exp.Subquery() if isinstance(node.this, exp.Query):
+                rows = self.query(node.this, environment, outer)
             case _:
-                return self.opaque(node, environment)
-        if any(node.args.get(part) for part in ("limit", "offset", "fetch")):
+                return self.opaque(node, environment, outer)
+        cut = node.args.get("limit") or node.args.get("offset") or node.args.get("fetch")
+        if cut is not None:
+            if node.args.get("order") and not isinstance(node, exp.Select):
+                self.note(cut, judge_cut_of_rows(cut, node, rows))
             rows = self.broken(rows, "`LIMIT` takes the first rows over all keys")
         return rows
+
+    def note(self, node: exp.Expr, tie: Tie | None) -> None:
+        """What became of an order that matters."""
+        self.judged.add(id(node))
+        if isinstance(node.parent, exp.Query):
+            self.judged |= {id(node.parent.args[part]) for part in ("limit", "offset", "fetch") if node.parent.args.get(part)}
+        if tie is not None:
+            self.ties.append(tie)
 
     def add_ctes(self, with_: exp.With, environment: Environment, outer: tuple[Scope, ...]) -> Environment:
         environment = dict(environment)
@@ -142,15 +156,17 @@ class _Prover:
         self.unnamed += 1
         return f"#{self.unnamed}"
 
-    def opaque(self, node: exp.Expr, environment: Environment) -> Rows:
+    def opaque(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
         """Something whose meaning is not known here: whatever it reads is not proved."""
-        for table in node.find_all(exp.Table):
-            self.broken(self.table(table, environment), _NOT_FOLLOWED)
+        for part in own_nodes([node]):
+            if isinstance(part, exp.Query) and part is not node:
+                self.broken(self.query(part, environment, outer), "it is read where its rows cannot be followed")
+            elif isinstance(part, exp.Table):
+                self.broken(self.table(part, environment), "it is read where its rows cannot be followed")
         return nothing_known(self.fresh())
 
     def table(self, node: exp.Table, environment: Environment) -> Rows:
         name = node.name.lower()
-        self.followed.add(id(node))
         if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
             return nothing_known(self.fresh())
         if name in environment:
@@ -166,6 +182,7 @@ class _Prover:
             names=known.names,
             origin=name,
             other_type=known.other_type,
+            unique=tuple(frozenset(columns) for columns in known.unique),
         )
         if not table.by:
             return rows
@@ -179,9 +196,9 @@ class _Prover:
         """One element of FROM or JOIN, with the name it goes by."""
         alias = (node.alias_or_name or self.fresh()).lower()
         match node:
-            case exp.Table() if not any(node.args.get(part) for part in _MORE_PARTS):
+            case exp.Table() if not _has_more(node):
                 return alias, self.with_alias_columns(self.table(node, environment), node)
-            case exp.Subquery() if isinstance(node.this, exp.Query):
+            case exp.Subquery() if isinstance(node.this, exp.Query) and not _has_more(node):
                 return alias, self.with_alias_columns(self.query(node, environment, outer), node)
             case exp.Values():
                 columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
@@ -189,10 +206,10 @@ class _Prover:
             case _:
                 if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
                     self.broken(self.query(node.this, environment, outer), "it is read in a LATERAL subquery")
-                return alias, self.opaque(node, environment)
+                return alias, self.opaque(node, environment, outer)
 
     def select(self, node: exp.Select, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
-        scope = Scope()
+        scope = Scope(steps=self.steps)
         start = node.args.get("from_") or node.args.get("from")
         if start is not None:
             alias, rows = self.source(start.this, environment, outer)
@@ -203,16 +220,17 @@ class _Prover:
             self.join(scope, join, environment, outer)
         for lateral in node.args.get("laterals") or ():
             self.lateral(scope, lateral)
-        if any(node.args.get(part) for part in _ODD_PARTS):
-            self.break_scope(scope, "it is read by a form of SELECT that cannot be followed")
         clauses = clauses_of(node)
         for part in own_nodes(clauses):
             if isinstance(part, exp.Query):
                 self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
         self.unknown_columns += check_names(node, scope, outer)
-        self.group(scope, node)
+        groups = groups_of(node)
+        self.rank(scope, node, groups)
+        self.group(scope, groups)
         self.windows(scope, clauses)
         rows = project(node, scope, self.fresh())
+        rows = replace(rows, unique=find_unique(node, scope, groups, rows))
         if rows.live and (lacking := next((column for column in self.key if not rows.carriers.get(column)), None)):
             return self.broken(rows, f"a SELECT does not pass `{lacking}` on unchanged")
         if (distinct := node.args.get("distinct")) is not None and distinct.args.get("on"):
@@ -236,23 +254,31 @@ class _Prover:
             if isinstance(part, exp.Query):
                 self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
 
-    def group(self, scope: Scope, node: exp.Select) -> None:
-        refs = grouped_refs(node, scope)
-        if refs is None:
+    def rank(self, scope: Scope, node: exp.Select, groups: Groups) -> None:
+        """Orders that matter must leave no two rows equal."""
+        parts = [*clauses_of(node), *(node.args[part] for part in ("limit", "offset") if node.args.get(part) is not None)]
+        own = {id(part) for part in own_nodes(parts)}
+        for part in find_sensitive(node):
+            if id(part) in own and id(part) not in self.judged:
+                self.note(part, judge(part, node, scope, groups))
+
+    def group(self, scope: Scope, groups: Groups) -> None:
+        if groups is None:
             return
-        if isinstance(refs, str):
-            self.break_scope(scope, refs)
+        if isinstance(groups, str):
+            self.break_scope(scope, groups)
             return
-        if scope.live and (lacking := scope.lacking(self.key, refs)):
+        seen = [one for part in groups if (one := scope.see(part)) is not None]
+        if scope.live and (lacking := scope.lacking(self.key, seen)):
             self.break_scope(scope, f"a GROUP BY lacks `{lacking}`")
-        scope.carriers = {key: held & refs for key, held in scope.carriers.items()}
+        scope.carriers = {key: {one.ref for one in seen if scope.holds(one, key)} for key in scope.carriers}
 
     def windows(self, scope: Scope, clauses: list[exp.Expr]) -> None:
         for part in own_nodes(clauses):
             if isinstance(part, exp.Window) and part.arg_key != "windows":
                 listed = window_part(part, "partition_by")
-                refs = {ref for column in (listed if isinstance(listed, list) else []) if (ref := scope.resolve(column))}
-                if scope.live and (lacking := scope.lacking(self.key, refs)):
+                seen = [one for column in (listed if isinstance(listed, list) else []) if (one := scope.see(column)) is not None]
+                if scope.live and (lacking := scope.lacking(self.key, seen)):
                     self.break_scope(scope, f"a window is not partitioned by `{lacking}`")
 
     def set_operation(self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
@@ -267,6 +293,8 @@ class _Prover:
         result = Rows(
             types=types, complete=left.complete, order=left.order, names=left.names, origin=self.fresh(), live=left.live | right.live
         )
+        if node.args.get("distinct") and left.order and len(set(left.order)) == len(left.order):
+            result = replace(result, unique=(frozenset(left.order),))
         if not isinstance(node, exp.Union) or node.args.get("by_name") or node.args.get("on"):
             return self.broken(result, "it is read in INTERSECT, EXCEPT or BY NAME")
         if not right.live:
@@ -278,6 +306,11 @@ class _Prover:
         if result.live and (lacking := next((key for key in self.key if not carriers.get(key)), None)):
             return self.broken(result, f"the branches of a UNION do not all pass `{lacking}` on in one place")
         return replace(result, carriers=carriers)
+
+
+def _has_more(node: exp.Expr) -> bool:
+    """Whether an element of FROM is more than a table or a query: joins in brackets, a pivot, a sample."""
+    return any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals"))
 
 
 def _held_in_both(left: Rows, right: Rows, key: str) -> frozenset[str]:

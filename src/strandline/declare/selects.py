@@ -1,12 +1,13 @@
 """The parts of one SELECT: what it groups by, what it gives, and the names in it that are none."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from strandline.model.columns import METADATA_COLUMNS
 
-from .scopes import Ref, Rows, Scope, own_nodes
+from .scopes import Ref, Rows, Scope, Seen, own_nodes
 
 _CLAUSES = ("expressions", "where", "having", "qualify", "group", "order", "sort", "distribute", "cluster", "windows", "laterals")
 _UNITS = {"year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond"}
@@ -21,8 +22,11 @@ def clauses_of(node: exp.Select) -> list[exp.Expr]:
     return found
 
 
-def grouped_refs(node: exp.Select, scope: Scope) -> set[Ref] | str | None:
-    """The columns grouped by; None without grouping; a reason when no restriction of a key goes through it."""
+Groups = list[exp.Expr] | str | None
+"""The expressions grouped by; None without grouping; a reason when no restriction of a key goes through it."""
+
+
+def groups_of(node: exp.Select) -> Groups:
     group = node.args.get("group")
     if group is None:
         if node.args.get("having") or any(_is_aggregate(part) for part in own_nodes(_aggregating(node))):
@@ -34,18 +38,27 @@ def grouped_refs(node: exp.Select, scope: Scope) -> set[Ref] | str | None:
     if any(isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)) for part in expressions):
         return "it is grouped by sets that leave out the key"
     if group.args.get("all"):
-        expressions = [projection.unalias() for projection in node.expressions]
-    return {ref for part in expressions if (ref := _group_ref(part, node, scope))}
+        return [p.unalias() for p in node.expressions if not any(_is_aggregate(part) for part in own_nodes([p]))]
+    return [selected(part, node) or part for part in expressions]
 
 
-def _group_ref(part: exp.Expr, node: exp.Select, scope: Scope) -> Ref | None:
-    if isinstance(part, exp.Literal) and not part.is_string:
-        place = int(part.name) - 1 if part.name.isdecimal() else -1
-        before = node.expressions[: place + 1]
-        if not 0 <= place < len(node.expressions) or any(projection.is_star for projection in before):
-            return None
-        return scope.resolve(node.expressions[place].unalias())
-    return scope.resolve(part)
+def selected(part: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """The expression of the SELECT list that a number stands for."""
+    if not isinstance(part, exp.Literal) or part.is_string or not part.name.isdecimal():
+        return None
+    place = int(part.name) - 1
+    before = node.expressions[: place + 1]
+    if not 0 <= place < len(node.expressions) or any(projection.is_star for projection in before):
+        return None
+    return node.expressions[place].unalias()  # type: ignore[no-any-return]
+
+
+def output_of(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """The expression of the SELECT list that an element of ORDER BY stands for, by its place or its name."""
+    if isinstance(item, exp.Column) and not item.table:
+        named = (p for p in node.expressions if not p.is_star and p.output_name.lower() == item.name.lower())
+        return next((p.unalias() for p in named), None)
+    return selected(item, node)
 
 
 def _aggregating(node: exp.Select) -> list[exp.Expr]:
@@ -65,7 +78,7 @@ def _is_aggregate(part: exp.Expr) -> bool:
 
 def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
     """What the SELECT list gives, and where the key is in it."""
-    columns: list[tuple[str, str, Ref | None]] = []
+    columns: list[Projected] = []
     complete = True
     for projection in node.expressions:
         expression = projection.unalias()
@@ -74,19 +87,19 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
             columns += starred
             complete &= whole
         elif isinstance(projection, exp.Aliases):
-            columns += [(name, f"{origin}.{name}", None) for name in _alias_names(projection)]
+            columns += [Projected(name=name, type=f"{origin}.{name}") for name in _alias_names(projection)]
         else:
-            name, ref = projection.output_name.lower(), scope.resolve(expression)
+            name, seen = projection.output_name.lower(), scope.see(expression)
             complete &= bool(name)
-            columns.append((name, scope.type_of(ref) if ref else f"{origin}.{name}", ref))
-    counts = Counter(name for name, _, _ in columns)
+            columns.append(Projected(name=name, type=seen.type if seen else f"{origin}.{name}", seen=seen))
+    counts = Counter(column.name for column in columns)
     # A name that stands twice is ambiguous to whoever reads it.
-    sure = [(name, ref) for name, _, ref in columns if name and counts[name] == 1]
-    carriers = {key: frozenset(name for name, ref in sure if ref in held) for key, held in scope.carriers.items()}
+    sure = [(column.name, column.seen) for column in columns if column.name and counts[column.name] == 1 and column.seen]
+    carriers = {key: frozenset(name for name, seen in sure if scope.holds(seen, key)) for key in scope.carriers}
     return Rows(
-        types={name: type_ for name, type_, _ in columns if name},
+        types={column.name: column.type for column in columns if column.name},
         complete=complete,
-        order=tuple(name for name, _, _ in columns) if complete else None,
+        order=tuple(column.name for column in columns) if complete else None,
         names=_all_names(node, scope, columns),
         origin=origin,
         carriers=carriers if scope.live else {},
@@ -94,9 +107,18 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
     )
 
 
-def _all_names(node: exp.Select, scope: Scope, columns: list[tuple[str, str, Ref | None]]) -> frozenset[str] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projected:
+    """A column that a SELECT gives. The name may be empty, and the column nothing that a source has."""
+
+    name: str
+    type: str
+    seen: Seen | None = None
+
+
+def _all_names(node: exp.Select, scope: Scope, columns: list[Projected]) -> frozenset[str] | None:
     """Every column the SELECT gives, when each is named or comes with the star of a source whose columns can be told."""
-    names = {name for name, _, _ in columns}
+    names = {column.name for column in columns}
     for projection in node.expressions:
         if projection.is_star:
             table = projection.table.lower() if isinstance(projection, exp.Column) else ""
@@ -112,28 +134,30 @@ def _alias_names(projection: exp.Aliases) -> list[str]:
     return [identifier.name.lower() for identifier in projection.expressions]
 
 
-def _star(expression: exp.Expr, scope: Scope) -> tuple[list[tuple[str, str, Ref | None]], bool]:
-    """`*` or `a.*`: the columns that are known, and whether they are all."""
+def _star(expression: exp.Expr, scope: Scope) -> tuple[list[Projected], bool]:
+    """`*` or `a.*`: the columns that are known, in their order, and whether they are all."""
     star = expression.this if isinstance(expression, exp.Column) else expression
     table = expression.table.lower() if isinstance(expression, exp.Column) else ""
-    if not isinstance(star, exp.Star):
+    if not isinstance(star, exp.Star) or (table and table not in scope.sources):
         return [], False
     changed = [part for word in ("except_", "except", "replace", "rename") for part in star.args.get(word) or ()]
     dropped = {name.lower() for part in changed for name in (part.alias_or_name, part.name)}
-    if table and table not in scope.sources:
-        return [], False
-    aliases = [table] if table else [alias for alias in scope.sources if alias not in scope.hidden]
-    columns: list[tuple[str, str, Ref | None]] = []
     complete = not star.args.get("replace") and not star.args.get("rename")
-    for alias in aliases:
+    refs: list[Ref] = []
+    for alias in [table] if table else [alias for alias in scope.sources if alias not in scope.hidden]:
         rows = scope.sources[alias]
         complete &= rows.complete
-        held = sorted({column for refs in scope.carriers.values() for a, column in refs if a == alias} - set(rows.types))
-        for name in (*rows.types, *held):
-            merged = scope.merged.get(name)
-            if name not in dropped and not (not table and merged is not None and merged[0] != alias):
-                columns.append((name, rows.type_of(name), (alias, name)))
-    return columns, complete
+        held = sorted({column for names in scope.carriers.values() for a, column in names if a == alias} - set(rows.types))
+        own = [(alias, name) for name in (*rows.types, *held)]
+        using = [] if table else scope.using.get(alias, [])
+        # As Spark has it: the columns of USING first, the left ones, then what is left of both sides.
+        refs = [
+            *(ref for name in using for ref in refs if ref[1] == name),
+            *(ref for ref in (*refs, *own) if ref[1] not in using),
+        ]
+    kept = [ref for ref in refs if ref[1] not in dropped]
+    types = {ref: scope.type_of(ref) for ref in kept}
+    return [Projected(name=ref[1], type=types[ref], seen=Seen(ref=ref, type=types[ref])) for ref in kept], complete
 
 
 def check_names(node: exp.Select, scope: Scope, outer: tuple[Scope, ...]) -> list[tuple[exp.Column, tuple[str, ...]]]:

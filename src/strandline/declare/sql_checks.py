@@ -15,6 +15,7 @@ _CLOCK_OF_FACTS = "Take a time from the payload, or use `:as_of` in a job."
 _CHANCE = "Derive it from the row, for example with `xxhash64(<key columns>)`."
 _PLACE = "Name the columns you need; where a row lies is not part of it. `_source_position` says where it came from."
 _WHO = "Put the value into `config:` and use `:name`."
+_EXACT = "Use `percentile`, or `count(*)` by group: they are exact."
 _ANY = "Use `max`, `min`, or `max_by(value, <order>)`."
 
 REFUSED: dict[str, str] = {
@@ -25,7 +26,11 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _PLACE),
     **dict.fromkeys(("input_file_name", "input_file_block_start", "input_file_block_length"), _PLACE),
     **dict.fromkeys(("current_user", "session_user", "user", "current_database", "current_schema"), _WHO),
-    **dict.fromkeys(("current_catalog", "current_timezone", "version"), _WHO),
+    **dict.fromkeys(("current_catalog", "current_timezone", "current_path", "version"), _WHO),
+    **dict.fromkeys(("approx_quantile", "approx_percentile", "percentile_approx"), _EXACT),
+    **dict.fromkeys(("histogram_numeric", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _EXACT),
+    **dict.fromkeys((f"kll_{word}_agg_{kind}" for word in ("sketch", "merge") for kind in ("bigint", "double", "float")), _EXACT),
+    "aes_encrypt": "Store it as it is, or use `sha2`: the cipher begins with random bytes.",
     "any_value": _ANY,
     "mode": "Use `mode() WITHIN GROUP (ORDER BY <column>)`, which says which of two wins.",
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), "Write a Python job."),
@@ -37,6 +42,9 @@ _ORDERED = {"first", "last", "first_value", "last_value", "nth_value", "row_numb
 _COLLECTING = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _SETTLING = {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_length"}
 """Around a collected list these make the order of its elements of no account."""
+
+_MAKING_ROWS = ("range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+"""Functions that FROM may have: they make rows of their arguments alone."""
 
 _SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}
 _BARE = {"current_time", "localtimestamp", "current_user", "session_user", "current_timestamp", "current_date"}
@@ -62,17 +70,21 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     if name in REFUSED and not (name == "mode" and isinstance(node.parent, exp.WithinGroup)):
         if name == "current_timestamp" and isinstance(node.parent, exp.StrToUnix):
             return "`unix_timestamp()` without an argument reads the wall clock.", "Use `unix_timestamp(:as_of)`."
-        return f"`{name}` {_why(name)}.", REFUSED[name]
+        called = "approx_percentile" if name == "approx_quantile" else name
+        return f"`{called}` {_why(name)}.", REFUSED[name]
     if name in _ORDERED and not _in_ordered_window(node):
         remedy = f"Use `{name}(...) OVER (PARTITION BY ... ORDER BY ...)` or `max_by`."
         return f"`{name}` without an order depends on how rows happen to lie.", remedy
-    if isinstance(node, _COLLECTING) and not _settled(node) and not _in_ordered_window(node):
+    in_order = isinstance(node, exp.ArrayAgg) and _in_ordered_window(node)
+    if isinstance(node, _COLLECTING) and not _settled(node) and not in_order:
         called = "collect_set" if isinstance(node, exp.ArrayUniqueAgg) else "collect_list"
         return f"`{called}` keeps rows in the order they happen to come.", f"Use `sort_array({called}(...))`."
     if isinstance(node, exp.GroupConcat) and not isinstance(node.this, exp.Order) and not isinstance(node.parent, exp.WithinGroup):
         return "`listagg` joins rows in the order they happen to come.", "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`."
     if isinstance(node, (exp.Limit, exp.Offset, exp.Fetch)) and node.parent is not None and not node.parent.args.get("order"):
         return "`LIMIT` without `ORDER BY` takes whichever rows come first.", "Add `ORDER BY` over columns that rank every row."
+    if isinstance(node, exp.QueryTransform):
+        return "`TRANSFORM ... USING` runs code that cannot be checked.", "Write a Python job."
     if isinstance(node, exp.TableSample):
         return "`TABLESAMPLE` takes rows by chance.", "Filter on a hash of the key, as `pmod(xxhash64(<key columns>), 100) < 10`."
     if isinstance(node, exp.Cast) and node.this.is_string and node.this.name.strip().lower() in _SPECIAL_TIMES:
@@ -90,6 +102,10 @@ def _why(name: str) -> str:
         return "depends on how rows happen to lie"
     if remedy == _WHO:
         return "depends on who runs it and where"
+    if remedy == _EXACT:
+        return "is an estimate that depends on how rows happen to lie"
+    if name == "aes_encrypt":
+        return "depends on chance"
     return "takes whichever row comes first" if name in ("any_value", "mode") else "runs code that cannot be checked"
 
 
@@ -129,11 +145,35 @@ def window_part(window: exp.Window, part: str) -> object:
 
 def _settled(node: exp.Expr) -> bool:
     above = node.parent
-    while isinstance(above, (exp.Filter, exp.Paren, exp.IgnoreNulls, exp.RespectNulls)):
+    while isinstance(above, (exp.Filter, exp.Paren, exp.IgnoreNulls, exp.RespectNulls, exp.Window)):
         above = above.parent
-    if isinstance(above, (exp.ArraySize, exp.ArraySort)):
-        return True
-    return above is not None and function_name(above) in _SETTLING
+    if isinstance(above, exp.ArraySort):
+        return not isinstance(above.args.get("expression"), exp.Lambda)  # one's own comparison may call different elements equal
+    return isinstance(above, exp.ArraySize) or (above is not None and function_name(above) in _SETTLING)
+
+
+def check_tables_are_named(tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report) -> None:
+    """Whatever the SQL reads stands in it by its name: what is not seen here is neither an input nor proved to be related."""
+    for node in tree.walk():
+        hidden, remedy = "", "Read a dataset by its name."
+        if isinstance(node, exp.Anonymous) and function_name(node) == "identifier":
+            hidden, remedy = f"`{node.sql(dialect='spark')}`", "Write the name itself."
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Expr) and not isinstance(node.this, exp.Identifier):
+            name = function_name(node.this)
+            hidden = f"`{name or node.sql(dialect='spark')}` in FROM" if name not in (*_MAKING_ROWS, "identifier") else ""
+        elif _is_bare_table(node):
+            hidden, remedy = "`TABLE <name>`", "Write `SELECT * FROM <name>`; a column called `table` is written in backticks."
+        if hidden:
+            what = f"{hidden} hides which table is read."
+            report.add("hidden-table", what, remedy, place_of(line_of(node, text, hidden.strip("`").split("(")[0].split()[0])))
+
+
+def _is_bare_table(node: exp.Expr) -> bool:
+    """`TABLE item`, which Spark reads and the parser takes for a name with an alias."""
+    if isinstance(node, (exp.Table, exp.Column)):
+        word = node.this if len(node.parts) == 1 else None
+        return isinstance(word, exp.Identifier) and not word.quoted and word.name.lower() == "table"
+    return isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query)
 
 
 def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> None:

@@ -28,6 +28,11 @@ def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query |
     tokens = _tokenize(text, place_of, report)
     if tokens is None:
         return None
+    for token in tokens:
+        if any(comment.rstrip("\r\n").endswith("\\") for comment in token.comments):
+            what = "a comment ends with a backslash: Spark takes the next line for a part of it."
+            report.add("sql-syntax", what, "Remove the backslash.", place_of(token.line))
+            return None
     trees = _parse(lambda: _SPARK.parser().parse(tokens, text), place_of, report)
     if trees is None:
         return None
@@ -78,8 +83,9 @@ def uses_calendar(text: str) -> bool:
 
 
 def find_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Every table the SQL reads; names of CTEs and table functions are none."""
-    return (t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t))
+    """Every table the SQL reads; names of CTEs, table functions and hints (`BROADCAST(t)`) are none."""
+    tables = (t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not t.find_ancestor(exp.Hint))
+    return (t for t in tables if not is_cte(t))
 
 
 def table_name(table: exp.Table) -> str:

@@ -1,6 +1,6 @@
 """Everything the engine maintains is a node: inputs, one output dataset, and how a change in an input maps to it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -103,6 +103,16 @@ class Node:
     inputs: tuple[Input, ...]
     definition: Definition
     config: NodeConfig
+    columns: tuple[str, ...] = ()
+    """Its columns in the order they are declared; empty where the declaration does not say all of them."""
+
+    def in_order(self, columns: Iterable[str]) -> list[str]:
+        """A table's columns as users see them: in declared order, then those that no declaration names, in the table's.
+
+        A column that is added to a declaration in the middle stands last in the table.
+        """
+        present = list(columns)
+        return [c for c in self.columns if c in present] + [c for c in present if c not in self.columns]
 
     @property
     def key(self) -> tuple[str, ...]:

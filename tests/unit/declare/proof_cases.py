@@ -305,6 +305,51 @@ UNIONS = {
     "of other types": ("SELECT tenant_id, property_id FROM property UNION ALL SELECT tenant_id, property_id FROM odd", ""),
 }
 
+# Not on the list of what is understood, or another thing to Spark than to the parser: nothing is proved, also of the other inputs.
+NOT_UNDERSTOOD = {
+    "a name in a function": ("SELECT p.*, (SELECT sum(size) FROM identifier('unit')) AS t FROM property p", ""),
+    "a bare table": ("WITH u AS (TABLE unit) SELECT p.* FROM property p CROSS JOIN u", ""),
+    "a table function": ("SELECT p.* FROM property p CROSS JOIN table_changes('unit', 1) u", ""),
+    "an unknown function": ("SELECT p.*, look_up(area) AS x FROM property p", ""),
+    "a pipe": ("FROM property |> WHERE area > 1 |> SELECT tenant_id, property_id", ""),
+    "a sample": ("SELECT * FROM property TABLESAMPLE (10 PERCENT)", ""),
+    "a version": ("SELECT * FROM property VERSION AS OF 3", ""),
+    "a script": ("SELECT TRANSFORM (tenant_id, property_id) USING 'cat' AS (tenant_id, property_id) FROM property", ""),
+    "rows made of a query": ("SELECT p.* FROM property p CROSS JOIN VALUES ((SELECT count(*) FROM unit)) AS v(n)", ""),
+    "rows replaced": ("SELECT * REPLACE (upper(tenant_id) AS tenant_id) FROM property", ""),
+    "a field left out of a star": ("SELECT * EXCEPT (p.status) FROM property p", ""),
+    "united by name": (
+        "SELECT tenant_id, property_id FROM property UNION ALL BY NAME SELECT tenant_id, property_id FROM unit",
+        "",
+    ),
+    "a natural join": ("SELECT * FROM property NATURAL JOIN unit", ""),
+    "a lateral query": ("SELECT p.*, l.n FROM property p, LATERAL (SELECT count(*) AS n FROM unit u WHERE u.size > p.area) l", ""),
+    "compared with any": ("SELECT * FROM property WHERE area = ANY (SELECT size FROM unit)", ""),
+}
+
+# By position: as the columns are declared
+POSITIONS = {
+    "names given to a table": (
+        "SELECT x.t AS tenant_id, x.p AS property_id FROM property AS x(t, p, s, a)",
+        "property",
+    ),
+    "names given to a table, swapped": (
+        "SELECT x.tenant_id, x.property_id FROM property AS x(property_id, tenant_id, s, a)",
+        "",
+    ),
+    "names given to a table whose columns are not known": ("SELECT x.t AS tenant_id, x.p AS property_id FROM wide AS x(t, p)", ""),
+    "names given to the star of USING, which comes first": (
+        "SELECT x.t AS tenant_id, x.p AS property_id FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
+        "JOIN (SELECT size, tenant_id, property_id FROM unit) b USING (tenant_id, property_id)) AS x(t, p, s, n)",
+        "property unit",
+    ),
+    "names given to the star of USING as if it stood in its place": (
+        "SELECT x.t AS tenant_id, x.p AS property_id FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
+        "JOIN (SELECT size, tenant_id, property_id FROM unit) b USING (tenant_id, property_id)) AS x(s, t, p, n)",
+        "",
+    ),
+}
+
 CASES: dict[str, tuple[str, str]] = {
     f"{group}: {name}": case
     for group, cases in (
@@ -313,6 +358,8 @@ CASES: dict[str, tuple[str, str]] = {
         ("joined", JOINED),
         ("subquery", SUBQUERIES),
         ("union", UNIONS),
+        ("not understood", NOT_UNDERSTOOD),
+        ("by position", POSITIONS),
     )
     for name, case in cases.items()
 }

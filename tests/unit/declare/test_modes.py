@@ -451,6 +451,13 @@ PER = "select {0} as part, count(*) as blocks from hot_blocks group by {0}"
         ),
         (
             "column: block_at, unit: day",
+            "select a.block_at, b.n from hot_blocks a left join (select local_date(block_at) as d, count(*) as n from hot_blocks "
+            "group by 1) b on local_date(a.block_at) = b.d",
+            "America/New_York",
+            ("block_at",),
+        ),
+        (
+            "column: block_at, unit: day",
             "select *, sum(weight) over (partition by local_date(block_at) order by block_number, block_hash) as so_far from hot_blocks",
             "Asia/Kolkata",
             ("block_at",),
@@ -477,6 +484,21 @@ def test_by_is_proved_where_rows_of_two_partitions_never_meet(
         ("column: block_at, unit: day", PER.format("date_trunc('month', block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
         ("column: block_at, unit: month", PER.format("financial_year(block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
         ("column: block_number, size: 10", PER.format("local_date(block_number)"), "UTC", "a GROUP BY lacks `block_number`"),
+        ("column: block_at, unit: day", PER.format("trunc(block_at, 'day')"), "UTC", "a GROUP BY lacks `block_at`"),
+        ("column: block_at, unit: day", PER.format("to_date(block_at, 'yyyy')"), "UTC", "a GROUP BY lacks `block_at`"),
+        (
+            "column: block_at, unit: day",
+            "select local_date(d) as d, count(*) as n from (select local_date(block_at) as d from hot_blocks) group by local_date(d)",
+            "America/New_York",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            "select x.d as block_at, b.weight from (select distinct local_date(block_at) as d from hot_blocks) x "
+            "join hot_blocks b on x.d = b.block_at",
+            "America/New_York",
+            "it is joined on `block_at`, which is not declared to be of one type on both sides",
+        ),
         ("column: block_number, size: 10", PER.format("chain_id"), "UTC", "a GROUP BY lacks `block_number`"),
         ("column: block_at, unit: day, by: [chain_id]", PER.format("local_date(block_at)"), "UTC", "a GROUP BY lacks `chain_id`"),
         ("column: block_number, size: 10", "select count(*) as blocks from hot_blocks", "UTC", "it is aggregated over all keys at once"),

@@ -4,7 +4,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from strandline.declare.relations import Analysis, analyse
+from strandline.declare.finer import find_steps
+from strandline.declare.known import Known
+from strandline.declare.relations import Analysis, Table, analyse
+from strandline.model.project import Calendar, Partitioning, Unit
 from tests.unit.declare.proof_cases import CASES, KEY, TABLES
 
 
@@ -86,3 +89,39 @@ def test_a_column_that_may_be_one_is_left_alone(sql: str) -> None:
     analysis = analysed(sql)
 
     assert analysis.unknown_columns == ()
+
+
+def test_what_is_not_understood_is_named() -> None:
+    analysis = analysed("SELECT p.*, look_up(area) AS x FROM property p")
+
+    assert analysis.reasons["property"] == "the SQL has `LOOK_UP(area)` in it, which is not followed"
+
+
+def test_the_columns_of_the_output_are_in_order() -> None:
+    analysis = analysed("SELECT u.size AS n, p.* FROM property p JOIN unit u USING (tenant_id, property_id)")
+
+    assert analysis.output.order == ("n", "tenant_id", "property_id", "status", "area")
+    assert analysed("SELECT * FROM wide").output.order == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "proved"),
+    [
+        ("SELECT seen_at, local_date(at) AS day, count(*) AS n FROM a GROUP BY 1, 2", "a"),
+        ("SELECT local_date(seen_at) AS seen_at, local_date(at) AS day, count(*) AS n FROM a GROUP BY 1, 2", ""),
+        ("SELECT a.* FROM a LEFT JOIN b ON a.seen_at = b.seen_at AND local_date(a.at) = local_date(b.at)", "a b"),
+        ("SELECT a.* FROM a LEFT JOIN b ON local_date(a.seen_at) = local_date(b.seen_at) AND a.at = b.at", "a"),
+        ("SELECT a.* FROM a LEFT JOIN b ON a.seen_at = b.seen_at AND local_date(a.at) = b.on_day", "a"),
+        ("SELECT a.* FROM a LEFT JOIN b ON a.seen_at = b.seen_at AND local_date(a.at) = local_month(b.at)", "a"),
+    ],
+)
+def test_what_tells_partitions_apart_speaks_of_the_column_of_the_partition_alone(sql: str, proved: str) -> None:
+    types = {"at": "timestamp", "seen_at": "timestamp", "on_day": "date"}
+    tables = {name: Table(known=Known(types=types, complete=True, names=frozenset(types)), by=("seen_at", "at")) for name in "ab"}
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    assert isinstance(tree, exp.Query)
+
+    steps = find_steps(Partitioning(column="at", unit=Unit.DAY, by=("seen_at",)), Calendar(timezone="America/New_York"))
+    analysis = analyse(tree, ("seen_at", "at"), tables, by_name=False, steps=steps)
+
+    assert set(analysis.proved) == set(proved.split())

@@ -3,7 +3,7 @@
 import pytest
 
 from strandline.declare.report import Report
-from strandline.declare.sql_checks import check_deterministic, check_parameters
+from strandline.declare.sql_checks import check_deterministic, check_parameters, check_tables_are_named
 from strandline.declare.sql_parse import find_tables, hashed_sql, parse_query, table_name
 from strandline.model.errors import Place
 
@@ -59,6 +59,13 @@ def refused(sql: str) -> list[str]:
         ("array_join(collect_list(x), ',')", "collect_list"),
         ("listagg(x)", "listagg"),
         ("mode(x)", "mode"),
+        ("collect_set(x) over (partition by y order by z)", "collect_set"),
+        ("array_sort(collect_list(x), (a, b) -> a.n - b.n)", "collect_list"),
+        ("approx_percentile(x, 0.5)", "approx_percentile"),
+        ("percentile_approx(x, 0.5)", "approx_percentile"),
+        ("histogram_numeric(x, 5)", "histogram_numeric"),
+        ("aes_encrypt(x, y)", "aes_encrypt"),
+        ("current_path()", "current_path"),
         ("java_method('java.util.UUID', 'randomUUID')", "java_method"),
     ],
 )
@@ -73,6 +80,7 @@ def test_the_clock_chance_and_row_order_are_refused(expression: str, word: str) 
         "select array_sort(collect_set(x)) from t",
         "select sort_array(collect_list(x) filter (where y > 1)) from t",
         "select size(collect_set(x)) from t",
+        "select sort_array(collect_list(x) over (partition by y)) from t",
         "select first_value(x) over (partition by y order by z) from t",
         "select last(x) ignore nulls over (partition by y order by z) from t",
         "select row_number() over w from t window w as (partition by y order by z)",
@@ -121,6 +129,54 @@ def test_wrong_sql_is_a_mistake_and_no_traceback(sql: str) -> None:
 
     assert parse_query(sql, place_of, report) is None
     assert [mistake.slug for mistake in report.mistakes] == ["sql-syntax"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from identifier('item')",
+        "select identifier('k') from item",
+        "select * from identifier(:name)",
+        "with x as (table item) select * from x",
+        "select * from (table item)",
+        "select (table item) as n from other",
+        "select * from other join table item",
+        "select * from table_changes('item', 0)",
+        "select * from stream(item)",
+    ],
+)
+def test_a_table_that_does_not_stand_there_by_name_is_refused(sql: str) -> None:
+    report = Report()
+    tree = parse_query(sql, place_of, report)
+    assert tree is not None
+
+    check_tables_are_named(tree, sql, place_of, report)
+
+    assert {mistake.slug for mistake in report.mistakes} == {"hidden-table"}
+
+
+def test_rows_made_of_values_and_quoted_names_hide_nothing() -> None:
+    report = Report()
+    for sql in ("select * from range(3)", "select `table`, t.table from t", "select * from t lateral view explode(xs) e as x"):
+        tree = parse_query(sql, place_of, report)
+        assert tree is not None
+        check_tables_are_named(tree, sql, place_of, report)
+
+    assert not report.mistakes
+
+
+def test_a_comment_that_goes_on_in_the_next_line_for_spark_alone_is_refused() -> None:
+    report = Report()
+
+    assert parse_query("select k, v -- of the key \\\n, v + 1 as w\nfrom t", place_of, report) is None
+    assert [mistake.slug for mistake in report.mistakes] == ["sql-syntax"]
+
+
+def test_a_table_named_in_a_hint_is_not_read() -> None:
+    tree = parse_query("select /*+ broadcast(b) */ b.x from a join u b on a.k = b.k", place_of, Report())
+    assert tree is not None
+
+    assert sorted(table_name(table) for table in find_tables(tree)) == ["a", "u"]
 
 
 def test_names_of_ctes_are_no_tables_where_they_can_be_seen() -> None:
