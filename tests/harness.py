@@ -13,6 +13,13 @@ from strandline.app.verifying import VerifyOutcome, verify
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Plan, TaskResult
 
+PATHS = {
+    "shipped": "",
+    "large": "least",
+    "small": "unlimited",
+    "looked_up": "unlimited,small_table_bytes=0",
+}
+"""`STRANDLINE_THRESHOLDS` that force the paths which sizes choose between. Small tables are not looked up, so that is a path of its own."""
 SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
 
 

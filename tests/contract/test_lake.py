@@ -28,6 +28,7 @@ from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
 from strandline.model.records import CommitMetadata, Operation
+from strandline.model.thresholds import Thresholds
 
 pytestmark = pytest.mark.spark
 
@@ -398,12 +399,12 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
         assert by_delta_rs.schema.simpleString() == by_spark.schema.simpleString()
         assert sorted(map(repr, by_delta_rs.collect())) == sorted(map(repr, rows_at[version])), f"version {version}"
     assert small.find_rows(session, "t", versions[-1], "_key", [1]) is None, "it is small: read once for all"
-    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 10)
+    middling = replace(small, thresholds=Thresholds(small_table_bytes=10))
     for version in versions:
         wanted = [*chance.sample(range(26), 6), 99]
         listed = ", ".join(map(str, wanted))
-        by_key = small.find_rows(session, "t", version, "_key", wanted)
-        by_condition = small.find_where(session, "t", version, "_key", f'"_key" IN ({listed})')
+        by_key = middling.find_rows(session, "t", version, "_key", wanted)
+        by_condition = middling.find_where(session, "t", version, "_key", f'"_key" IN ({listed})')
         for found in (by_key, by_condition):
             assert found is not None
             assert found.schema.simpleString() == by_spark.schema.simpleString()
@@ -414,11 +415,10 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
     assert count_live(get_table(lake.table("t"))) == live
 
 
-def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake) -> None:
     start(session, lake)
-    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 10)
-    monkeypatch.setattr("strandline.lake.small.MIDDLING_BYTES", 20)
-    tables = SmallTables(lake=lake, folder=f"{lake.root}/_staging/small")
+    thresholds = Thresholds(small_table_bytes=10, looked_up_table_bytes=20)
+    tables = SmallTables(lake=lake, folder=f"{lake.root}/_staging/small", thresholds=thresholds)
 
     assert tables.find(session, "t", 0) is None
     assert tables.find_rows(session, "t", 0, "_key", [1]) is None

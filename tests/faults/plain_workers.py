@@ -520,7 +520,7 @@ def prepare_chain(work: Work) -> Prepared:
     own = None if work.task.overwrite else work.read_own()
     walked = None if own is None or work.full else _walk(work, chain, announced, live(own))
     if own is None or walked is None:
-        built = build(chain.head, announced, min((b.number for b in announced.blocks.values()), default=0))
+        built = build(chain.head, announced, min((b.number for b in announced.blocks.values()), default=0), stride=1000)
         rows = canonical_rows(work, first, dict(enumerate(built.hashes, built.first)))
         whole = _write_whole(schema, rows) if own is None else replace(_compare(work, schema, rows, live(own), bury=True), whole=True)
         return replace(whole, write=whole.write or _write(Operation.COUNTS, schema, []), counts={"waiting": built.waiting})
@@ -544,7 +544,8 @@ def _walk(work: Work, chain: Chain, announced: Announced, own: Sequence[Row]) ->
     if lowest < anchor:
         return None
     published = Published(blocks={row["number"]: announced.blocks[row["hash"]] for row in own})
-    found = follow(chain.head, announced, published, new, frozenset(before), anchor)
+    known = frozenset((number, hash_) for hash_, number in before.items())
+    found = follow(chain.head, announced, published, new, known, anchor, stride=1000)
     hashes: dict[int, str | None] = {b.number: b.hash for b in new if b.hash in before and published.hash_at(b.number) == b.hash}
     if found.step is not None:
         branch = {b.number: b.hash for b in found.step.branch}

@@ -16,13 +16,13 @@ from .test_protocol import ROUNDS, SURVIVED
 pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
 
 PROGRAM = """
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from strandline.app import maintaining
 from strandline.cli import main
-from strandline.compute import compare
 
-compare.FEW_KEYS = 0
+os.environ["STRANDLINE_THRESHOLDS"] = "named_keys=0"
 maintaining.now = lambda: datetime.now(UTC) + timedelta(days=1000)
 sys.exit(main(sys.argv[1:]))
 """

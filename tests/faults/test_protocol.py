@@ -56,7 +56,7 @@ SURVIVED = ("after-write:item_facts", "before-purge:names", "after-purge:names")
 
 def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
     """One message a round: a run that fails at a point is followed by one that fails at the next, and at last by one that does not."""
-    monkeypatch.setattr("strandline.compute.compare.FEW_KEYS", 0)  # as if there were many: one that vanishes is buried, then purged
+    monkeypatch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")  # as if there were many: one that vanishes is buried, then purged
     before = dict(hits)
     for nth, point in enumerate((*ROUNDS, *SURVIVED)):
         project.send(message(f"m{nth}", nth, f"n{nth % 3}"), message("mover", nth, f"place{nth}"))  # `mover` leaves a key behind: a purge

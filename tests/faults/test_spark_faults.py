@@ -45,7 +45,7 @@ def together(*names: str, many: bool = False) -> Step:
     def act(world: World, fail: str) -> RunOutcome | MaintainOutcome | None:
         with pytest.MonkeyPatch.context() as patch:
             if many:
-                patch.setattr("strandline.compute.compare.FEW_KEYS", 0)
+                patch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")
             return steps[-1].act(world, fail)
 
     return Step(name=names[0], before=before, act=act)

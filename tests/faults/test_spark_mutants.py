@@ -89,7 +89,7 @@ def dynamic_overwrite(patch: Patch) -> None:
 def many_vanished_keys_stay(patch: Patch) -> None:
     """The same where keys are many, and told by their rows: a key that vanished has none unless it is buried."""
     really = compare.stage_differences
-    patch.setattr(compare, "FEW_KEYS", 0)
+    patch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")
     patch.setattr(keyed, "stage_differences", lambda *given, **named: really(*given, **{**named, "bury": False}))
 
 

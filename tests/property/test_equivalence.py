@@ -21,7 +21,7 @@ from strandline.lake.session import get_session
 from strandline.model.columns import DELETED, KEY, POSITION
 from strandline.model.errors import Place
 from strandline.model.project import FactDataset, Guard, RecordSet, Settings
-from tests.harness import TestProject
+from tests.harness import PATHS, TestProject
 from tests.spark.counts import assert_conserved
 
 pytestmark = pytest.mark.spark
@@ -124,8 +124,8 @@ def test_any_split_order_and_repetition_gives_the_same_as_one_batch(
             chance.shuffle(everything)
             project.lines("together/all.jsonl", *everything)
         with pytest.MonkeyPatch.context() as patch:
-            # Few keys are named in the write, many are told by their rows: both ways in turn.
-            patch.setattr("strandline.compute.compare.FEW_KEYS", (0, 100_000)[number % 2])
+            # Every path that sizes choose between, in turn: what one of them wrote, the next one reads.
+            patch.setenv("STRANDLINE_THRESHOLDS", chance.choice(list(PATHS.values())))
             project.run()
 
     snapshot = project.rows("item", "w", "id", "g", "x", "ts", "op")

@@ -160,7 +160,7 @@ def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
     make: Make, monkeypatch: pytest.MonkeyPatch, size: str, collide: bool
 ) -> None:
     if size == "middling":
-        monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)
+        monkeypatch.setenv("STRANDLINE_THRESHOLDS", "small_table_bytes=0")
     if collide:
         monkeypatch.setattr("strandline.compute.keys.key_hash", tiny_hash)
     project = make(SUMS)
@@ -201,7 +201,7 @@ def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> d
 def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_anchor(
     make_project: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline.lake.small.SMALL_BYTES", 0)  # the example's tables are small; these are looked up
+    monkeypatch.setenv("STRANDLINE_THRESHOLDS", "small_table_bytes=0")  # the example's tables are small; these are looked up
     project = make_project(CHAIN)
     project.lines(
         "data/1.jsonl",

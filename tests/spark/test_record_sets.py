@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.harness import TestProject, result_of
+from tests.harness import PATHS, TestProject, result_of
 
 pytestmark = pytest.mark.spark
 
@@ -36,20 +36,11 @@ def message(id: str | None, at: int, name: str, price: object = 1, **more: objec
     return {"id": id, "at": at, "body": {"name": name, "price": price}, **more}
 
 
-SIZES = {
-    "small": {},
-    "middling": {"lake.small.SMALL_BYTES": 0, "lake.session.SMALL_WORK": 0, "compute.scope.FEW": 1},
-    "large": {"lake.small.SMALL_BYTES": 0, "lake.small.MIDDLING_BYTES": 0, "lake.session.SMALL_WORK": 0, "compute.scope.MANY": 1},
-}
-"""What the engine takes for small, set so that it goes the way it goes with tables of that size."""
-
-
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("path", PATHS)
 def test_days_of_late_tied_deleted_and_broken_facts_equal_a_full_recompute(
-    make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch, size: str
+    make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    for name, value in SIZES[size].items():
-        monkeypatch.setattr(f"strandline.{name}", value)
+    monkeypatch.setenv("STRANDLINE_THRESHOLDS", PATHS[path])
     project = make_project(YAML)
     project.lines(
         "data/1.jsonl",

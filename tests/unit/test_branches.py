@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from strandline.compute import branches
 from strandline.compute.branches import Block, build, follow
-from strandline.model.project import Head, HeadRule
+from strandline.compute.chain_oracle import find_canonical
+from strandline.model.errors import Place
+from strandline.model.project import Chain, Head, HeadRule
 
 RULES = [HeadRule(kind=Head.LONGEST), *(HeadRule(kind=kind, column="w") for kind in (Head.MOST, Head.MOST_SUMMED, Head.LAST))]
 
@@ -18,8 +20,9 @@ RULES = [HeadRule(kind=Head.LONGEST), *(HeadRule(kind=kind, column="w") for kind
 class Ledger:
     """Announced blocks and a published branch, in memory."""
 
-    def __init__(self, rule: HeadRule) -> None:
+    def __init__(self, rule: HeadRule, stride: int = 2000) -> None:
         self.rule = rule
+        self.stride = stride
         self.known: dict[str, Block] = {}
         self.branch: dict[int, str] = {}
         self.asked: set[int] = set()
@@ -45,7 +48,8 @@ class Ledger:
         before = frozenset(self.known)
         for block in listed:
             self.known.setdefault(block.hash, block)
-        found = follow(self.rule, self, self, listed, before & {b.hash for b in listed}, anchor)
+        known = frozenset(b.place for b in listed if b.hash in before)
+        found = follow(self.rule, self, self, listed, known, anchor, stride=self.stride)
         if found.step is not None:
             for number in [n for n in self.branch if n > found.step.fork]:
                 del self.branch[number]
@@ -53,7 +57,7 @@ class Ledger:
         return found
 
     def rebuilt(self, anchor: int) -> dict[int, str]:
-        built = build(self.rule, self, anchor)
+        built = build(self.rule, self, anchor, stride=self.stride)
         return {built.first + i: h for i, h in enumerate(built.hashes)}
 
 
@@ -79,23 +83,27 @@ def make_tree(chance: random.Random, size: int, rule: HeadRule, anchor: int) -> 
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: str(r.kind))
-@given(seed=st.integers(0, 10**9), size=st.integers(1, 40), batch=st.integers(1, 9))
+@given(seed=st.integers(0, 10**9), size=st.integers(1, 40), batch=st.integers(1, 9), stride=st.sampled_from((1, 3, 2000)))
 @settings(max_examples=150, deadline=None)
-def test_any_order_and_split_gives_the_branch_of_a_whole_walk(rule: HeadRule, seed: int, size: int, batch: int) -> None:
+def test_any_order_and_split_gives_the_branch_of_a_whole_walk(rule: HeadRule, seed: int, size: int, batch: int, stride: int) -> None:
     chance = random.Random(seed)
     tree = make_tree(chance, size, rule, anchor=5)
     order = [*tree, *chance.choices(tree, k=3)]
     chance.shuffle(order)
-    ledger = Ledger(rule)
+    ledger = Ledger(rule, stride)
     waiting = 0
     for start in range(0, len(order), batch):
         found = ledger.announce(order[start : start + batch], anchor=5)
         waiting += found.waiting - found.joined
         assert ledger.branch == ledger.rebuilt(5)
-        assert waiting == build(rule, ledger, 5).waiting
+        assert waiting == build(rule, ledger, 5, stride=ledger.stride).waiting
     whole = Ledger(rule)
     whole.announce(tree, anchor=5)
     assert whole.branch == ledger.branch
+    place = Place(file="strandline.yaml", line=1)
+    declared = Chain(name="c", place=place, blocks="b", number="n", hash="h", parent="p", head=rule, order_by=("seq",), anchor=5)
+    announcements = [(b.number, b.hash, b.parent, b.weight, b.seen) for b in tree]
+    assert dict(find_canonical(declared, announcements)) == ledger.branch, "the oracle of `verify`, which shares nothing with the walk"
 
 
 def chain(first: int, last: int, name: str, parent: str | None, weight: int | None = None) -> list[Block]:
@@ -120,9 +128,8 @@ def test_a_reorg_is_told_from_growth_and_a_return_is_one_too() -> None:
     assert ledger.announce(chain(11, 12, "a", "a10", 1), 1).step is None  # the same tip announced twice
 
 
-def test_only_the_numbers_a_change_reaches_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "STRIDE", 10)
-    ledger = Ledger(HeadRule(kind=Head.LONGEST))
+def test_only_the_numbers_a_change_reaches_are_walked() -> None:
+    ledger = Ledger(HeadRule(kind=Head.LONGEST), stride=10)
     ledger.announce(chain(1, 3000, "a", None), 1)
     ledger.asked.clear()
     ledger.announce(chain(2000, 2003, "b", "a1999"), 1)  # a side branch that wins nothing
@@ -131,9 +138,8 @@ def test_only_the_numbers_a_change_reaches_are_walked(monkeypatch: pytest.Monkey
     assert ledger.branch[3001] == "a3001"
 
 
-def test_a_whole_walk_keeps_no_more_than_what_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "WIDE", 16)
-    ledger = Ledger(HeadRule(kind=Head.LONGEST))
+def test_a_whole_walk_keeps_no_more_than_what_is_undecided() -> None:
+    ledger = Ledger(HeadRule(kind=Head.LONGEST), stride=16)
     for block in [*chain(1, 500, "a", None), *chain(200, 300, "b", "a199"), *chain(450, 520, "c", "a449")]:
         ledger.known[block.hash] = block
     expected = {n: f"a{n}" for n in range(1, 450)} | {n: f"c{n}" for n in range(450, 521)}

@@ -139,6 +139,18 @@ def test_the_days_on_which_clocks_are_changed_have_23_and_25_hours(name: str, ho
     assert end - start == timedelta(hours=hours)
 
 
+def test_a_day_whose_last_hour_comes_twice_ends_with_the_second_one() -> None:
+    """America/St_Johns went back at 00:01 until 2011: 23:01 to 24:00 of the day before came again."""
+    newfoundland = Calendar(timezone="America/St_Johns")
+
+    begun, ended = span_of(by_unit(Unit.DAY), "2010-11-06", newfoundland)
+    following, _ = span_of(by_unit(Unit.DAY), "2010-11-07", newfoundland)
+
+    assert begun == datetime.fromisoformat("2010-11-06T02:30+00:00")
+    assert ended == datetime.fromisoformat("2010-11-07T03:30+00:00")
+    assert following == datetime.fromisoformat("2010-11-07T02:30+00:00")
+
+
 @pytest.mark.parametrize(
     ("name", "start", "minutes"),
     [

@@ -135,7 +135,13 @@ def make_desk(
         now=now,
         session=session,
         pins=Pins.observed(observed.tables, rows),
-        shared=Shared(small=SmallTables(lake=workspace.lake, folder=f"{workspace.lake.staging(name)}/small")),
+        shared=Shared(
+            small=SmallTables(
+                lake=workspace.lake,
+                folder=f"{workspace.lake.staging(name)}/small",
+                thresholds=workspace.project.settings.thresholds,
+            )
+        ),
         accept_guard=_accepted(workspace, request),
     )
 

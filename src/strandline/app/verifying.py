@@ -11,6 +11,7 @@ from strandline.model.errors import StrandlineError
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import NodeRecord, WrittenConfig
+from strandline.model.thresholds import Thresholds
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
 from .clock import now, parse_instant
@@ -123,11 +124,14 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
 
 
 def _share(workspace: Workspace, scratch: str) -> "Shared":
-    """What the nodes being verified share: a small table is read once for all of them."""
+    """What the nodes being verified share: nothing. Spark reads every table: delta-rs may be what is wrong."""
     from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
 
-    return Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small"))
+    return Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK))
+
+
+_READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
 
 
 def _broken_counts(node: Node, record: NodeRecord) -> str:

@@ -1,25 +1,26 @@
 """Blocks read through delta-rs: those announced, and those published, a stretch of numbers at a time."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 
 from strandline.lake.checksums import register
+from strandline.lake.literals import datafusion_literal
 from strandline.lake.location import Lake
+from strandline.lake.query import quoted
 from strandline.lake.reads import read_added_rows
 from strandline.lake.state import get_table
 from strandline.model.columns import DELETED, POSITION
 from strandline.model.project import Chain, Head
 
-from .branches import STRIDE, Block
+from .branches import Block, Hash
 
 Group = tuple[Any, ...]
-_MICRO = Decimal("0.000001")
-"""Weights are added up by the database and here: to as many digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,52 +42,52 @@ class BlockTable:
 
     def blocks(self, group: Group, low: int, high: int) -> list[Block]:
         """One a hash, as first announced."""
-        number = f'"{self.chain.number}"'
+        number = quoted(self.chain.number)
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
-        found = self.query(", ".join(f'"{c}"' for c in block_columns(self.chain)), where)
+        found = self.query(", ".join(map(quoted, block_columns(self.chain))), where)
         return [b for g, b in read_blocks(self.chain, found) if g == group]
 
     def groups(self) -> list[Group]:
         if not self.chain.group_by:
             return [()]
-        names = ", ".join(f'"{c}"' for c in self.chain.group_by)
-        return rows_of(self.query(f"DISTINCT {names}", "true"))
+        return rows_of(self.query(f"DISTINCT {', '.join(map(quoted, self.chain.group_by))}", "true"))
 
     def bounds(self, group: Group) -> tuple[int | None, int | None]:
-        """The lowest and the highest number."""
-        number = f'"{self.chain.number}"'
-        ((low, high),) = rows_of(self.query(f"min({number}) AS low, max({number}) AS high", group_condition(self.chain, group)))
-        return low, high
+        """The lowest and the highest number of a block that has a hash."""
+        number = quoted(self.chain.number)
+        where = f"{quoted(self.chain.hash)} IS NOT NULL AND {group_condition(self.chain, group)}"
+        names = ", ".join(map(quoted, self.chain.group_by))
+        grouped = f"GROUP BY {names}" if names else ""
+        select = f"{names}{', ' if names else ''}min({number}) AS low, max({number}) AS high"
+        rows = rows_of(self.query(select, where, grouped))
+        return next(((_whole(low), _whole(high)) for *own, low, high in rows if tuple(own) == group), (None, None))
 
     def count(self, group: Group, low: int) -> int:
-        """Distinct hashes with numbers from `low` on."""
-        where = f'"{self.chain.number}" >= {low} AND {group_condition(self.chain, group)}'
-        ((found,),) = rows_of(self.query(f'count(DISTINCT "{self.chain.hash}") AS n', where))
-        return int(found)
+        """Blocks with numbers from `low` on, each number and hash once."""
+        where = f"{quoted(self.chain.number)} >= {low} AND {quoted(self.chain.hash)} IS NOT NULL AND {group_condition(self.chain, group)}"
+        names = ", ".join(map(quoted, (*self.chain.group_by, self.chain.number, self.chain.hash)))
+        return sum(1 for *own, _, _ in rows_of(self.query(f"DISTINCT {names}", where)) if tuple(own) == group)
 
-    def hashes(self, group: Group, low: int, high: int) -> dict[int, str]:
-        number, hash_ = f'"{self.chain.number}"', f'"{self.chain.hash}"'
+    def hashes(self, group: Group, low: int, high: int) -> dict[int, Hash]:
+        number = quoted(self.chain.number)
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
-        names = "".join(f', "{c}"' for c in self.chain.group_by)
-        return {n: h for n, h, *own in rows_of(self.query(f"{number}, {hash_}{names}", where)) if tuple(own) == group}
+        names = ", ".join(map(quoted, (self.chain.number, self.chain.hash, *self.chain.group_by)))
+        return {int(n): h for n, h, *own in rows_of(self.query(names, where)) if tuple(own) == group}
 
-    def summed_after(self, group: Group, number: int) -> Any:
-        column = f'"{self.chain.head.column}"'
-        where = f'"{self.chain.number}" > {number} AND {group_condition(self.chain, group)}'
-        ((total,),) = rows_of(self.query(f"sum(CAST({column} AS DECIMAL(38, 6))) AS total", where))
-        return total or Decimal(0)
+
+def _whole(number: Any) -> int | None:
+    return None if number is None else int(number)
 
 
 def group_condition(chain: Chain, group: Group) -> str:
-    """The rows of one chain; a value that is not plain text or a whole number is left to whoever reads the answer."""
+    """The rows of one chain, and perhaps others: a value without a literal is left to whoever reads the answer."""
     parts = []
     for column, value in zip(chain.group_by, group, strict=True):
+        literal = datafusion_literal(value)
         if value is None:
-            parts.append(f'"{column}" IS NULL')
-        elif isinstance(value, int) and not isinstance(value, bool):
-            parts.append(f'"{column}" = {value}')
-        elif isinstance(value, str):
-            parts.append(f'"{column}" = ' + "'" + value.replace("'", "''") + "'")
+            parts.append(f"{quoted(column)} IS NULL")
+        elif literal is not None:
+            parts.append(f"{quoted(column)} = {literal}")
     return " AND ".join(parts) or "true"
 
 
@@ -96,30 +97,36 @@ def block_columns(chain: Chain) -> list[str]:
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [table.column(i).to_pylist() for i in range(table.num_columns)]
+    columns = [_values(table.column(i)) for i in range(table.num_columns)]
     return list(zip(*columns, strict=True)) if columns else []
 
 
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Python's values; instants as microseconds, which have no first and no last year."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    return list(column.to_pylist())
+
+
 def read_blocks(chain: Chain, table: pa.Table) -> list[tuple[Group, Block]]:
-    """Blocks with the chain each is of, one a hash. A block without number or hash is none."""
-    columns = {name: table.column(name).to_pylist() for name in block_columns(chain)}
-    found: dict[tuple[Group, str], Block] = {}
+    """Blocks with the chain each is of, one a number and hash. A row without number or hash is not a block."""
+    columns = {name: _values(table.column(name)) for name in block_columns(chain)}
+    found: dict[tuple[Group, int, Hash], Block] = {}
     for i in range(table.num_rows):
         number, hash_ = columns[chain.number][i], columns[chain.hash][i]
         if number is None or hash_ is None:
             continue
         group = tuple(columns[c][i] for c in chain.group_by)
-        parent = columns[chain.parent][i]
         block = Block(
-            number=number,
-            hash=str(hash_),
-            parent=None if parent is None else str(parent),
-            weight=_weigh(chain, number, columns[chain.head.column][i] if chain.head.column else None),
-            seen=(*(_ordered(columns[c][i]) for c in chain.order_by), _ordered(columns[POSITION][i]), str(hash_)),
+            number=int(number),
+            hash=hash_,
+            parent=columns[chain.parent][i],
+            weight=_weigh(chain, int(number), columns[chain.head.column][i] if chain.head.column else None),
+            seen=(*(_ordered(columns[c][i]) for c in chain.order_by), _ordered(columns[POSITION][i]), hash_),
         )
-        known = found.get((group, block.hash))
-        found[group, block.hash] = block if known is None else _first(chain, known, block)
-    return [(group, block) for (group, _), block in found.items()]
+        known = found.get((group, *block.place))
+        found[group, *block.place] = block if known is None else _first(chain, known, block)
+    return [(group, block) for (group, _, _), block in found.items()]
 
 
 def _first(chain: Chain, one: Block, other: Block) -> Block:
@@ -135,15 +142,17 @@ def _weigh(chain: Chain, number: int, value: Any) -> Any:
         case Head.LONGEST:
             return number
         case Head.MOST_SUMMED:
-            return Decimal(str(value)).quantize(_MICRO) if value is not None else Decimal(0)
+            return Fraction(value) if value is not None else Fraction(0)
         case _:
             return _ordered(value)
 
 
 def _ordered(value: Any) -> tuple[Any, ...]:
-    """Comparable whatever it is: NULL sorts first, a position by its parts."""
+    """Comparable whatever it is: NULL sorts first and NaN last, a position by its parts."""
     if isinstance(value, Mapping):
         return (1, *(_ordered(v) for v in value.values()))
+    if isinstance(value, float) and math.isnan(value):
+        return (2,)
     return (0,) if value is None else (1, value)
 
 
@@ -168,13 +177,14 @@ class PublishedGroup:
     own: BlockTable
     facts: BlockTable
     group: Group
+    stride: int
     _low: int = 0
     _high: int = -1
-    _hashes: dict[int, str] = field(default_factory=dict)
+    _hashes: dict[int, Hash] = field(default_factory=dict)
 
-    def hash_at(self, number: int) -> str | None:
+    def hash_at(self, number: int) -> Hash | None:
         if not self._low <= number <= self._high:
-            self._low, self._high = number - STRIDE, number + STRIDE
+            self._low, self._high = number - self.stride, number + self.stride
             self._hashes = self.own.hashes(self.group, self._low, self._high)
         return self._hashes.get(number)
 
@@ -186,7 +196,9 @@ class PublishedGroup:
         return next((b for b in self.facts.blocks(self.group, number, number) if b.hash == hash_), None)
 
     def summed_after(self, number: int) -> Any:
-        return self.own.summed_after(self.group, number)
+        last = self.own.bounds(self.group)[1]
+        starts = range(number + 1, (number if last is None else last) + 1, self.stride)
+        return sum((b.weight for low in starts for b in self.own.blocks(self.group, low, low + self.stride - 1)), Fraction(0))
 
 
 def read_new(lake: Lake, chain: Chain, dataset: str, after: int, upto: int) -> list[tuple[Group, Block]]:

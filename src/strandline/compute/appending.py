@@ -13,8 +13,8 @@ from strandline.model.records import Operation
 
 from .affected import count_read, find_affected, restrict_inputs
 from .job_code import compute, compute_whole
-from .job_rows import check_row_key, fit_types, lower_columns, require_columns
-from .keys import row_hash, typed_key, user_columns
+from .job_rows import check_row_key, fit_types, lower_columns, require_columns, require_key_types
+from .keys import row_hash, signatures, typed_key, user_columns
 from .scope import find_keys, list_keys, read_own
 from .scoping import make_scoping
 
@@ -50,7 +50,10 @@ def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
     """The result with its metadata columns, one row a unique key: the same one whatever order Spark has them in."""
     rows = lower_columns(result)
     require_columns(job, rows, (*job.key, *job.unique_key, *job.row_key))
-    of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(row_hash(user_columns(rows.columns)))
+    require_key_types(job, rows, (*job.key, *job.unique_key, *job.row_key))
+    columns = user_columns(rows.columns)
+    # The text of a nested value does not always tell it from another, so the signatures follow.
+    of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(row_hash(columns), *signatures(rows, columns))
     rows = rows.withColumn("__nth", F.row_number().over(of_key)).where(F.col("__nth") == 1).drop("__nth")
     return rows.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from strandline.model.project import HeadRule
 
-STRIDE = 2000
-"""So many numbers are read at once where a change is followed."""
-WIDE = 50_000
-"""So many where everything is walked."""
+Hash = Any
+"""Of the type that the facts have: text, bytes or a number."""
+Place = tuple[int, Hash]
+"""A block's number and hash. Announcements with one hash and two numbers are two blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +20,16 @@ class Block:
     """A block as it was first announced."""
 
     number: int
-    hash: str
-    parent: str | None
+    hash: Hash
+    parent: Hash | None
     weight: Any
     """What the head is chosen by: of the rule's column, or the number."""
     seen: tuple[Any, ...]
     """The source's own order; the lower was seen first."""
+
+    @property
+    def place(self) -> Place:
+        return self.number, self.hash
 
 
 class Announced(Protocol):
@@ -41,7 +45,7 @@ class Announced(Protocol):
 class Canonical(Protocol):
     """The branch as it was published."""
 
-    def hash_at(self, number: int) -> str | None: ...
+    def hash_at(self, number: int) -> Hash | None: ...
 
     def tip(self) -> Block | None: ...
 
@@ -111,25 +115,37 @@ class _Walk:
         return self.by_number.get(number, [])
 
 
-def follow(rule: HeadRule, announced: Announced, canonical: Canonical, new: Iterable[Block], known: frozenset[str], anchor: int) -> Found:
-    """What newly announced blocks do to the branch. `known`: hashes among them that had been announced before."""
-    walk = _Walk(announced, STRIDE)
+def follow(
+    rule: HeadRule,
+    announced: Announced,
+    canonical: Canonical,
+    new: Iterable[Block],
+    known: frozenset[Place],
+    anchor: int,
+    *,
+    stride: int,
+) -> Found:
+    """What newly announced blocks do to the branch. `known`: those among them that had been announced before.
+
+    `stride` numbers are read at once.
+    """
+    walk = _Walk(announced, stride)
     tip = canonical.tip()
-    fresh: dict[int, dict[str, Block]] = {}
+    fresh: dict[int, dict[Hash, Block]] = {}
     again: list[Block] = []
     for block in new:
         if block.number >= anchor:
-            again.append(block) if block.hash in known else fresh.setdefault(block.number, {}).setdefault(block.hash, block)
-    linked: dict[str, _Linked] = {}
+            again.append(block) if block.place in known else fresh.setdefault(block.number, {}).setdefault(block.hash, block)
+    linked: dict[Place, _Linked] = {}
     joined = waiting = 0
-    level: dict[str, _Linked] = {}
+    level: dict[Hash, _Linked] = {}
     number = min(fresh, default=0)
     last = max(fresh, default=-1)
     while number <= last or level:
         if number not in fresh and not level:
             number = min(n for n in fresh if n > number)
             continue
-        above: dict[str, _Linked] = {}
+        above: dict[Hash, _Linked] = {}
         for block in walk.at(number):
             is_new = block.hash in fresh.get(number, {})
             if block.parent in level:
@@ -142,13 +158,13 @@ def follow(rule: HeadRule, announced: Announced, canonical: Canonical, new: Iter
             else:
                 continue
             joined += 0 if is_new else 1
-        linked |= above
+        linked |= {one.block.place: one for one in above.values()}
         level, number = above, number + 1
     for announced_again in again:
         block = next(b for b in walk.at(announced_again.number) if b.hash == announced_again.hash)
         below = _find_below(rule, walk, canonical, block, anchor, linked)
-        if below is not None and block.hash not in linked:
-            linked[block.hash] = _link(rule, block, below)
+        if below is not None and block.place not in linked:
+            linked[block.place] = _link(rule, block, below)
     return Found(step=_choose(rule, canonical, tip, linked), joined=joined, waiting=waiting)
 
 
@@ -158,7 +174,9 @@ def _link(rule: HeadRule, block: Block, below: _Linked | None) -> _Linked:
     return _Linked(block, below, (below.weight if below is not None else 0) + block.weight)
 
 
-def _find_below(rule: HeadRule, walk: _Walk, canonical: Canonical, block: Block, anchor: int, linked: dict[str, _Linked]) -> _Linked | None:
+def _find_below(
+    rule: HeadRule, walk: _Walk, canonical: Canonical, block: Block, anchor: int, linked: dict[Place, _Linked]
+) -> _Linked | None:
     """The connected block that this one stands on; None if it waits. Goes down a side branch as far as the canonical one."""
     trail: list[Block] = []
     at = block
@@ -166,8 +184,8 @@ def _find_below(rule: HeadRule, walk: _Walk, canonical: Canonical, block: Block,
         if at.number == anchor:
             base = _on_canonical(rule, canonical, anchor - 1, "")
             break
-        if at.parent in linked:
-            base = linked[at.parent]
+        if (at.number - 1, at.parent) in linked:
+            base = linked[at.number - 1, at.parent]
             break
         if at.parent is not None and canonical.hash_at(at.number - 1) == at.parent:
             base = _on_canonical(rule, canonical, at.number - 1, at.parent)
@@ -178,22 +196,22 @@ def _find_below(rule: HeadRule, walk: _Walk, canonical: Canonical, block: Block,
         trail.append(parent)
         at = parent
     for side in reversed(trail):
-        base = linked.setdefault(side.hash, _link(rule, side, base))
+        base = linked.setdefault(side.place, _link(rule, side, base))
     return base
 
 
-def _on_canonical(rule: HeadRule, canonical: Canonical, number: int, hash_: str) -> _Linked:
+def _on_canonical(rule: HeadRule, canonical: Canonical, number: int, hash_: Hash) -> _Linked:
     """The point where a branch leaves the canonical one, or starts anew; its weight is what it has less than the old tip."""
     weight = -canonical.summed_after(number) if rule.summed else 0
     return _Linked(Block(number=number, hash=hash_, parent=None, weight=None, seen=()), None, weight)
 
 
-def _choose(rule: HeadRule, canonical: Canonical, tip: Block | None, linked: dict[str, _Linked]) -> Step | None:
+def _choose(rule: HeadRule, canonical: Canonical, tip: Block | None, linked: dict[Place, _Linked]) -> Step | None:
     best: _Linked | None = None
     at_stake = (0 if rule.summed else tip.weight, tip.seen) if tip is not None else None
     for one in linked.values():
         standing = (best.weight, best.block.seen) if best is not None else at_stake
-        if (tip is None or one.block.hash != tip.hash) and better((one.weight, one.block.seen), standing):
+        if (tip is None or one.block.place != tip.place) and better((one.weight, one.block.seen), standing):
             best = one
     if best is None:
         return None
@@ -211,15 +229,15 @@ class Built:
     """The whole canonical branch: hash by number from the anchor on."""
 
     first: int
-    hashes: tuple[str, ...]
+    hashes: tuple[Hash, ...]
     waiting: int
 
 
-def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
-    """Walk every number from the anchor up, once. Only branches that are not decided yet are kept."""
-    walk = _Walk(announced, WIDE)
-    decided: list[str] = []
-    level: dict[str, _Linked] = {b.hash: _link(rule, b, None) for b in walk.at(anchor)}
+def build(rule: HeadRule, announced: Announced, anchor: int, *, stride: int) -> Built:
+    """Walk every number from the anchor up, once, `stride` at a time. Only branches that are not decided yet are kept."""
+    walk = _Walk(announced, stride)
+    decided: list[Hash] = []
+    level: dict[Hash, _Linked] = {b.hash: _link(rule, b, None) for b in walk.at(anchor)}
     best: _Linked | None = None
     connected, number = 0, anchor
     while level:
@@ -227,11 +245,11 @@ def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
         for one in level.values():
             if better((one.weight, one.block.seen), (best.weight, best.block.seen) if best else None):
                 best = one
-        if best is not None and number % WIDE == 0:
+        if best is not None and number % stride == 0:
             _decide(decided, [*level.values(), best], anchor)
         number += 1
         level = {b.hash: _link(rule, b, level[b.parent]) for b in walk.at(number) if b.parent in level}
-    tail: list[str] = []
+    tail: list[Hash] = []
     at = best
     while at is not None and at.block.number >= anchor + len(decided):
         tail.append(at.block.hash)
@@ -239,7 +257,7 @@ def build(rule: HeadRule, announced: Announced, anchor: int) -> Built:
     return Built(first=anchor, hashes=(*decided, *reversed(tail)), waiting=announced.count(anchor) - connected)
 
 
-def _decide(decided: list[str], alive: list[_Linked], anchor: int) -> None:
+def _decide(decided: list[Hash], alive: list[_Linked], anchor: int) -> None:
     """What lies below the lowest block that all live branches share is settled: write it down and let it go."""
     floor = anchor + len(decided)
     heads = {id(one): one for one in alive}
@@ -250,7 +268,7 @@ def _decide(decided: list[str], alive: list[_Linked], anchor: int) -> None:
             return
         heads[id(highest.below)] = highest.below
     (shared,) = heads.values()
-    settled: list[str] = []
+    settled: list[Hash] = []
     at: _Linked | None = shared
     while at is not None and at.block.number >= floor:
         settled.append(at.block.hash)

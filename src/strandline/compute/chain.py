@@ -1,14 +1,16 @@
 """Chains: the canonical blocks, kept as blocks are announced. A reorganisation is one commit that carries its invalidation."""
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
 
 from strandline.lake.location import write_parquet
+from strandline.lake.query import quoted
 from strandline.lake.small import spark_schema
 from strandline.lake.state import get_table
 from strandline.lake.work import NEW, OLD, Prepared, Work, Write
@@ -20,18 +22,20 @@ from strandline.model.project import Chain
 from strandline.model.records import Invalidation, Operation
 
 from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, read_new
-from .branches import Block, Step, build, follow
+from .branches import Block, Hash, Place, Step, build, follow
+from .chain_types import require_types, show_hash
 from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
 from .keys import row_hash, typed_key, user_columns
 
-_HASH = "__hash"
+Wanted = dict[tuple[Group, int], Hash | None]
+"""By chain and number: the hash that is canonical there; None where no block is."""
 
 
 @dataclass(slots=True)
 class _Touched:
-    """Per chain and number: the hash that is canonical there now; None where no block is."""
+    """What newly announced blocks change."""
 
-    hashes: dict[tuple[Group, int], str | None] = field(default_factory=dict)
+    hashes: Wanted = field(default_factory=dict)
     steps: list[tuple[Group, Step]] = field(default_factory=list)
     waiting: int = 0
     read: int = 0
@@ -41,6 +45,7 @@ def prepare_chain(work: Work) -> Prepared:
     """Walk the branches that newly announced blocks reach, or all of them."""
     chain = chain_of(work)
     dataset = work.node.inputs[0].dataset
+    require_types(chain, _kinds(work))
     full_rows = work.input_rows.get(dataset, 0)
     own = None if work.task.overwrite else work.read_own()
     if own is None or work.task.strategy is Strategy.FULL:
@@ -96,12 +101,13 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
             if first is not None and lowest < first:
                 return None
             anchor = lowest if first is None else first
-        published = PublishedGroup(own=own, facts=facts, group=group)
-        found = follow(chain.head, AnnouncedGroup(facts=facts, group=group), published, blocks, known, anchor)
+        stride = work.project.settings.thresholds.followed_numbers
+        published = PublishedGroup(own=own, facts=facts, group=group, stride=stride)
+        found = follow(chain.head, AnnouncedGroup(facts=facts, group=group), published, blocks, known, anchor, stride=stride)
         touched.waiting += found.waiting - found.joined
         for block in blocks:
             # Announced again, perhaps earlier than before: the row of a canonical block may be another announcement's now.
-            if block.hash in known and published.hash_at(block.number) == block.hash:
+            if block.place in known and published.hash_at(block.number) == block.hash:
                 touched.hashes[group, block.number] = block.hash
         if found.step is not None:
             touched.steps.append((group, found.step))
@@ -111,39 +117,34 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
     return touched
 
 
-def _known(before: BlockTable, group: Group, blocks: list[Block]) -> frozenset[str]:
+def _known(before: BlockTable, group: Group, blocks: list[Block]) -> frozenset[Place]:
     """Which of these had been announced before; looked up in the stretches of numbers they are in."""
     numbers = sorted({b.number for b in blocks})
-    hashes = {b.hash for b in blocks}
-    known: set[str] = set()
+    places = {b.place for b in blocks}
+    known: set[Place] = set()
     start = 0
     for i, number in enumerate(numbers):
         if i + 1 == len(numbers) or numbers[i + 1] > number + 1000:
-            known |= {b.hash for b in before.blocks(group, numbers[start], number)} & hashes
+            known |= {b.place for b in before.blocks(group, numbers[start], number)} & places
             start = i + 1
     return frozenset(known)
 
 
-def build_whole(work: Work, chain: Chain) -> tuple[dict[tuple[Group, int], str | None], int]:
+def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:
     """Every chain from its anchor on, and how many blocks wait."""
     dataset = work.node.inputs[0].dataset
     facts = BlockTable(lake=work.lake, dataset=dataset, version=work.version(dataset), chain=chain, live_only=False)
-    hashes: dict[tuple[Group, int], str | None] = {}
+    hashes: Wanted = {}
     waiting = 0
+    stride = work.project.settings.thresholds.walked_numbers
     for group in facts.groups():
         anchor = chain.anchor if chain.anchor is not None else facts.bounds(group)[0]
         if anchor is None:
             continue
-        built = build(chain.head, AnnouncedGroup(facts=facts, group=group), anchor)
+        built = build(chain.head, AnnouncedGroup(facts=facts, group=group), anchor, stride=stride)
         hashes |= {(group, built.first + i): hash_ for i, hash_ in enumerate(built.hashes)}
         waiting += built.waiting
     return hashes, waiting
-
-
-def recompute_chain(work: Work, chain: Chain) -> DataFrame:
-    """What a full recompute gives."""
-    hashes, _ = build_whole(work, chain)
-    return _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
 
 
 def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: int, scope: str) -> Prepared:
@@ -159,22 +160,27 @@ def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: i
     return replace(prepared, counts={"waiting": waiting})
 
 
-def _stage_wanted(work: Work, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
-    """The numbers at stake with their hash, in the types of the facts, and the `_key` of each."""
+def _kinds(work: Work) -> dict[str, DataType]:
+    """The types of the facts' columns."""
     dataset = work.node.inputs[0].dataset
-    kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
-    columns = {f"g{i}": pa.array([g[i] for g, _ in hashes]) for i in range(len(chain.group_by))}
-    columns["n"] = pa.array([n for _, n in hashes], pa.int64())
-    columns[_HASH] = pa.array(list(hashes.values()), pa.string())
+    return {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
+
+
+def _stage_wanted(work: Work, chain: Chain, hashes: Wanted) -> DataFrame:
+    """The numbers at stake with their hash, in the types of the facts, and the `_key` of each."""
+    kinds = _kinds(work)
+    schema = StructType([StructField(c, kinds[c]) for c in (*chain.key, chain.hash)])
+    values = {
+        **{c: [group[i] for group, _ in hashes] for i, c in enumerate(chain.group_by)},
+        chain.number: [number for _, number in hashes],
+        chain.hash: list(hashes.values()),
+    }
     path = f"{work.staging}/wanted.parquet"
-    write_parquet(pa.table(columns), path)
-    rows = work.session.read.parquet(path)
-    named = [F.col(f"g{i}").cast(kinds[c]).alias(c) for i, c in enumerate(chain.group_by)]
-    typed = rows.select(*named, F.col("n").cast(kinds[chain.number]).alias(chain.number), _HASH)
-    return typed.withColumn(KEY, typed_key(chain.key))
+    write_parquet(pa.table({f.name: pa.array(values[f.name], to_arrow_type(f.dataType)) for f in schema}), path)
+    return work.session.read.schema(schema).parquet(path).withColumn(KEY, typed_key(chain.key))
 
 
-def _read_within(work: Work, dataset: str, chain: Chain, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+def _read_within(work: Work, dataset: str, chain: Chain, hashes: Wanted) -> DataFrame:
     """The rows of the facts or of the chain between the lowest and the highest number at stake."""
     version = work.own_version if dataset == work.node.name else work.version(dataset)
     assert version is not None
@@ -182,19 +188,21 @@ def _read_within(work: Work, dataset: str, chain: Chain, hashes: Mapping[tuple[G
     if not numbers:
         return work.read(dataset, version).limit(0)
     low, high = min(numbers), max(numbers)
-    condition = f'"{chain.number}" >= {low} AND "{chain.number}" <= {high}'
+    condition = f"{quoted(chain.number)} >= {low} AND {quoted(chain.number)} <= {high}"
     found = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
     return work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high)) if found is None else found
 
 
-def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Mapping[tuple[Group, int], str | None]) -> DataFrame:
+def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted) -> DataFrame:
     """The canonical blocks as they were first announced."""
     facts = _read_within(work, work.node.inputs[0].dataset, chain, hashes)
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
-    facts = facts.withColumns({KEY: typed_key(chain.key), _HASH: F.col(quote(chain.hash)).cast("string")})
-    found = facts.join(wanted.where(F.col(_HASH).isNotNull()).select(KEY, _HASH), [KEY, _HASH], "left_semi")
+    names = (*chain.key, chain.hash)
+    there = wanted.where(F.col(quote(chain.hash)).isNotNull()).select(*(F.col(quote(c)).alias(f"__wanted_{c}") for c in names))
+    same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__wanted_{c}"))) for c in names]
+    found = facts.join(F.broadcast(there), same, "left_semi").withColumn(KEY, typed_key(chain.key))
     order = [F.col(POSITION) if c == POSITION else F.col(quote(c)) for c in chain.order_by]
-    once = Window.partitionBy(KEY, _HASH).orderBy(*(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared))
+    once = Window.partitionBy(*map(quote, names)).orderBy(*(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared))
     first = found.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
     kept = [quote(c) for c in facts.columns if c in declared or c.startswith("_source_")]
     return first.select(*kept, KEY).withColumns({DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
@@ -202,7 +210,8 @@ def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Mapping
 
 def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalidation:
     assert step.old_tip is not None
-    groups = [Comparison(column=c, operator=Operator.EQ, value=v) for c, v in zip(chain.group_by, group, strict=True) if v is not None]
+    named_groups = [(c, v) for c, v in zip(chain.group_by, group, strict=True) if v is not None and not isinstance(v, bytes)]
+    groups = [Comparison(column=c, operator=Operator.EQ, value=v) for c, v in named_groups]  # filters cannot compare bytes
     between = (
         Comparison(column=chain.number, operator=Operator.GTE, value=step.fork + 1),
         Comparison(column=chain.number, operator=Operator.LTE, value=step.last),
@@ -213,7 +222,7 @@ def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalid
         scope="row_range",
         row_filter=to_row_filter(Filter(comparisons=(*groups, *between))),
         reason="reorg",
-        source_event={"old_tip": step.old_tip.hash, "new_tip": step.new_tip.hash, "fork_block": step.fork},
+        source_event={"old_tip": show_hash(step.old_tip.hash), "new_tip": show_hash(step.new_tip.hash), "fork_block": step.fork},
     )
 
 

@@ -17,10 +17,6 @@ from .exports import LAST_PLACE
 from .keys import signatures, user_columns
 
 LEAVES, STRAYS = "__leaves", "__strays"
-FEW_ROWS = 2000
-"""So many rows that differ are looked at here, to say which keys they are of and where those lie."""
-FEW_KEYS = 200
-"""So many keys are named in the write, which then clears those that vanish; more are told by their rows."""
 
 
 def stage_differences(
@@ -40,10 +36,16 @@ def stage_differences(
 
     # Expressions as text: each column put together in Python is a call to the JVM, and they cost more than computing few rows.
     rows = sides.withColumns({"__s1": first, "__s2": second})
+    # Pieces of 31 bits, added up: two billion rows of one key cannot overflow a sum, and 93 bits do not agree by chance.
+    pieces = ("__s1 & 2147483647", "shiftrightunsigned(__s1, 33)", "__s2 & 2147483647")
     rows = rows.withColumns(
-        {"__d0": balance("1"), "__d1": balance("__s1"), "__d2": balance("__s2"), "__new": F.expr(f"count_if({new}) {of_key}")}
+        {
+            "__d0": balance("1"),
+            **{f"__d{i}": balance(f"({piece})") for i, piece in enumerate(pieces, start=1)},
+            "__new": F.expr(f"count_if({new}) {of_key}"),
+        }
     )
-    rows = rows.where("__d0 != 0 OR __d1 != 0 OR __d2 != 0")
+    rows = rows.where("__d0 != 0 OR __d1 != 0 OR __d2 != 0 OR __d3 != 0")
     if bury:
         rows = rows.withColumn("__nth", F.expr(f"row_number() OVER (PARTITION BY {KEY} ORDER BY __s1, __s2)"))
         buried = f"{old} AND __new = 0 AND __nth = 1"
@@ -102,12 +104,13 @@ def replace_differences(
 
 def _list_keys(work: Work, staged: Staged) -> tuple[tuple[int, ...], Within | None]:
     """The hashes that differ, if they are few, and a range that all their rows are in, of a column with statistics."""
-    if staged.counts["new_rows"] + staged.counts["old_rows"] > FEW_ROWS:
+    thresholds = work.project.settings.thresholds
+    if staged.counts["new_rows"] + staged.counts["old_rows"] > thresholds.examined_rows:
         return (), None
     ranged = [c for c in work.project.indexed(work.node.name) if c in staged.schema.fieldNames()]
     found = staged.fetch([KEY, SIDE, *ranged]).filter(pc.field(SIDE) != GONE)
     hashes = tuple(found.column(KEY).unique().to_pylist())
-    if len(hashes) > FEW_KEYS:
+    if len(hashes) > thresholds.named_keys:
         return (), None
     for column in ranged:
         values = found.column(column)

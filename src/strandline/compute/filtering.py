@@ -1,17 +1,15 @@
-"""A checked filter -> the Column Spark filters by: literals and quoted names, never SQL text."""
+"""A checked filter -> the Column Spark filters by: exact literals and quoted names."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from strandline.lake.literals import spark_literal
 from strandline.model.columns import quote
-from strandline.model.filters import Comparison, Filter, Operator, Scalar
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from strandline.model.filters import Comparison, Filter, Operator
 
 
 def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Column:
@@ -31,7 +29,7 @@ def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -
 
 
 def _compare(column: Column, said: Comparison) -> Column:
-    values = [_literal(value) for value in said.values]
+    values = [F.expr(spark_literal(value) or "NULL") for value in said.values]
     match said.operator:
         case Operator.EQ:
             return column == values[0]
@@ -51,10 +49,3 @@ def _compare(column: Column, said: Comparison) -> Column:
             return ~column.isin(values) if values else F.lit(True)
         case Operator.IS_NULL:
             return column.isNull() if said.value else column.isNotNull()
-
-
-def _literal(value: Scalar) -> Column:
-    # Spark would take a Python datetime through java.sql.Timestamp, which has another calendar before 1582.
-    if isinstance(value, datetime):
-        return F.timestamp_micros(F.lit((value - _EPOCH) // timedelta(microseconds=1)))
-    return F.lit(value)

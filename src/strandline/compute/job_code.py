@@ -4,8 +4,7 @@ import json
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -14,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import TokenType, exp
 
+from strandline.lake.literals import spark_literal
 from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
@@ -112,7 +112,7 @@ def fill_parameters(sql: str, values: Mapping[str, object]) -> str:
         # `column:field` is a path into a value and no parameter.
         is_path = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_PATH
         if colon.token_type is TokenType.COLON and name.text in values and colon.end + 1 == name.start and not is_path:
-            pieces += [sql[done : colon.start], spell(values[name.text])]
+            pieces += [sql[done : colon.start], _spell(name.text, values[name.text])]
             done = name.end + 1
     return "".join([*pieces, sql[done:]])
 
@@ -120,25 +120,16 @@ def fill_parameters(sql: str, values: Mapping[str, object]) -> str:
 _BEFORE_A_PATH = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
-def spell(value: object) -> str:
-    """A value of `config`, or the run's time, as a literal of Spark's SQL."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "true" if value else "false"
-        case int() | Decimal():
-            return f"({value})" if value < 0 else str(value)
-        case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
-        case datetime():
-            at = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return f"TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
+def _spell(name: str, value: object) -> str:
+    """A value of `config`, or the run's time, as a literal."""
+    literal = spark_literal(value)
+    if literal is None:
+        raise WorkError(
+            f"`:{name}` is {value!r}, which cannot be written as a literal of SQL.",
+            remedy=f"Give `{name}` under `config` a number, a text, a date or true/false, or use it in a Python job.",
+            slug="parameter-type",
+        )
+    return literal
 
 
 def hide_from_stars(tree: exp.Expr, exposed: Mapping[str, Collection[str]]) -> str:

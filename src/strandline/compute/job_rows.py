@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from strandline.lake.normal import holds_map
 from strandline.model.columns import quote
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import Node
@@ -22,6 +23,17 @@ def require_columns(job: Job, result: DataFrame, wanted: Sequence[str]) -> None:
             f"{job.place}: the result of `{job.name}` has no column {', '.join(f'`{c}`' for c in missing)}, which its key names.",
             remedy=f"Its columns are {', '.join(result.columns)}.",
             slug="key-not-in-result",
+        )
+
+
+def require_key_types(job: Job, result: DataFrame, key: Sequence[str]) -> None:
+    """Refuse a key that cannot be compared: Spark neither hashes nor orders maps."""
+    kinds = {c: result.schema[c].dataType for c in key}
+    if maps := [c for c, kind in kinds.items() if holds_map(kind)]:
+        raise WorkError(
+            f"{job.place}: `{maps[0]}` of `{job.name}` is {kinds[maps[0]].simpleString()}. A map cannot be part of a key.",
+            remedy="Take its entries: `map_entries(...)`, sorted, or single values of it.",
+            slug="key-type",
         )
 
 

@@ -14,7 +14,7 @@ from strandline.model.project import Job
 from .affected import count_read, find_affected, restrict_inputs
 from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
 from .job_code import compute, compute_whole
-from .job_rows import check_row_key, fit_types, job_of, lower_columns, require_columns
+from .job_rows import check_row_key, fit_types, job_of, lower_columns, require_columns, require_key_types
 from .keys import typed_key
 from .scope import Keys, find_keys, read_own
 from .scoping import Scoping, make_scoping
@@ -72,6 +72,7 @@ def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:
     job = job_of(work.node)
     result = lower_columns(rows)
     require_columns(job, result, (*job.key, *job.row_key))
+    require_key_types(job, result, (*job.key, *job.row_key))
     key = typed_key(job.key) if job.key else F.lit(0).cast("bigint")
     result = result.withColumns({KEY: key, DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
     return result if keys is None else keys.restrict(result, F.col(KEY))

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType
+from pyspark.sql.types import DataType
 
+from strandline.lake.normal import comparable, fingerprint, is_nested
 from strandline.model.columns import METADATA_COLUMNS, POSITION, quote
 
 
@@ -40,22 +41,15 @@ def rank(order_by: Sequence[str], declared: Iterable[str]) -> Column:
     return F.struct(*ordered, row_hash(declared).alias("h"), F.col(POSITION).alias("p"))
 
 
-def comparable(rows: DataFrame, name: str) -> Column:
-    """A column as it is compared: doubles by 12 significant digits, maps by their JSON."""
-    data_type = rows.schema[name].dataType
-    column = F.col(quote(name))
-    if isinstance(data_type, DoubleType | FloatType):
-        return F.format_string("%.11e", column.cast("double") + F.lit(0.0))
-    if "map<" in data_type.simpleString() or "variant" in data_type.simpleString():
-        return F.to_json(F.struct(column))
-    return column
-
-
 def signatures(rows: DataFrame, columns: Sequence[str]) -> tuple[Column, Column]:
-    """Two independent hashes of a row, small enough that the sum over a key's rows cannot overflow."""
-    parts = [part for name in columns for part in (comparable(rows, name), F.col(quote(name)).isNull())]
-    first, second = F.xxhash64(F.lit(1), *parts), F.xxhash64(F.lit(2), *parts)
-    return F.pmod(first, F.lit(1 << 45)), F.pmod(second, F.lit(1 << 45))
+    """Two independent hashes of a row as it is compared: doubles by 12 significant digits, NULLs inside nested values included."""
+    parts = [part for name in columns for part in _compared(rows, name)]
+    return F.xxhash64(F.lit(1), *parts), F.xxhash64(F.lit(2), *parts)
+
+
+def _compared(rows: DataFrame, name: str) -> tuple[Column, ...]:
+    column, kind = F.col(quote(name)), rows.schema[name].dataType
+    return (fingerprint(column, kind),) if is_nested(kind) else (comparable(column, kind), column.isNull())
 
 
 def user_columns(columns: Iterable[str]) -> list[str]:

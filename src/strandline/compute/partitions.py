@@ -1,14 +1,17 @@
 """Jobs in mode `partition`: whole partitions, each replaced as one, once it is final."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, StringType
 
-from strandline.lake.newest import read_newest
+from strandline.lake.newest import plain_newest, read_newest
+from strandline.lake.small import spark_schema
 from strandline.lake.staging import Staged, stage
+from strandline.lake.state import get_table
 from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY
 from strandline.model.errors import WorkError
@@ -23,12 +26,12 @@ from .compare import compared_columns, stage_differences, tag, write_whole
 from .job_code import compute
 from .job_rows import check_row_key, fit_types, lower_columns, require_columns
 from .keys import key_hash
-from .scope import MANY, VALUE, Keys, find_keys, list_keys, read_own
+from .scope import VALUE, Keys, find_keys, list_keys, read_own
 from .scoping import Scoping, make_scoping
 
 _NAME = "__partition"
-AT_ONCE = 50
-"""So many partitions are computed in one query, each by itself, where the result does not say which its rows are of."""
+MOST_PARTITIONS = 200_000
+"""In one task: their names are held in this process."""
 
 
 def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_rows: int) -> Prepared:
@@ -38,7 +41,7 @@ def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_ro
     names, changed_rows = _find_names(work, scoping, whole=own is None or work.task.strategy is Strategy.FULL)
     due = [n for n in names if n in work.partitions] if own is not None else []
     others = [n for n in names if n not in set(due)]
-    tips = _find_tips(work, partitioning) if others and partitioning.final_after is not None else {}
+    tips = _find_tips(work, scoping) if others and partitioning.final_after is not None else {}
     due += [n for n in others if _is_due(work, partitioning, n, tips)]
     waiting = tuple(sorted(set(names) - set(due)))
     if not due and own is not None:
@@ -62,12 +65,12 @@ def _find_names(work: Work, scoping: Scoping, *, whole: bool) -> tuple[list[str]
     """The partitions a task may have to build, and how many changed rows they came from."""
     if whole:
         inputs = [scoping.select(work.read_live(i.dataset), i.relation.columns) for i in work.node.inputs if isinstance(i.relation, By)]
-        found = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs)))
+        found = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs), held=MOST_PARTITIONS))
         return sorted({*found.values(), *work.partitions}), 0
     asked = {*work.task.partitions, *work.waiting}
     if not _has_news(work):
         return sorted(asked), 0
-    keys = find_keys(work, find_affected(work, scoping))
+    keys = find_keys(work, find_affected(work, scoping), held=MOST_PARTITIONS)
     return sorted({*_names(work, keys).values(), *asked}), keys.rows
 
 
@@ -78,10 +81,10 @@ def _has_news(work: Work) -> bool:
 
 
 def _names(work: Work, keys: Keys) -> Mapping[int, str]:
-    if keys.count > MANY:
+    if keys.count > MOST_PARTITIONS:
         raise WorkError(
             f"`{work.node.name}` would have {keys.count:,} partitions at once.",
-            remedy=f"Make them larger: at most {MANY:,} are built in one task.",
+            remedy=f"Make them larger: at most {MOST_PARTITIONS:,} are built in one task.",
             slug="too-many-partitions",
         )
     if len(keys.values) < keys.count:
@@ -97,16 +100,26 @@ def _collide(work: Work) -> WorkError:
     )
 
 
-def _find_tips(work: Work, partitioning: Partitioning) -> dict[str, object]:
+def _find_tips(work: Work, scoping: Scoping) -> dict[str, object]:
     """By group: the newest value of the partition's column among the inputs."""
     tips: dict[str, object] = {}
     for given in work.node.inputs:
         if isinstance(given.relation, By):
-            *groups, column = given.relation.columns
-            for group, newest in read_newest(work.lake, given.dataset, work.version(given.dataset), column, groups).items():
+            for group, newest in _read_newest(work, scoping, given.dataset, given.relation.columns).items():
                 if group not in tips or newest > tips[group]:  # type: ignore[operator]
                     tips[group] = newest
     return tips
+
+
+def _read_newest(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str]) -> dict[str, object]:
+    """Through delta-rs where it writes the groups as Spark names them: text and whole numbers."""
+    version = work.version(dataset)
+    kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), version))}
+    if all(isinstance(kinds[c], StringType | IntegralType) for c in columns[:-1]):
+        return read_newest(work.lake, dataset, version, columns[-1], columns[:-1])
+    found = scoping.newest(work.read_live(dataset), columns).toArrow()
+    groups, values = found.column("group").to_pylist(), plain_newest(found.column("newest"))
+    return {group: newest for group, newest in zip(groups, values, strict=True) if newest is not None}
 
 
 def _is_due(work: Work, partitioning: Partitioning, name: str, tips: Mapping[str, object]) -> bool:
@@ -135,8 +148,9 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFr
         return keys.restrict(named, key_hash([F.col(_NAME)])), reading
     names = [str(name) for name in keys.values.values()]
     found = result.withColumn(_NAME, F.lit("")).limit(0)
-    for start in range(0, len(names), AT_ONCE):
-        parts = [_compute_one(work, job, scoping, name) for name in names[start : start + AT_ONCE]]
+    at_once = min(work.project.settings.thresholds.partitions_at_once, len(names) or 1)
+    for start in range(0, len(names), at_once):
+        parts = [_compute_one(work, job, scoping, name) for name in names[start : start + at_once]]
         staged = stage(reduce(DataFrame.unionByName, parts), f"{work.staging}/partitions_{start}", {"rows": F.count(F.lit(1))})
         found = found.unionByName(staged.read(work.session))
     return found, _Reading(result, {})
@@ -145,14 +159,6 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFr
 def _compute_one(work: Work, job: Job, scoping: Scoping, name: str) -> DataFrame:
     inputs, _ = restrict_inputs(work, scoping, _keys_of(work, scoping, [name]), f" {name}")
     return lower_columns(compute(work, job, inputs)).withColumn(_NAME, F.lit(name))
-
-
-def recompute_partitions(work: Work, job: Job) -> DataFrame:
-    """What a full recompute gives for every partition that does not wait to be final."""
-    scoping = make_scoping(work, job, None)
-    names, _ = _find_names(work, scoping, whole=True)
-    result, _ = _compute(work, job, scoping, _keys_of(work, scoping, set(names) - set(work.waiting)))
-    return result.drop(_NAME)
 
 
 class _Reading:

@@ -5,23 +5,22 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
+from strandline.lake.normal import comparable
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import CONFIG, DELETED, POSITION, quote
 from strandline.model.node import Quarantine, Snapshot
 from strandline.model.project import Chain, FactDataset, FileSource, Job
 
-from .chain import recompute_chain
+from .chain_oracle import expect_chain
 from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
 from .exports import LAST_PLACE
 from .facts import decode_received
-from .job_code import compute_whole
-from .job_rows import lower_columns
-from .keys import comparable, key_hash, user_columns
-from .partitions import recompute_partitions
-from .snapshot import fold, is_complete
+from .keys import key_hash, user_columns
+from .oracle import expect_job, expect_snapshot
+from .snapshot import is_complete
 
 _STALE, _EXPECTED, _ACTUAL = "__stale", "__expected", "__actual"
 EXAMPLES = 20
@@ -83,14 +82,12 @@ def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Chain |
             return rows, own, [POSITION]
         case Snapshot(facts=dataset):
             assert dataset.record_set is not None
-            rows = fold(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset)).where(~F.col(DELETED))
-            return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), dataset.record_set.key
+            rows = expect_snapshot(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset))
+            return rows, own.where(~F.col(DELETED)), dataset.record_set.key
         case Chain() as chain:
-            rows = recompute_chain(work, chain)
-            return rows.select(*map(quote, user_columns(rows.columns))), own.where(~F.col(DELETED)), chain.key
+            return expect_chain(work, chain), own.where(~F.col(DELETED)), chain.key
         case Job() as job:
-            result = compute_whole(work, job) if job.partition is None else recompute_partitions(work, job)
-            rows = result.select(*(F.col(quote(c)).alias(c.lower()) for c in result.columns))
+            rows = expect_job(work, job)
             by_key = job.key and set(job.key) <= set(rows.columns)
             return rows, own.where(~F.col(DELETED)), job.key if by_key else rows.columns
 
@@ -103,12 +100,12 @@ def _compare_published(work: Work, job: Job, *, stale: bool, sample_percent: flo
     """An output that appends misses nothing that the recompute gives, has no key twice, and keeps what was published (L2)."""
     own = work.read_own()
     assert own is not None
-    expected = lower_columns(compute_whole(work, job))
+    expected = expect_job(work, job)
     names = [quote(c) for c in job.unique_key]
     if sample_percent is not None:
         expected, own = _sample(expected, job.unique_key, sample_percent), _sample(own, job.unique_key, sample_percent)
     theirs = expected.select(*names).distinct().withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0)})
-    typed = [F.col(quote(c)).cast(expected.schema[c].dataType).alias(c) for c in job.unique_key]
+    typed = [_cast(c, expected.schema[c].dataType) for c in job.unique_key]
     ours = own.select(*typed).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
     grouped = theirs.unionByName(ours).groupBy(*names).agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL))
     missing, twice = (F.col(_EXPECTED) > 0) & (F.col(_ACTUAL) == 0), F.col(_ACTUAL) > 1
@@ -145,11 +142,12 @@ def _is_marker(dataset: FactDataset) -> Column:
 
 def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool) -> Comparison:
     """Both sides as multisets; doubles by 12 significant digits."""
-    named = [comparable(expected, c).alias(c) for c in columns]
+    named = [comparable(F.col(quote(c)), expected.schema[c].dataType).alias(c) for c in columns]
     theirs = expected.select(*named).withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0), _STALE: F.lit(False)})
     older = F.col(CONFIG) != F.lit(work.config.hash) if stale and CONFIG in actual.columns else F.lit(False)
-    typed = actual.select(*(F.col(quote(c)).cast(expected.schema[c].dataType).alias(c) for c in columns), older.alias(_STALE))
-    ours = typed.select(*(comparable(typed, c).alias(c) for c in columns), _STALE).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
+    typed = actual.select(*(_cast(c, expected.schema[c].dataType) for c in columns), older.alias(_STALE))
+    compared = [comparable(F.col(quote(c)), typed.schema[c].dataType).alias(c) for c in columns]
+    ours = typed.select(*compared, _STALE).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
     grouped = (
         theirs.unionByName(ours)
         .groupBy(*(quote(c) for c in columns))
@@ -166,6 +164,23 @@ def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[s
     return _explain(
         work, staged, columns, stale=stale, doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)]
     )
+
+
+def _cast(name: str, kind: DataType) -> Column:
+    """A column in another type, whose nested values may be NULL: a table's always may, a computation's need not."""
+    return F.col(quote(name)).cast(_nullable(kind)).alias(name)
+
+
+def _nullable(kind: DataType) -> DataType:
+    match kind:
+        case ArrayType():
+            return ArrayType(_nullable(kind.elementType), containsNull=True)
+        case MapType():
+            return MapType(kind.keyType, _nullable(kind.valueType), valueContainsNull=True)
+        case StructType():
+            return StructType([StructField(f.name, _nullable(f.dataType), nullable=True) for f in kind])
+        case _:
+            return kind
 
 
 def _explain(work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]) -> Comparison:

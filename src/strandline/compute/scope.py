@@ -15,12 +15,10 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import KEY
 
-FEW = 2000
-"""So many hashes are a filter inside each scan, which needs no job of its own (on a small scope jobs are the cost); more are joined."""
+_MOST_HELD = 10_000_000
+"""Whatever the threshold: more would not fit into this process."""
 VALUE = "__value"
 """The column beside `_key` that says what a hash stands for."""
-MANY = 200_000
-"""So many are held here, and rows of theirs can be looked up without a Spark job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +44,32 @@ class Keys:
         return rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
 
 
-def find_keys(work: Work, found: DataFrame) -> Keys:
-    """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them."""
+def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> Keys:
+    """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them.
+
+    At most `held` of them are held here; more stay in a file, without their values.
+    """
+    most = min(work.project.settings.thresholds.held_keys if held is None else held, _MOST_HELD)
     valued = [F.min(VALUE).alias(VALUE), (~_same_value()).alias("mixed")] if VALUE in found.columns else []
     grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"), *valued)
-    head = grouped.limit(MANY + 1).toArrow()
-    if head.num_rows <= MANY:
+    head = grouped.limit(most + 1).toArrow()
+    if head.num_rows <= most:
         hashes = head.column(KEY).to_pylist()
         keys = list_keys(work, hashes, sum(head.column("n").to_pylist()))
         # Two values with one hash: then the hash alone tells the scope.
         told = valued and not any(head.column("mixed").to_pylist())
-        return replace(keys, values=dict(zip(hashes, head.column(VALUE).to_pylist(), strict=True))) if told else keys
+        values = _read_values(head) if told else None
+        return keys if values is None else replace(keys, values=dict(zip(hashes, values, strict=True)))
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
     return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
+
+
+def _read_values(head: pa.Table) -> list[object] | None:
+    """What the hashes stand for; None where Python cannot hold it, such as a timestamp after the year 9999."""
+    try:
+        return list(head.column(VALUE).to_pylist())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _same_value() -> Column:
@@ -69,7 +80,7 @@ def _same_value() -> Column:
 def find_added_keys(work: Work, dataset: str) -> Keys:
     """The hashes of the rows added to an append-only input since the cursor."""
     after, upto = work.after(dataset), work.version(dataset)
-    if count_added(work.lake.table(dataset), after, upto) > MANY:
+    if count_added(work.lake.table(dataset), after, upto) > work.project.settings.thresholds.held_keys:
         return find_keys(work, work.read_added(dataset).select(KEY))
     column = read_added_column(work.lake, dataset, after, upto, KEY)
     return list_keys(work, column.unique().to_pylist(), len(column))
@@ -86,7 +97,7 @@ def read_own(work: Work, keys: Keys) -> DataFrame:
 
 
 def list_keys(work: Work, hashes: Sequence[int], rows: int) -> Keys:
-    if len(hashes) <= FEW:
+    if len(hashes) <= work.project.settings.thresholds.listed_keys:
         return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=None)
     path = f"{work.staging}/keys.parquet"
     write_parquet(pa.table({KEY: pa.array(hashes, pa.int64())}), path)

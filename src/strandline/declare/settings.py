@@ -7,6 +7,7 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from strandline.model.project import Calendar, FailOn, Settings
+from strandline.model.thresholds import SHIPPED, Thresholds, parse_thresholds
 
 from .report import Report, find_nearest, suggest
 from .schema import ProjectFile, Scalar
@@ -67,6 +68,7 @@ def make_settings(
         lease_seconds=spec.lease_seconds or 60,
         keep=_keep("30 days" if spec.keep is None else spec.keep, document, report),
         fail_on=_fail_on(spec.fail_on, environ, report),
+        thresholds=_thresholds(environ, report),
     )
 
 
@@ -120,6 +122,17 @@ def _resolve_catalog(catalog: str, folder: Path, environ: Mapping[str, str], doc
         remedy = "Write `sqlite:///.strandline/catalog.db` or `postgresql+psycopg://user:${PASSWORD}@host/database`."
         report.add("unknown-catalog", what, remedy, None if environ.get("STRANDLINE_CATALOG") else document.place("settings", "catalog"))
     return catalog
+
+
+def _thresholds(environ: Mapping[str, str], report: Report) -> Thresholds:
+    """For tests alone: the project file cannot set them."""
+    text = environ.get("STRANDLINE_THRESHOLDS", "")
+    try:
+        return parse_thresholds(text)
+    except ValueError as error:
+        what = f"`STRANDLINE_THRESHOLDS` has `{error}`, which is not a threshold and its size."
+        report.add("wrong-type", what, "Unset it; only Strandline's own tests need it.")
+        return SHIPPED
 
 
 def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -> int:

@@ -1,6 +1,7 @@
 """The newest value of a column, read through delta-rs."""
 
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 from deltalake import QueryBuilder
@@ -10,6 +11,7 @@ from strandline.model.partitions import encode_group
 
 from .checksums import register
 from .location import Lake
+from .query import quoted
 from .state import get_table
 
 
@@ -17,8 +19,20 @@ def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Seq
     """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
     table = get_table(lake.table(dataset), version)
     live = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
-    grouped = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in groups)
-    select = f'SELECT {grouped + ", " if grouped else ""}max("{column}") AS "__newest" FROM t {live}'
+    grouped = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in groups)
+    select = f'SELECT {grouped + ", " if grouped else ""}max({quoted(column)}) AS "__newest" FROM t {live}'
     found = pa.table(register(QueryBuilder(), "t", table).execute(f"{select} GROUP BY {grouped}" if grouped else select).read_all())
-    rows = zip(*(found.column(i).to_pylist() for i in range(found.num_columns)), strict=True)
+    *names, newest_values = found.columns
+    rows = zip(*(column.to_pylist() for column in names), plain_newest(newest_values), strict=True)
     return {encode_group(group): newest for *group, newest in rows if newest is not None}
+
+
+def plain_newest(column: pa.ChunkedArray) -> list[object]:
+    """The values, of which any beyond the year 9999 stands for the end of time."""
+    values: list[object] = []
+    for value in column:
+        try:
+            values.append(value.as_py())
+        except (ValueError, OverflowError):
+            values.append(date.max if pa.types.is_date(column.type) else datetime.max.replace(tzinfo=UTC))
+    return values

@@ -1,10 +1,10 @@
 """SQL over published tables by delta-rs (DataFusion), and its answers as plain values. Starts no Spark."""
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -19,6 +19,7 @@ from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
 
 from .checksums import register, require_sound
+from .literals import datafusion_literal
 from .location import open_folder
 from .log import LogEntry, read_entries
 from .state import open_table, require_all_files
@@ -81,8 +82,15 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
     if table is None:
         return []
     session = register(QueryBuilder(), "__rows", table)
-    conditions = [f"{quoted(name)} = {literal(value)}" for name, value in where.items()]
-    return plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
+    literals = {name: datafusion_literal(value) for name, value in where.items()}
+    conditions = [f"{quoted(name)} = {text}" for name, text in literals.items() if text is not None]
+    rows = plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
+    others = [name for name, text in literals.items() if text is None]
+    return [row for row in rows if all(_is_same(row[name], where[name]) for name in others)]
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one == other or (one != one and other != other)
 
 
 def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int | None, dict[str, object]]]:
@@ -95,7 +103,7 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     schema = pa.schema(table.schema().to_arrow())
     require_sound(table)
     files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, _CHECKED_PARQUET, file_system)
-    wanted = [pyarrow.dataset.field(name) == pa.scalar(value, schema.field(name).type) for name, value in where.items()]
+    wanted = [_is_value(pyarrow.dataset.field(name), value, schema.field(name).type) for name, value in where.items()]
     try:
         rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
     except (OSError, pa.ArrowException) as error:
@@ -103,6 +111,10 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     entries = list(read_entries(uri, -1))
     added = {added.path: entry for entry in entries for added in entry.added}
     return [(_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row) for row in rows]
+
+
+def _is_value(column: pyarrow.dataset.Expression, value: object, kind: pa.DataType) -> pyarrow.dataset.Expression:
+    return column.is_nan() if isinstance(value, float) and math.isnan(value) else column == pa.scalar(value, kind)
 
 
 def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequence[LogEntry]) -> int | None:
@@ -154,27 +166,6 @@ def _select(table: DeltaTable, raw: str, live_only: bool, shown: Collection[str]
 def quoted(identifier: str) -> str:
     """An identifier as DataFusion reads it."""
     return '"' + identifier.replace('"', '""') + '"'
-
-
-def literal(value: object) -> str:
-    """A value as DataFusion reads it."""
-    match value:
-        case None:
-            return "NULL"
-        case bool() | int():
-            return str(value).lower()
-        case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
-        case Decimal():
-            digits = value.as_tuple()
-            scale = max(0, -int(digits.exponent))
-            return f"CAST('{value:f}' AS DECIMAL({max(len(digits.digits), scale + 1)}, {scale}))"
-        case datetime():
-            return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return "'" + str(value).replace("'", "''") + "'"
 
 
 def plain_rows(table: Any) -> list[dict[str, object]]:

@@ -7,11 +7,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from strandline.model.columns import DELETED, METADATA_COLUMNS
+from strandline.model.columns import DELETED, METADATA_COLUMNS, quote
 
 from .checksums import require_sound_files
 from .location import Lake, open_folder
 from .log import AddedFile, read_entries
+from .normal import groupable, holds_map
 from .small import spark_schema
 from .state import get_table
 
@@ -81,14 +82,13 @@ def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto:
 def net(rows: DataFrame) -> DataFrame:
     """Cancel rows that left and came again with the same declared columns. Keeps declared columns and the sign."""
     declared = declared_columns(rows)
-    groups = [F.col(c) if _hashable(rows, c) else F.to_json(F.struct(c)).alias(c) for c in declared]
-    return rows.groupBy(*groups).agg(F.sum(SIGN).cast("int").alias(SIGN)).where(F.col(SIGN) != 0)
+    maps = {c: f"__group{i}" for i, c in enumerate(declared) if holds_map(rows.schema[c].dataType)}
+    groups = [groupable(F.col(quote(c)), rows.schema[c].dataType).alias(maps[c]) if c in maps else F.col(quote(c)) for c in declared]
+    kept = [F.first(quote(c)).alias(c) for c in maps]  # equal maps, in whatever order their entries are
+    net_rows = rows.groupBy(*groups).agg(*kept, F.sum(SIGN).cast("int").alias(SIGN)).where(F.col(SIGN) != 0)
+    return net_rows.select(*(quote(c) for c in declared), SIGN)
 
 
 def declared_columns(rows: DataFrame) -> list[str]:
     """The columns users declared: everything but metadata and the sign."""
     return [c for c in rows.columns if c not in METADATA_COLUMNS and c != SIGN]
-
-
-def _hashable(rows: DataFrame, column: str) -> bool:
-    return "map<" not in rows.schema[column].dataType.simpleString()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 SPARK_LOST = "spark-lost"
 """The slug of an error after which nobody knows what Spark did."""
-SMALL_WORK = 20_000
-"""Rows up to which planning a query, compiling it and starting its tasks cost more than they do."""
 _FOR_SMALL_WORK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -111,8 +109,9 @@ def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: 
 
     `own`: its views and functions are nobody else's, as users' code needs it.
     """
-    few = changed is not None and changed <= SMALL_WORK
-    wanted = _FOR_SMALL_WORK if rows <= SMALL_WORK else _FOR_FEW_CHANGES if few else {}
+    most = settings.thresholds.interpreted_rows
+    few = changed is not None and changed <= most
+    wanted = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
     fitting = {name: value for name, value in wanted.items() if name not in settings.spark_conf}
     if own:
         return _open(session, fitting)

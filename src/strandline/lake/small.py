@@ -16,16 +16,11 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from strandline.model.thresholds import SHIPPED, Thresholds
+
 from .checksums import register
 from .location import Lake, for_delta_rs, write_parquet
 from .state import count_bytes, get_table
-
-SMALL_BYTES = 8 << 20
-"""Of Parquet; some 100,000 rows."""
-FEW_ROWS = 100_000
-"""More than these are better read by Spark's tasks than handed over."""
-MIDDLING_BYTES = 1 << 30
-"""Up to here the rows of some keys are found sooner by delta-rs alone than by Spark planning a scan; beyond, a cluster helps."""
 
 
 @dataclass(slots=True)
@@ -34,6 +29,7 @@ class SmallTables:
 
     lake: Lake
     folder: str
+    thresholds: Thresholds = SHIPPED
     _paths: dict[tuple[str, int], tuple[str, StructType] | None] = field(default_factory=dict)
     _locks: dict[tuple[str, int], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -56,8 +52,8 @@ class SmallTables:
 
     def find_rows(self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]) -> DataFrame | None:
         """The rows of a table at a version whose `column` is among `values`; None if it is small (it is read once for all), or large."""
-        table = get_table(self.lake.table(dataset), version)
-        if not SMALL_BYTES < count_bytes(table) <= MIDDLING_BYTES:
+        table = self._find_middling(dataset, version)
+        if table is None:
             return None
         with self._lock:
             number = next(self._numbers)
@@ -69,21 +65,31 @@ class SmallTables:
         return session.read.schema(schema).parquet(path)
 
     def find_where(self, session: SparkSession, dataset: str, version: int, column: str, condition: str) -> DataFrame | None:
-        """The rows of a middling table with a condition of DataFusion's SQL over a column; None if it is small or large, or they many."""
-        table = get_table(self.lake.table(dataset), version)
-        if not SMALL_BYTES < count_bytes(table) <= MIDDLING_BYTES:
+        """Rows that match a DataFusion condition over a column.
+
+        None if the table is small (read it whole), large (leave it to Spark), or too many rows match.
+        """
+        table = self._find_middling(dataset, version)
+        if table is None:
             return None
-        found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {FEW_ROWS + 1}").read_all())
-        if found.num_rows > FEW_ROWS:
+        most = self.thresholds.looked_up_rows
+        found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {most + 1}").read_all())
+        if found.num_rows > most:
             return None
         with self._lock:
             number = next(self._numbers)
         path, schema = self._write(table, found, f"{dataset}_{number}_by_{column}")
         return session.read.schema(schema).parquet(path)
 
+    def _find_middling(self, dataset: str, version: int) -> DeltaTable | None:
+        """The table, if it is neither small nor large."""
+        table = get_table(self.lake.table(dataset), version)
+        between = self.thresholds.small_table_bytes < count_bytes(table) <= self.thresholds.looked_up_table_bytes
+        return table if between else None
+
     def _keep(self, dataset: str, version: int) -> tuple[str, StructType] | None:
         table = get_table(self.lake.table(dataset), version)
-        if count_bytes(table) > SMALL_BYTES:
+        if count_bytes(table) > self.thresholds.small_table_bytes:
             return None
         with self._lock:
             number = next(self._numbers)

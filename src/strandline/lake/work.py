@@ -74,6 +74,8 @@ class Shared:
 
     def hand_on(self, dataset: str, quiet_since: int, upto: int, staged: Staged) -> None:
         """The rows that the commit `upto` changed; no other commit after `quiet_since` changed any."""
+        if staged.counts["new_rows"] + staged.counts["old_rows"] > self.small.thresholds.handed_on_rows:
+            return  # readers take them from Delta's change feed
         with self._lock:
             self._changes[dataset] = (quiet_since, upto, staged)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.errors import ConflictError, OutsideError, StrandlineError
@@ -28,6 +29,8 @@ _TABLE = {
     # Statistics of few columns: keys are hashes, so ranges would skip nothing and cost at each write.
     "delta.dataSkippingNumIndexedCols": "2",
 }
+_RANGED = NumericType | StringType | DateType | TimestampType | TimestampNTZType
+"""Types of which Delta keeps the least and the greatest value of a file; it refuses to for others."""
 RECEIVED_TABLE = {**_TABLE, "delta.appendOnly": "true"}
 """A source's table: what was received is never changed (L1)."""
 OWNED_TABLE = {**_TABLE, "delta.enableDeletionVectors": "true", "delta.isolationLevel": "Serializable"}
@@ -37,6 +40,10 @@ _RACED = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"
 """What Delta says of a table that another writer committed to, changed or made since it was read."""
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")
 """What py4j says of a call whose connection broke. Of one that Java refused it also says why."""
+
+
+_HERE, _THERE = "__here", "__there"
+"""The two sides of a replace. A column of the table hides a side of the same name, and no column begins with two underscores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +95,9 @@ def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within 
 
     `rows` must be staged: without a known size Spark sorts and shuffles the whole table. A key that vanishes needs a row, `_deleted`.
     """
-    near = within.spell("t.") if within else ""
-    writer = _writer(rows.alias("s"), ticket).option("replaceOn", f"t.{KEY} = s.{KEY}{near}").option("targetAlias", "t")
+    near = within.spell(f"{_THERE}.") if within else ""
+    condition = f"{_THERE}.{KEY} = {_HERE}.{KEY}{near}"
+    writer = _writer(rows.alias(_HERE), ticket).option("replaceOn", condition).option("targetAlias", _THERE)
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
@@ -107,7 +115,7 @@ def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str
 
 def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
     """Replace the table, and its schema, in one commit; the first write of a table too. `indexed`: the columns statistics are kept of."""
-    columns = [c for c in indexed if c in rows.columns]
+    columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
     statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
     _save(_writer(rows, ticket).options(**OWNED_TABLE, **statistics).option("overwriteSchema", "true").mode("overwrite"), lake, ticket)
 

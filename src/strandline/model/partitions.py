@@ -12,14 +12,18 @@ from .project import Calendar, Partitioning, Unit
 NULL = "null"
 """The partition of rows whose column is NULL."""
 _FORMAT = {Unit.HOUR: "%Y-%m-%dT%H", Unit.DAY: "%Y-%m-%d", Unit.MONTH: "%Y-%m"}
-_SPARK_FORMAT = {Unit.HOUR: "yyyy-MM-dd'T'HH", Unit.DAY: "yyyy-MM-dd", Unit.MONTH: "yyyy-MM"}
+_AFTER_YEAR = {Unit.HOUR: "-MM-dd'T'HH", Unit.DAY: "-MM-dd", Unit.MONTH: "-MM"}
 _EVER = datetime.max.replace(tzinfo=UTC)
+_JUST = timedelta(microseconds=1)
 _RANGE = re.compile(r"(-?\d+)-(-?\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What a partition holds: from `start` up to but not including `end`; of a `by` group, or of all. Both None: the rows without value."""
+    """What a partition holds: from `start` up to but not including `end`; of a `by` group, or of all. Both None: the rows without value.
+
+    Where clocks went back over midnight a day is not one stretch of time: its span then holds some of its neighbour's instants too.
+    """
 
     group: str
     start: int | datetime | None
@@ -37,8 +41,9 @@ def decode_group(group: str) -> list[str]:
     return [part.replace("%2F", "/").replace("%25", "%") for part in group.split("/")]
 
 
-def spark_format(unit: Unit) -> str:
-    return _SPARK_FORMAT[unit]
+def format_after_year(unit: Unit) -> str:
+    """Spark's pattern for what follows the year in a partition's name. Its `yyyy` would give year 0 and year 1 one name."""
+    return _AFTER_YEAR[unit]
 
 
 def name_number(partitioning: Partitioning, value: int) -> str:
@@ -88,7 +93,11 @@ def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
                 following = local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
     except (OverflowError, ValueError):
         return _EVER
-    return _instant(following, zone)
+    first = _instant(following, zone)
+    second = _instant(following.replace(fold=1), zone)
+    # Clocks that went back over midnight bring the last hour of the day once more.
+    comes_again = second > first and (second - _JUST).astimezone(zone).replace(tzinfo=None) < following
+    return second if comes_again else first
 
 
 def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | Decimal | date | datetime]) -> bool:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from .columns import ColumnType
 from .errors import Place
+from .thresholds import SHIPPED, Thresholds
 
 
 class FailOn(StrEnum):
@@ -30,6 +31,8 @@ class Settings:
     keep: timedelta = timedelta(days=30)
     """How far back `maintain` leaves everything readable."""
     fail_on: FailOn = FailOn.NOTHING
+    thresholds: Thresholds = SHIPPED
+    """Sizes at which the engine takes another path; only tests change them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

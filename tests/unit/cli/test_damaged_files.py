@@ -8,13 +8,14 @@ import pytest
 from deltalake import DeltaTable
 
 from strandline.dispatch.run import explain
-from strandline.lake import checksums, small
+from strandline.lake import checksums
 from strandline.lake.location import Lake
 from strandline.lake.newest import read_newest
 from strandline.lake.reads import read_added_rows
 from strandline.lake.small import SmallTables
 from strandline.lake.state import count_live
 from strandline.model.errors import OutsideError
+from strandline.model.thresholds import Thresholds
 from tests.unit.cli.builders import Shop, make_shop, order, printed
 from tests.unit.cli.damaging import add_checksum, flip
 
@@ -61,12 +62,17 @@ def test_a_byte_flipped_anywhere_is_refused(shop: Shop, name: str, capsys: pytes
     assert shop.call(*CALLS[name]) == 0
 
 
+def _middling(lake: Lake) -> SmallTables:
+    """Every table is looked up."""
+    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r", thresholds=Thresholds(small_table_bytes=0))
+
+
 def rows_of_keys(lake: Lake) -> object:
-    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r").find_rows(None, "orders", 0, "_key", [1])  # type: ignore[arg-type]
+    return _middling(lake).find_rows(None, "orders", 0, "_key", [1])  # type: ignore[arg-type]
 
 
 def rows_where(lake: Lake) -> object:
-    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r").find_where(None, "orders", 0, "_key", "true")  # type: ignore[arg-type]
+    return _middling(lake).find_where(None, "orders", 0, "_key", "true")  # type: ignore[arg-type]
 
 
 READS: dict[str, Callable[[Lake], object]] = {
@@ -79,8 +85,7 @@ READS: dict[str, Callable[[Lake], object]] = {
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_run_that_reads_without_spark_refuses_it_too(shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "SMALL_BYTES", 0)
+def test_a_run_that_reads_without_spark_refuses_it_too(shop: Shop, name: str) -> None:
     flip(the_file(shop, "orders"))
 
     with pytest.raises(OutsideError) as refused:

@@ -1,0 +1,149 @@
+"""What a full recompute gives, worked out without the code that it judges (L2).
+
+Nothing here uses scopes, ranges, lookups or the walk of a change along a chain: an oracle that shares them is wrong together with
+them. Keys are grouped by their own columns, not by their hash; every table is read by Spark, whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StringType
+
+from strandline.lake.work import Work
+from strandline.model.columns import DELETED, POSITION, quote
+from strandline.model.node import By, Input, Via
+from strandline.model.project import Calendar, Children, FactDataset, Job, Partitioning, RecordSet, Unit
+
+from .job_code import compute, compute_whole
+from .job_rows import lower_columns
+from .keys import rank, row_hash, user_columns
+
+_DAYS_OF_400_YEARS = 146_097
+_NAME = "__name"
+_RANK, _ROW, _HASH = "__rank", "__row", "__h"
+
+
+def expect_snapshot(facts: DataFrame, dataset: FactDataset, *, complete: bool) -> DataFrame:
+    """The live record of each key: the highest rank of all its facts (L3)."""
+    record_set = dataset.record_set
+    assert record_set is not None
+    declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
+    if record_set.children is Children.REPLACE:
+        return _expect_children(facts, record_set, declared)
+    order_by = (*record_set.order_by, POSITION) if complete and POSITION not in record_set.order_by else record_set.order_by
+    key = [quote(c) for c in record_set.key]
+    ranked = facts.withColumn(_RANK, rank(order_by, declared))
+    newest = ranked.groupBy(*key).agg(F.max_by(F.struct(*map(quote, declared), DELETED), _RANK).alias(_ROW))
+    rows = newest.where(~F.col(f"{_ROW}.{DELETED}")).select(*(F.col(_ROW)[c].alias(c) for c in declared))
+    for column in record_set.latest_non_null:
+        rows = rows.drop(column).join(_latest_non_null(ranked, key, column), list(record_set.key), "left")
+    return rows.select(*map(quote, declared))
+
+
+def _latest_non_null(ranked: DataFrame, key: list[str], column: str) -> DataFrame:
+    """By key: the value of the highest rank that is not NULL, among the facts after the last deleting one."""
+    last = ranked.where(F.col(DELETED)).groupBy(*key).agg(F.max(_RANK).alias("__last"))
+    names = [c.strip("`") for c in key]
+    newer = ranked.join(last, names, "left").where(F.col("__last").isNull() | (F.col(_RANK) > F.col("__last")))
+    return newer.where(F.col(quote(column)).isNotNull()).groupBy(*key).agg(F.max_by(quote(column), _RANK).alias(column))
+
+
+def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence[str]) -> DataFrame:
+    """The elements of the newest message about each parent. Messages rank by `order_by`, a hash over the list, and position."""
+    parent = [quote(c) for c in record_set.parent_key]
+    message = F.struct(*(F.col(quote(c)).alias(f"o{i}") for i, c in enumerate(record_set.order_by)), F.col(POSITION).alias("p"))
+    own = [c for c in record_set.key if c not in record_set.parent_key]
+    is_marker = reduce(lambda so_far, c: so_far & F.col(quote(c)).isNull(), own, F.col(DELETED))
+    counted = F.when(is_marker, F.lit(0)).otherwise(F.pmod(row_hash(declared), F.lit(1 << 45)))
+    rows = facts.withColumns({"__message": message, _HASH: counted})
+    elements = rows.groupBy(*(quote(c) for c in record_set.key), "__message").agg(
+        F.max_by(F.struct(*map(quote, declared), DELETED), _HASH).alias(_ROW), F.max(_HASH).alias(_HASH)
+    )
+    lists = elements.groupBy(*parent, "__message").agg(F.sum(F.col(_HASH).cast("decimal(20,0)")).alias("__list"))
+    order = [F.col(f"__message.o{i}").alias(f"o{i}") for i in range(len(record_set.order_by))]
+    ranked = F.struct(*order, F.col("__list"), F.col("__message.p").alias("p"))
+    newest = lists.groupBy(*parent).agg(F.max_by("__message", ranked).alias("__newest"))
+    winners = elements.join(newest, [c.strip("`") for c in parent]).where(F.col("__message") == F.col("__newest"))
+    return winners.where(~F.col(f"{_ROW}.{DELETED}")).select(*(F.col(_ROW)[c].alias(c) for c in declared))
+
+
+def expect_job(work: Work, job: Job) -> DataFrame:
+    """The user's code over everything; of a partitioned job without the partitions that wait to be final."""
+    whole = lower_columns(compute_whole(work, job))
+    if job.partition is None or (set(job.key) <= set(whole.columns) and not work.waiting):
+        return whole
+    if set(job.key) <= set(whole.columns):
+        name = _name_column(job.partition, work.project.calendar, whole, job.key)
+        return whole.where(~name.isin(list(work.waiting)))
+    return _expect_each(work, job, job.partition)
+
+
+def _expect_each(work: Work, job: Job, partitioning: Partitioning) -> DataFrame:
+    """Where the result does not say which partition its rows are of, each is computed from its own rows."""
+    named = {}
+    for given in work.node.inputs:
+        if isinstance(given.relation, By):
+            rows = work.read_live(given.dataset)
+            named[given.name] = rows.withColumn(_NAME, _name_column(partitioning, work.project.calendar, rows, given.relation.columns))
+    names = {row[0] for rows in named.values() for row in rows.select(_NAME).distinct().collect()}
+    results = []
+    for name in sorted((names | set(work.partitions)) - set(work.waiting)):
+        inputs = {i.name: _rows_of(work, i, name, named) for i in work.node.inputs}
+        results.append(lower_columns(compute(work, job, inputs)).localCheckpoint(eager=True))
+    return reduce(DataFrame.unionByName, results) if results else lower_columns(compute_whole(work, job)).limit(0)
+
+
+def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of an input that one partition is computed from."""
+    match given.relation:
+        case By():
+            return named[given.name].where(F.col(_NAME) == name).drop(_NAME)
+        case Via(input=through, on=on):
+            there = _rows_of(work, work.node.get_input(through), name, named)
+            wanted = there.select(*(F.col(quote(theirs)).alias(f"__on{i}") for i, (_, theirs) in enumerate(on))).distinct()
+            same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(ours))) for i, (ours, _) in enumerate(on)]
+            return work.read_live(given.dataset).join(wanted, same, "left_semi")
+        case _:
+            return work.read_live(given.dataset)
+
+
+def _name_column(partitioning: Partitioning, calendar: Calendar, rows: DataFrame, columns: Sequence[str]) -> Column:
+    """The name of each row's partition, by plain Python."""
+    size, unit, zone = partitioning.size, partitioning.unit, calendar.timezone
+    kind, value = rows.schema[columns[-1]].dataType, F.col(quote(columns[-1]))
+    is_date = isinstance(kind, DateType)
+    if unit is not None:
+        value = F.unix_date(value) if is_date else F.unix_micros(value.cast("timestamp"))
+
+    def name(*values: Any) -> str:
+        *groups, own = values
+        texts = ["null" if g is None else g.replace("%", "%25").replace("/", "%2F") for g in groups]
+        if own is None:
+            return "/".join([*texts, "null"])
+        if size is not None:
+            start = int(own) // size * size
+            return "/".join([*texts, f"{start}-{start + size}"])
+        return "/".join([*texts, _time_text(own, unit, None if is_date else zone)])
+
+    return F.udf(name, StringType())(*(F.col(quote(c)).cast("string") for c in columns[:-1]), value)
+
+
+def _time_text(number: int, unit: Unit | None, zone: str | None) -> str:
+    """A day since 1970, or a microsecond in a time zone, as a partition's name has it.
+
+    Calendar and zone rules repeat after 400 years, so years that Python does not have are looked up in ones that it has.
+    """
+    since = timedelta(days=number) if zone is None else timedelta(microseconds=number)
+    cycles = (since.days + 719_162) // _DAYS_OF_400_YEARS
+    shift = 5 - cycles if cycles > 23 else 1 - cycles if cycles < 1 else 0
+    at = datetime(1970, 1, 1, tzinfo=UTC) + since + timedelta(days=shift * _DAYS_OF_400_YEARS)
+    local = at if zone is None else at.astimezone(ZoneInfo(zone))
+    text = f"{local.year - 400 * shift:04}-{local.month:02}"
+    if unit is not Unit.MONTH:
+        text += f"-{local.day:02}" + (f"T{local.hour:02}" if unit is Unit.HOUR else "")
+    return text
