@@ -1,24 +1,26 @@
 """`query`: read published data with SQL, starting no Spark."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 
 from strandline.lake.log import list_versions, read_entries
-from strandline.lake.query import ENGINE, Published, query_tables, read_columns
+from strandline.lake.query import ENGINE, Published, query_tables, read_fields, visible_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.plan.selection import get_nodes
 
 from .clock import parse_instant
+from .dialect import Rewritten, delta_type, rewrite
 from .reading import Readable
 from .records import RECORDS, record_tables
-from .sql_names import find_metadata_columns, find_tables, keep_stars, require_reading
+from .sql_names import find_metadata_columns, find_tables, is_about_plans, keep_stars, require_reading
 from .values import instant_text
 
+Fields = Sequence[tuple[str, object]]
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
 
 
@@ -40,10 +42,12 @@ class QueryResult:
     """By node: the table version that was read."""
     published_only: tuple[str, ...] = ()
     """With `--fresh`: what was read as published although something it depends on is not."""
+    notes: tuple[str, ...] = ()
+    """What in the query may be answered otherwise than by Spark."""
 
 
 def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> QueryResult:
-    """Run one reading statement of DataFusion's SQL over the tables it names."""
+    """Run one reading statement of DataFusion's SQL over the tables it names, with Spark's meaning where `dialect` can give it."""
     require_reading(sql)
     with record_tables(workspace.project, sql) as records:
         return query_pinned(workspace.project, sql, (*pin_tables(workspace, sql, known_at), *records))
@@ -52,14 +56,34 @@ def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> Que
 def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()) -> QueryResult:
     """The same, over tables that the caller has pinned, or folded into a temporary folder."""
     shown = find_metadata_columns(sql)
-    exposed = {t.name: _exposed(t, shown) for t in tables} if shown else {}
+    fields = {table.name: read_fields(table) for table in tables}
+    asked = _rewrite(sql, fields, shown)
     try:
-        answer = query_tables(keep_stars(sql, exposed) if shown else sql, tables, shown)
+        answer = query_tables(asked.sql, tables, shown)
     except CallError as error:
         if missing := _NOT_FOUND.search(error.what):
             raise _unknown_table(project, missing[1]) from error
         raise
-    return QueryResult(engine=ENGINE, columns=answer.columns, rows=answer.rows, version=answer.versions, published_only=published_only)
+    return QueryResult(
+        engine=ENGINE,
+        columns=answer.columns,
+        rows=answer.rows,
+        version=answer.versions,
+        published_only=published_only,
+        notes=tuple(str(note) for note in asked.notes_for(len(answer.rows))),
+    )
+
+
+def _rewrite(sql: str, fields: Mapping[str, Fields], shown: frozenset[str]) -> Rewritten:
+    if is_about_plans(sql):
+        return Rewritten(sql=sql, notes=())
+    if shown:
+        sql = keep_stars(sql, {name: _exposed([column for column, _ in found], shown) for name, found in fields.items()})
+    columns = {}
+    for name, found in fields.items():
+        visible = visible_columns([column for column, _ in found], shown)
+        columns[name] = [(column, delta_type(dict(found)[column])) for column in visible]
+    return rewrite(sql, columns)
 
 
 def parse_known_at(project: Project, text: str) -> KnownAt:
@@ -120,8 +144,7 @@ def _version_at(uri: str, name: str, at: datetime) -> int:
     return known[-1]
 
 
-def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
-    names = read_columns(table)
+def _exposed(names: list[str], shown: frozenset[str]) -> list[str]:
     only_metadata = all(name in METADATA_COLUMNS for name in names)
     return [] if only_metadata else [name for name in names if name in shown]
 

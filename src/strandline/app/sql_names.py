@@ -27,6 +27,11 @@ def require_reading(sql: str) -> None:
         raise CallError(what, remedy="Begin with SELECT or WITH.", slug="not-a-query")
 
 
+def is_about_plans(sql: str) -> bool:
+    """Whether it asks how DataFusion would answer, or what columns it sees."""
+    return _after_comments(sql).lower().startswith(("explain", "describe", "desc"))
+
+
 def find_tables(sql: str, known: Collection[str]) -> tuple[str, ...]:
     """The known datasets a statement reads. A name that is none of them is left to the engine to complain about."""
     trees = _parse(sql)

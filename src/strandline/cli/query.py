@@ -33,6 +33,9 @@ def run(call: argparse.Namespace) -> int:
         case _:
             print(render_table(result.columns, result.rows))
             say(plural(len(result.rows), "row"))
+    if call.output != "json":
+        for note in result.notes:
+            say(f"Note: {note}")
     return 0
 
 
@@ -59,4 +62,5 @@ def document(result: QueryResult) -> dict[str, object]:
         "rows": [list(row) for row in result.rows],
         "version": dict(result.version),
         "published_only": list(result.published_only),
+        "notes": list(result.notes),
     }

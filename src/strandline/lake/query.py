@@ -145,9 +145,9 @@ def _parse(name: str, text: str, kind: Any) -> object:
         ) from None
 
 
-def read_columns(given: Published) -> list[str]:
-    """All columns of a table, metadata among them."""
-    return _names(_open(given))
+def read_fields(given: Published) -> list[tuple[str, object]]:
+    """All columns of a table, metadata among them, each with its type as Delta's schema spells it in JSON."""
+    return [(field["name"], field["type"]) for field in json.loads(_open(given).schema().to_json())["fields"]]
 
 
 def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:

@@ -32,6 +32,7 @@ def test_an_answer_has_the_fields_of_the_language(shop: Shop, capsys: pytest.Cap
         "rows": [["A-1", "100.00", "2024-01-12T11:00:00.000000Z"], ["B-1", "80.00", "2024-01-12T10:00:00.000000Z"]],
         "version": {"orders": 1},
         "published_only": [],
+        "notes": [],
     }
 
 

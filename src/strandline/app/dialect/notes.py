@@ -1,0 +1,60 @@
+"""What may be answered otherwise than by Spark, in words."""
+
+from dataclasses import dataclass
+
+NOT_COMPARED = "not compared with Spark's; `--engine spark` gives Spark's answer"
+RUNS_AS_WRITTEN = (
+    "not understood here, so that the query runs as it is written: integers divide to integers, NULLs sort last, sums of integers and"
+    " decimals may overflow without an error, `concat` skips NULL"
+)
+_LAST_DIGITS = "the last digits may differ: floating-point numbers are computed in another order or by another library"
+
+DIFFERENCES = {
+    "array_agg": "the order of the elements is not determined",
+    "chr": "Spark takes the number modulo 256",
+    "corr": _LAST_DIGITS,
+    "cos": _LAST_DIGITS,
+    "current_timestamp": "it reads the clock",
+    "date_format": "DataFusion's patterns are of strftime (%Y-%m-%d), Spark's of Java (yyyy-MM-dd)",
+    "exp": _LAST_DIGITS,
+    "ln": f"{_LAST_DIGITS}; of zero and less it is NULL in Spark",
+    "log": f"{_LAST_DIGITS}; with one argument Spark's is the natural logarithm, and NULL of zero and less",
+    "log10": f"{_LAST_DIGITS}; of zero and less it is NULL in Spark",
+    "log2": f"{_LAST_DIGITS}; of zero and less it is NULL in Spark",
+    "initcap": "a new word begins after every character that is not a letter or digit, in Spark after a blank alone",
+    "now": "it reads the clock",
+    "percentile_cont": _LAST_DIGITS,
+    "pow": _LAST_DIGITS,
+    "power": _LAST_DIGITS,
+    "random": "it is chance",
+    "regexp_like": "patterns are Rust's and Java's in Spark",
+    "regexp_replace": "patterns and replacements are Rust's and Java's in Spark",
+    "sin": _LAST_DIGITS,
+    "stddev": _LAST_DIGITS,
+    "stddev_pop": _LAST_DIGITS,
+    "stddev_samp": _LAST_DIGITS,
+    "string_agg": "the order of the elements is not determined",
+    "tan": _LAST_DIGITS,
+    "to_char": "DataFusion's patterns are of strftime (%Y-%m-%d), Spark's of Java (yyyy-MM-dd)",
+    "uuid": "it is chance",
+    "var_pop": _LAST_DIGITS,
+    "var_samp": _LAST_DIGITS,
+}
+"""By function, where the difference is known. A function that is neither here nor among those that are equal is `NOT_COMPARED`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    construct: str
+    difference: str
+
+    def __str__(self) -> str:
+        return f"`{self.construct}` may differ from Spark's: {self.difference}."
+
+
+def floating_order(construct: str) -> Note:
+    return Note(construct, _LAST_DIGITS)
+
+
+def function_note(name: str) -> Note:
+    return Note(name, DIFFERENCES.get(name, NOT_COMPARED))

@@ -1,0 +1,1 @@
+"""One small table, asked the same of both engines."""
