@@ -16,7 +16,7 @@ from strandline.plan.selection import upstream
 
 from .clock import now
 from .planning import RunRequest, make_plan
-from .query import KnownAt, QueryResult, pin_tables, query
+from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
 from .running import Watcher, make_desk, run, run_name
 from .sql_names import find_metadata_columns, find_tables, require_reading
 from .workspace import Workspace
@@ -61,8 +61,9 @@ def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> Que
     require_reading(sql)
     shown = find_metadata_columns(sql)
     pinned = pin_tables(workspace, sql, known_at)
-    views = tuple(View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only) for t in pinned)
-    columns, rows = ask(get_session(workspace.project.settings), workspace.lake, workspace.project.calendar, views, sql, shown)
+    views = tuple(View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only, in_order=t.in_order) for t in pinned)
+    session, starred = get_session(workspace.project.settings), hide_metadata(sql, pinned, shown)
+    columns, rows = ask(session, workspace.lake, workspace.project.calendar, views, starred, shown)
     return QueryResult(engine="spark", columns=columns, rows=rows, version={t.dataset: t.version for t in pinned})
 
 

@@ -61,7 +61,8 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
         raise CallError(f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
     key = parse_values(uri, dict(zip(columns, values, strict=True)))
     found = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
-    told_facts = [_fact(version, row) for version, row in found]
+    in_order = workspace.project.get(f"{facts.name}_facts").in_order
+    told_facts = [_fact(version, row, in_order(row)) for version, row in found]
     if facts.record_set is None:
         told_facts = [replace(fact, won=True) for fact in told_facts]
     else:
@@ -80,7 +81,7 @@ def _get_fact_dataset(project: Project, name: str) -> FactDataset:
     )
 
 
-def _fact(version: int | None, row: Row) -> Fact:
+def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:
     return Fact(
         source_at=row.get(SOURCE_AT),
         source_ts=row.get(SOURCE_TS),
@@ -89,7 +90,7 @@ def _fact(version: int | None, row: Row) -> Fact:
         table_version=version,
         deleted=bool(row.get(DELETED)),
         won=False,
-        row={name: value for name, value in row.items() if name not in METADATA_COLUMNS},
+        row={name: row[name] for name in columns if name not in METADATA_COLUMNS},
     )
 
 

@@ -1,7 +1,7 @@
 """`query`: read published data with SQL, starting no Spark."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -20,7 +20,6 @@ from .records import RECORDS, record_tables
 from .sql_names import find_metadata_columns, find_tables, is_about_plans, keep_stars, require_reading
 from .values import instant_text
 
-Fields = Sequence[tuple[str, object]]
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
 
 
@@ -56,8 +55,7 @@ def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> Que
 def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()) -> QueryResult:
     """The same, over tables that the caller has pinned, or folded into a temporary folder."""
     shown = find_metadata_columns(sql)
-    fields = {table.name: read_fields(table) for table in tables}
-    asked = _rewrite(sql, fields, shown)
+    asked = _rewrite(sql, tables, shown)
     try:
         answer = query_tables(asked.sql, tables, shown)
     except CallError as error:
@@ -74,16 +72,19 @@ def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], publ
     )
 
 
-def _rewrite(sql: str, fields: Mapping[str, Fields], shown: frozenset[str]) -> Rewritten:
+def hide_metadata(sql: str, tables: Iterable[Published], shown: frozenset[str]) -> str:
+    """The statement with stars that stand for declared columns, although it names metadata columns elsewhere."""
+    return keep_stars(sql, {table.name: _exposed(table, shown) for table in tables}) if shown else sql
+
+
+def _rewrite(sql: str, tables: tuple[Published, ...], shown: frozenset[str]) -> Rewritten:
     if is_about_plans(sql):
         return Rewritten(sql=sql, notes=())
-    if shown:
-        sql = keep_stars(sql, {name: _exposed([column for column, _ in found], shown) for name, found in fields.items()})
     columns = {}
-    for name, found in fields.items():
-        visible = visible_columns([column for column, _ in found], shown)
-        columns[name] = [(column, delta_type(dict(found)[column])) for column in visible]
-    return rewrite(sql, columns)
+    for table in tables:
+        kinds = dict(read_fields(table))
+        columns[table.name] = [(name, delta_type(kinds[name])) for name in visible_columns(kinds, shown)]
+    return rewrite(hide_metadata(sql, tables, shown), columns)
 
 
 def parse_known_at(project: Project, text: str) -> KnownAt:
@@ -119,8 +120,8 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
         raise CallError(f"`{name}` has no version {version}.", remedy=f"It has {versions[0]} to {versions[-1]}.", slug="unknown-version")
     if known_at is not None:
         _require_kept(uri, name, version)
-    live_only = not workspace.project.get(dataset).appends
-    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=live_only)
+    node = workspace.project.get(dataset)
+    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=not node.appends, in_order=node.in_order)
 
 
 def _require_kept(uri: str, name: str, version: int) -> None:
@@ -144,7 +145,8 @@ def _version_at(uri: str, name: str, at: datetime) -> int:
     return known[-1]
 
 
-def _exposed(names: list[str], shown: frozenset[str]) -> list[str]:
+def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
+    names = [name for name, _ in read_fields(table)]
     only_metadata = all(name in METADATA_COLUMNS for name in names)
     return [] if only_metadata else [name for name in names if name in shown]
 

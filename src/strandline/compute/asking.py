@@ -1,6 +1,6 @@
 """A question in Spark's SQL over published tables."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strandline.lake.location import Lake
-from strandline.lake.query import plain_column
+from strandline.lake.query import plain_column, visible_columns
 from strandline.lake.reads import read_table
-from strandline.model.columns import DELETED, METADATA_COLUMNS
+from strandline.model.columns import DELETED, quote
 from strandline.model.errors import CallError
 from strandline.model.project import Calendar
 
@@ -25,6 +25,7 @@ class View:
     dataset: str
     version: int
     live_only: bool
+    in_order: Callable[[Iterable[str]], list[str]]
 
 
 def ask(
@@ -36,7 +37,8 @@ def ask(
     for view in views:
         rows = read_table(own, lake, view.dataset, view.version)
         live = rows.where(~F.col(DELETED)) if view.live_only else rows
-        live.drop(*(c for c in METADATA_COLUMNS if c not in shown)).createOrReplaceTempView(view.name)
+        columns = visible_columns(view.in_order(live.columns), shown)
+        live.select(*(quote(name) for name in columns)).createOrReplaceTempView(view.name)
     try:
         answer = own.sql(sql)
         found = answer.toArrow()

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
@@ -41,6 +41,8 @@ class Published:
     version: int
     live_only: bool
     """Snapshots and keyed outputs keep `_deleted` rows, which readers do not see."""
+    in_order: Callable[[Iterable[str]], list[str]] = list
+    """The table's columns in the order that readers see them in: as they are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
         table = _open(given)
         raw = f"__raw_{given.name}"
         register(session, raw, table)
-        _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(table, raw, given.live_only, shown)}")
+        _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(given, table, raw, shown)}")
         versions[given.dataset] = table.version()
     answer = _run(session, sql)
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
@@ -146,8 +148,9 @@ def _parse(name: str, text: str, kind: Any) -> object:
 
 
 def read_fields(given: Published) -> list[tuple[str, object]]:
-    """All columns of a table, metadata among them, each with its type as Delta's schema spells it in JSON."""
-    return [(field["name"], field["type"]) for field in json.loads(_open(given).schema().to_json())["fields"]]
+    """All columns that a reader may name, metadata among them, each with its type as Delta's schema spells it in JSON."""
+    kinds = {field["name"]: field["type"] for field in json.loads(_open(given).schema().to_json())["fields"]}
+    return [(name, kinds[name]) for name in given.in_order(kinds)]
 
 
 def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
@@ -157,9 +160,9 @@ def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
     return wanted if any(name not in METADATA_COLUMNS for name in known) else known
 
 
-def _select(table: DeltaTable, raw: str, live_only: bool, shown: Collection[str]) -> str:
-    names = _names(table)
-    where = f" WHERE NOT {quoted(DELETED)}" if live_only and DELETED in names else ""
+def _select(given: Published, table: DeltaTable, raw: str, shown: Collection[str]) -> str:
+    names = given.in_order(_names(table))
+    where = f" WHERE NOT {quoted(DELETED)}" if given.live_only and DELETED in names else ""
     return f"SELECT {', '.join(quoted(name) for name in visible_columns(names, shown))} FROM {quoted(raw)}{where}"
 
 

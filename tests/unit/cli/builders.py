@@ -44,7 +44,9 @@ class Shop:
 
     def write(self, dataset: str, rows: Sequence[dict[str, Any]], schema: pa.Schema = ORDERS, mode: str = "append") -> None:
         table = pa.Table.from_pylist(list(rows), schema)
-        write_deltalake(str(self.folder / ".strandline" / "lake" / dataset), table, mode=mode)  # type: ignore[call-overload]
+        write_deltalake(
+            str(self.folder / ".strandline" / "lake" / dataset), table, mode=mode, schema_mode="overwrite" if mode == "overwrite" else None
+        )  # type: ignore[call-overload]
 
     def call(self, *words: str) -> int:
         return main([*words, "--project", str(self.folder)])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from strandline.app.sql_names import find_tables, keep_stars
-from tests.unit.cli.builders import INSTANT, POSITION, Shop, make_shop, order, printed
+from tests.unit.cli.builders import INSTANT, ORDERS, POSITION, Shop, make_shop, order, printed
 
 DECLARED = ["order_id", "customer", "amount", "status", "changed_at"]
 
@@ -166,3 +166,15 @@ def test_a_decimal_keeps_its_scale(shop: Shop, capsys: pytest.CaptureFixture[str
     shop.call("query", "SELECT sum(amount) FROM orders", "--output", "json")
 
     assert printed(capsys)["rows"] == [[str(Decimal("180.00"))]]
+
+
+def test_a_star_has_the_declared_order_whatever_the_tables(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = pa.schema([*(f for f in ORDERS if f.name != "customer"), pa.field("customer", pa.string())])
+    shop.write("orders_facts", [order("A-1", "1.00", 9, 1)], stored, mode="overwrite")
+
+    shop.call("query", "SELECT * FROM orders_facts", "--output", "json")
+    star = printed(capsys)["columns"]
+    shop.call("history", "orders", "A-1", "--output", "json")
+
+    assert star == DECLARED
+    assert list(printed(capsys)["facts"][0]["row"]) == DECLARED
