@@ -29,12 +29,9 @@ def run(call: argparse.Namespace) -> int:
 
 def render(checked: Checked) -> str:
     counts = checked.counts
-    told = [
-        plural(counts.get(NodeKind.SOURCE, 0), "source"),
-        plural(counts.get(NodeKind.FACTS, 0), "fact dataset"),
-        plural(counts.get(NodeKind.JOB, 0), "job"),
-    ]
-    return f"{checked.project.name} is right: {', '.join(told)}."
+    words = {NodeKind.SOURCE: "source", NodeKind.FACTS: "fact dataset", NodeKind.CHAIN: "chain", NodeKind.JOB: "job"}
+    parts = [plural(counts.get(kind, 0), word) for kind, word in words.items() if counts.get(kind) or kind is not NodeKind.CHAIN]
+    return f"{checked.project.name} is valid: {', '.join(parts)}."
 
 
 def _mistake(mistake: Mistake) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Chains, and the datasets that follow them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from strandline.model.columns import POSITION, quote
 from strandline.model.node import By, Input, Node, NodeKind
@@ -9,17 +10,16 @@ from strandline.model.project import Calendar, Chain, Head, HeadRule, Job, Langu
 from .config import chain_config, job_config
 from .known import Known
 from .modes import lowered
-from .report import Report, suggest
+from .report import Report, find_nearest, suggest
 from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
 from .yaml_lines import Document
 
 _NAME_PARENT = "Name the column that holds the hash of the block before."
 
 
-def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, report: Report) -> Chain | None:
-    """The chain, if every column it names is one of its blocks and the parent is a link."""
+def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, report: Report) -> tuple[Chain, bool]:
+    """The chain, and whether every column it names is one of its blocks; the parent must be a link."""
     place = document.place("chains", name)
-    before = len(report)
     chain = Chain(
         name=name,
         place=place,
@@ -47,7 +47,18 @@ def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, rep
     _check_link(name, chain, known, document, report)
     _check_number(name, chain, known, document, report)
     _check_weight(name, chain, known, document, report)
-    return chain if len(report) == before else None
+    return _mended(chain, known), all(known.may_have(column) for columns in named.values() for column in columns)
+
+
+def _mended(chain: Chain, known: Known) -> Chain:
+    """With the nearest column in place of one that is not there, which was reported."""
+
+    def meant(column: str) -> str:
+        return column if known.may_have(column) else find_nearest(column, known.names or ()) or column
+
+    return replace(
+        chain, number=meant(chain.number), hash=meant(chain.hash), parent=meant(chain.parent), group_by=tuple(map(meant, chain.group_by))
+    )
 
 
 def _check_link(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:

@@ -10,7 +10,7 @@ from strandline.model.errors import Place
 from strandline.model.project import Language
 
 from .python_checks import check_python, find_function, mentions_as_of
-from .report import Report, suggest
+from .report import Report, find_nearest, suggest
 from .schema import JobSpec
 from .sql_checks import check_deterministic, check_parameters, check_tables_are_named
 from .sql_parse import PlaceOfLine, parse_query
@@ -51,11 +51,10 @@ def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Pa
         return document.place_in_text(path, line) if file == document.file else Place(file=file, line=line)
 
     if sql.strip().lower().endswith(".sql") and "\n" not in sql.strip():
-        file = sql.strip()
-        found = load_text(file, folder, document.place(*path), report)
+        found = load_text(sql.strip(), folder, document.place(*path), report)
         if found is None:
             return None
-        text = found
+        file, text = found
     tree = parse_query(text, place_of, report)
     uses_as_of = False
     if tree is not None:
@@ -70,9 +69,10 @@ def _load_python(spec: str, place: Place, folder: Path, report: Report) -> Code 
     if not colon or not file.endswith(".py") or not function.isidentifier():
         report.add("bad-python", f"`python: {spec}` names no function of a file.", "Write it as `jobs/totals.py:demand_totals`.", place)
         return None
-    text = load_text(file, folder, place, report)
-    if text is None:
+    found = load_text(file, folder, place, report)
+    if found is None:
         return None
+    file, text = found
     module = find_function(text, function, file, place, report)
     if module is None:
         return None
@@ -87,20 +87,22 @@ def _load_python(spec: str, place: Place, folder: Path, report: Report) -> Code 
     )
 
 
-def load_text(file: str, folder: Path, place: Place, report: Report) -> str | None:
-    """The text of a file of the project, or None with a mistake."""
+def load_text(file: str, folder: Path, place: Place, report: Report) -> tuple[str, str] | None:
+    """The name and the text of a file of the project. In place of one that is not there, the nearest is read; None if none is."""
     path = folder / file
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return file, path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         report.add("file-not-text", f"`{file}` is not UTF-8.", "Save it as UTF-8.", place)
     except (OSError, ValueError) as error:
         if path.is_dir() or isinstance(error, PermissionError):
             what = f"`{file}` cannot be read: {getattr(error, 'strerror', error)}."
             report.add("file-not-found", what, "Name a file that can be read.", place)
-        else:
-            what = f"there is no file `{file}` in the project."
-            report.add("file-not-found", what, suggest(file, _files_like(path, folder), "files"), place)
+            return None
+        others = _files_like(path, folder)
+        report.add("file-not-found", f"there is no file `{file}` in the project.", suggest(file, others, "files"), place)
+        nearest = find_nearest(file, others)
+        return load_text(nearest, folder, place, report) if nearest is not None and nearest != file else None
     return None
 
 

@@ -9,7 +9,7 @@ from .columns import DatasetContext, check_references, find_item_columns, make_c
 from .contract import Kind, settle_kind
 from .known import Known
 from .paths import parse_list_path
-from .report import Report, listed, suggest
+from .report import Report, find_nearest, listed, suggest
 from .schema import FactDatasetSpec, GuardSpec, SourceTimeSpec
 from .sql_checks import check_deterministic, check_row_wise
 from .sql_parse import parse_expression
@@ -103,7 +103,8 @@ class _Checks:
             elif self.known.names is not None and name not in self.known.names and name not in also:
                 what = f"`{where[-1]}` of `{self.context.name}` names `{word}`, which is no column of it."
                 self.context.report.add("unknown-column", what, suggest(word, self.known.names, "columns"), place)
-        return tuple(names)
+                names[-1] = find_nearest(name, self.known.names) or name
+        return tuple(dict.fromkeys(names))
 
     def record_set(self, kind: Kind) -> RecordSet | None:
         if not kind.is_record_set:

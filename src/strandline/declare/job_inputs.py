@@ -1,21 +1,26 @@
 """How a job's inputs relate to its key: declared, proved, or asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
-from strandline.model.project import Calendar, Mode
+from strandline.model.project import Calendar, Language, Mode
 
 from .code import Code
 from .finer import find_steps
 from .jobs import Draft
 from .known import NOTHING, Known
+from .mending import UNKNOWN_INPUT
 from .relations import Analysis, Table, analyse
-from .report import Report, listed, suggest
+from .report import Report, find_nearest, listed, suggest
 from .schema import ByKey, RelationSpec, ViaInput
 from .sql_parse import line_of
 from .yaml_lines import Document
+
+_ROUNDS = 5
+"""Times that misspelt columns are read as the nearest: one that an inner query gives may be misspelt in an outer one."""
 
 Relations = dict[str, tuple[Relation, bool]]
 """By input: how it relates to the key, and whether that was proved."""
@@ -25,23 +30,27 @@ def relate_inputs(
     draft: Draft, known: Mapping[str, Known], calendar: Calendar, document: Document, report: Report
 ) -> tuple[Relations, Known]:
     """How each input relates to the key, declared or proved, and what columns the output has."""
+    code = draft.code
+    output = _check_columns(draft, code, known, report) if code is not None else None
+    names = output.names if output else None
+    draft = _check_key(draft, names, document, report)
+    if output is None or (names is not None and not {*draft.unique_key, *_named_key(draft)} <= {*names, *METADATA_COLUMNS}):
+        report = report.without(UNKNOWN_INPUT)
     relations: Relations = {name: (Lookup(), False) for name in draft.lookups}
     if draft.mode is Mode.FULL:
         relations |= {name: (Whole(), False) for name in draft.inputs}
     else:
         relations |= {name: (relation, False) for name, relation in _declared(draft, known, document, report).items()}
-    code = draft.code
-    if code is None:
+    if code is None or output is None:
         return relations, NOTHING
     analysis: Analysis | None = None
     if code.tree is not None:
         restricted = {name: relation.columns for name, (relation, _) in relations.items() if isinstance(relation, By)}
         open_inputs = {name: draft.key for name in draft.inputs if name not in relations}
         by = {**restricted, **open_inputs}
-        tables = {name: Table(known=known[name], by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
+        tables = {name: Table(known=known.get(name, NOTHING), by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
         steps = find_steps(draft.partition, calendar) if draft.partition else None
         analysis = analyse(code.tree, draft.key, tables, by_name=draft.partition is None, steps=steps)
-        _check_columns(draft, code, analysis, document, report)
         for tie in analysis.ties:
             what = f"the SQL of job `{draft.spec.name}`: {tie.what}"
             report.add("order-not-total", what, tie.remedy, code.place_of(line_of(tie.node)))
@@ -63,13 +72,15 @@ def _check_partition(draft: Draft, relations: Relations, document: Document, rep
 def _declared(draft: Draft, known: Mapping[str, Known], document: Document, report: Report) -> dict[str, Relation]:
     specs = draft.spec.incremental.inputs if draft.spec.incremental else {}
     relations: dict[str, Relation] = {}
-    for name, spec in specs.items():
-        place = document.place(*draft.path, "incremental", "inputs", name)
+    for word, spec in specs.items():
+        place = document.place(*draft.path, "incremental", "inputs", word)
+        name: str | None = draft.meant.get(word, word)
         if name not in draft.inputs:
-            what = f"job `{draft.spec.name}` says how `{name}` relates to its key, but `{name}` is not among its `input_datasets`."
-            report.add("unknown-dataset", what, suggest(name, draft.inputs, "inputs"), place)
-        elif relation := _make_relation(draft, name, spec, known, place, report):
-            relations[name] = relation
+            what = f"job `{draft.spec.name}` says how `{word}` relates to its key, but `{word}` is not among its `input_datasets`."
+            report.add("unknown-dataset", what, suggest(word, draft.inputs, "inputs"), place)
+            name = find_nearest(word, [n for n in draft.inputs if n not in specs])
+        if name is not None:
+            relations[name] = _make_relation(draft, name, spec, known, place, report)
     _check_via(draft, relations, document, report)
     return relations
 
@@ -93,7 +104,7 @@ def _make_relation(draft: Draft, name: str, spec: RelationSpec, known: Mapping[s
         what = f"`by` of the input `{name}` names {listed(here) or 'nothing'}, but job `{draft.spec.name}` is keyed by {listed(draft.key)}."
         mapping = ", ".join(f"{column}: <column of {name}>" for column in draft.key)
         report.add("by-is-not-the-key", what, f"Name each key column: `by: {{{mapping}}}`.", place)
-    for column in here.values():
+    for column in (there for key, there in here.items() if key in draft.key or key != there):
         _check_column(column, name, known, place, report)
     return By(columns=tuple(here.get(column, column) for column in draft.key))
 
@@ -126,17 +137,49 @@ def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Docume
             relation = relations.get(other) or Whole()
 
 
-def _check_columns(draft: Draft, code: Code, analysis: Analysis, document: Document, report: Report) -> None:
-    """The columns that the SQL names exist, and the key is among those it gives."""
-    for column, there in analysis.unknown_columns:
-        what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is no column of what it reads."
-        report.add("unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column)))
-    names = analysis.output.names
-    needed = {"key": draft.key if draft.partition is None else (), "unique_key": draft.unique_key}
+def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report: Report) -> Known | None:
+    """The columns of the output, as far as the code tells. A column that the SQL names and that is not there is read as the nearest;
+    None when there is none.
+    """
+    if code.tree is None:
+        return NOTHING if code.language is Language.PYTHON else None
+    tables = {name: Table(known=known.get(name, NOTHING), by=()) for name in (*draft.inputs, *draft.lookups)}
+    for _ in range(_ROUNDS):
+        analysis = analyse(code.tree, (), tables)
+        unknown = analysis.unknown_columns
+        if not unknown:
+            return analysis.output
+        for column, there in unknown:
+            what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is not a column of what it reads."
+            report.add("unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column)))
+        if any(find_nearest(column.name, there) is None for column, there in unknown):
+            return None
+        for column, there in unknown:
+            nearest = find_nearest(column.name, there)
+            if nearest == column.name.lower():
+                column.set("table", None)  # it is the table that is misspelt
+            column.this.set("this", nearest)
+    return None
+
+
+def _named_key(draft: Draft) -> tuple[str, ...]:
+    """The key's columns that the output must have; of a partition, only inputs do."""
+    return draft.key if draft.partition is None else ()
+
+
+def _check_key(draft: Draft, names: Collection[str] | None, document: Document, report: Report) -> Draft:
+    """The key is among the columns that the SQL gives; a column that is not is read as the nearest."""
+    needed = {"key": _named_key(draft), "unique_key": draft.unique_key}
+    meant: dict[str, str] = {}
     for word, columns in needed.items():
         for name in (column for column in columns if names is not None and column not in names and column not in METADATA_COLUMNS):
             what = f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`, which its SQL does not give."
             report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental"))
+            meant[name] = find_nearest(name, names or ()) or name
+    if not meant:
+        return draft
+    key, unique_key = (tuple(dict.fromkeys(meant.get(name, name) for name in given)) for given in (draft.key, draft.unique_key))
+    return replace(draft, key=key, unique_key=unique_key)
 
 
 def _ask_for_relations(

@@ -1,8 +1,10 @@
 """Jobs: their inputs, their outputs, and how a change in an input relates to the key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from sqlglot import exp
 
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
@@ -11,7 +13,7 @@ from strandline.model.project import Job, Language, Mode, Partitioning
 from .code import Code, load_code
 from .modes import check_mode, lowered, make_partitioning, scope_key
 from .names import NameRegistry
-from .report import Report, suggest
+from .report import Report, find_nearest, suggest
 from .schema import JobSpec
 from .sql_parse import find_tables, line_of, table_name
 from .yaml_lines import DataPath, Document
@@ -31,6 +33,8 @@ class Draft:
     mode: Mode
     unique_key: tuple[str, ...] = ()
     partition: Partitioning | None = None
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """By name of an input that does not exist: the dataset that it was read as, which may be itself."""
 
     @property
     def output(self) -> str:
@@ -72,39 +76,68 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
     )
 
 
-def check_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report) -> bool:
-    """Every input exists and is read, and everything read is an input. False when the job cannot be understood further."""
-    spec, sound = draft.spec, True
+def mend_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report) -> Draft:
+    """Report every input that does not exist, and go on with the nearest dataset in its place."""
+    spec = draft.spec
+    meant: dict[str, str] = {}
     for word, inputs in (("input_datasets", draft.inputs), ("lookup_datasets", draft.lookups)):
         for name in inputs:
-            if name in names.broken:
-                sound = False
-            elif name not in tables:
-                sound = False
-                what = f"job `{spec.name}` reads `{name}`, which is no dataset."
-                report.add("unknown-dataset", what, suggest(name, tables, "datasets"), document.place(*draft.path, word))
+            if name in tables or name in names.broken:
+                continue
+            what = f"job `{spec.name}` reads `{name}`, which is not a dataset."
+            report.add("unknown-dataset", what, suggest(name, tables, "datasets"), document.place(*draft.path, word))
+            free = [table for table in tables if table not in (*draft.inputs, *draft.lookups, *meant.values(), draft.output)]
+            meant[name] = find_nearest(name, free) or name
     by_table: dict[str, str] = {}
     for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables):
         other = by_table.setdefault(tables[name], name)
         if other != name:
             what = f"job `{spec.name}` reads `{other}` and `{name}`, which are one table: an event stream is its facts."
             report.add("named-twice", what, "Keep one of them.", document.place(*draft.path, "input_datasets"))
-    if draft.code is None or draft.code.language is Language.PYTHON or draft.code.tree is None:
-        return sound and draft.code is not None and draft.code.language is Language.PYTHON
-    declared, used = {*draft.inputs, *draft.lookups}, set()
+    inputs, lookups = (tuple(meant.get(name, name) for name in given) for given in (draft.inputs, draft.lookups))
+    return replace(draft, inputs=inputs, lookups=lookups, meant=meant)
+
+
+def check_tables(draft: Draft, tables: Mapping[str, str], document: Document, report: Report) -> bool:
+    """Everything that the SQL reads is an input, and every input is read. False when it reads something that is not known."""
+    if draft.code is None or draft.code.tree is None:
+        return draft.code is not None and draft.code.language is Language.PYTHON
+    spec, sound, used = draft.spec, True, set()
+    declared = {*draft.inputs, *draft.lookups}
+    undeclared: list[exp.Table] = []
     for table in find_tables(draft.code.tree):
         name = table_name(table)
+        if name in draft.meant:
+            name = draft.meant[name]
+            read_as(table, name)
         used.add(name)
         if name not in declared:
+            undeclared.append(table)
+    for table in undeclared:
+        name = table_name(table)
+        what = f"the SQL of job `{spec.name}` reads `{name}`, which is not among its inputs."
+        remedy = f"Add `{name}` to `input_datasets`." if name in tables else suggest(name, declared, "inputs")
+        report.add("undeclared-input", what, remedy, draft.code.place_of(line_of(table)))
+        nearest = None if name in tables else find_nearest(name, declared - used) or find_nearest(name, declared)
+        if nearest is None:
             sound = False
-            what = f"the SQL of job `{spec.name}` reads `{name}`, which is not among its inputs."
-            remedy = f"Add `{name}` to `input_datasets`." if name in tables else suggest(name, declared, "inputs")
-            report.add("undeclared-input", what, remedy, draft.code.place_of(line_of(table)))
-    for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables and n not in used):
+        else:
+            read_as(table, nearest)
+            used.add(nearest)
+    for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables and n not in used and n not in draft.meant.values()):
         word = "input_datasets" if name in draft.inputs else "lookup_datasets"
         what = f"job `{spec.name}` declares the input `{name}`, which its SQL does not read."
         report.add("unused-input", what, f"Remove it from `{word}`.", document.place(*draft.path, word))
     return sound
+
+
+def read_as(table: exp.Table, name: str) -> None:
+    """Let a misspelt table mean another; its columns may still be qualified by the name as it is written."""
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+    table.set("this", exp.to_identifier(name))
+    for part in ("db", "catalog"):
+        table.set(part, None)
 
 
 def make_job(draft: Draft, row_key: tuple[str, ...]) -> Job:

@@ -11,8 +11,21 @@ class Report:
 
     def __init__(self) -> None:
         self._mistakes: list[Mistake] = []
+        self._silent: frozenset[str] = frozenset()
+
+    def without(self, slugs: Iterable[str]) -> "Report":
+        """The same report for checks of which mistakes of these slugs would only follow from one that was reported."""
+        quieter = Report()
+        quieter._mistakes, quieter._silent = self._mistakes, self._silent | frozenset(slugs)
+        return quieter
+
+    def add_all(self, mistakes: Iterable[Mistake]) -> None:
+        for mistake in mistakes:
+            self.add(mistake.slug, mistake.what, mistake.remedy, mistake.place)
 
     def add(self, slug: str, what: str, remedy: str, place: Place | None = None) -> None:
+        if slug in self._silent:
+            return
         mistake = Mistake(slug=slug, what=what, remedy=remedy, place=place)
         if mistake not in self._mistakes:
             self._mistakes.append(mistake)

@@ -1,13 +1,14 @@
 """From plain data to the models of `schema`, entry by entry, so that one bad entry hides no mistake of another."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from .known_keys import known_keys
+from .mending import Mending, follow_ups
 from .not_yet import SECTIONS, set_aside
 from .report import Report, find_nearest, listed, suggest
 from .schema import HEAD_RULES, ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
@@ -20,12 +21,17 @@ _SOURCE: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
 _DATASET: TypeAdapter[FactDatasetSpec | OutputSpec] = TypeAdapter(DatasetSpec)
 _CHAIN: TypeAdapter[ChainSpec] = TypeAdapter(ChainSpec)
 _JOB: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
+_SECTIONS: Mapping[str, type] = {"sources": dict, "datasets": dict, "chains": dict, "jobs": list}
+_ROUNDS = 20
+"""Times that an entry is mended: each mends all that is wrong at one depth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The entries whose keys and types are right."""
+    """The entries of the file, mended where a key or value was wrong; those that could not be are left out."""
 
+    document: Document
+    """With the lines of misspelt keys under the keys that they were read as."""
     head: ProjectFile | None
     """The project file without its sources, datasets and jobs."""
     sources: Mapping[str, SourceSpec]
@@ -36,73 +42,140 @@ class Shape:
     """Of all sources, also of those that are wrong."""
     broken: frozenset[str]
     """Names of entries that were reported and set aside: others may lean on them without a second mistake."""
+    follow_ups: Mapping[DataPath, frozenset[str]]
+    """By entry: slugs of mistakes that would only follow from a value that was reported and left out."""
 
 
 def check_shape(document: Document, report: Report) -> Shape:
-    """Every wrong key and type of the file goes to the report; what is right comes back."""
-    data = document.data if document.data is not None else {}
-    if not isinstance(data, dict):
-        what = f"the file holds {_kind(data)}, not a mapping of keys."
-        report.add("wrong-type", what, "Start with `project: <name>`.", document.place())
-        return Shape(head=None, sources={}, datasets={}, chains={}, jobs={}, source_names=frozenset(), broken=frozenset())
-    aside, words = set_aside(document, report)
-    broken = set(words)
-    head_data = {k: v for k, v in data.items() if v is not None and k not in {"sources", "datasets", "chains", "jobs", *SECTIONS}}
-    head = _validate(_HEAD, head_data, (), document, report) or _validate_parts(head_data)
+    """Every wrong key and type of the file goes to the report; what can be understood comes back."""
+    return _Shaping(document, report).check()
 
-    def entries(section: str, kind: type) -> Iterator[tuple[Any, object]]:
-        value = data.get(section)
+
+class _Shaping:
+    def __init__(self, document: Document, report: Report) -> None:
+        self.document = document
+        self.report = report
+        self.aliases: dict[DataPath, DataPath] = {}
+        self.follow_ups: dict[DataPath, frozenset[str]] = {}
+        self.broken: set[str] = set()
+
+    def check(self) -> Shape:
+        data = self.document.data if self.document.data is not None else {}
+        if not isinstance(data, dict):
+            what = f"the file holds {_kind(data)}, not a mapping of keys."
+            self.report.add("wrong-type", what, "Start with `project: <name>`.", self.document.place())
+            return self.shape(None, {}, {}, {}, {}, ())
+        data = self.rename_sections(data)
+        aside, words = set_aside(self.document, self.report)
+        self.broken |= set(words)
+        head_data = {k: v for k, v in data.items() if v is not None and k not in {*_SECTIONS, *SECTIONS}}
+        head = self.validate(_HEAD, head_data, ())
+        entries = {name: list(self.entries(name, data.get(name), kind, aside)) for name, kind in _SECTIONS.items()}
+        sources, datasets, chains, jobs = {}, {}, {}, {}
+        for name, entry in entries["sources"]:
+            if (source := self.validate(_SOURCE, entry, ("sources", name))) is not None:
+                sources[name] = source
+            else:
+                self.broken.add(name)
+        for name, entry in entries["datasets"]:
+            if (dataset := self.validate(_DATASET, entry, ("datasets", name))) is not None:
+                datasets[name] = dataset
+            else:
+                self.broken |= {name, f"{name}_facts", f"{name}_quarantine"}
+        for name, entry in entries["chains"]:
+            if (chain := self.validate(_CHAIN, entry, ("chains", name))) is not None:
+                chains[name] = chain
+            else:
+                followed = entry.get("follow") if isinstance(entry, dict) else None
+                self.broken |= {name, *(map(str, followed) if isinstance(followed, dict) else ())}
+        for place, entry in entries["jobs"]:
+            if (job := self.validate(_JOB, entry, ("jobs", place))) is not None:
+                jobs[place] = job
+            elif isinstance(entry, dict):
+                self.broken |= {str(entry.get("name")), str(entry.get("output_dataset"))}
+        names = data.get("sources")
+        return self.shape(head, sources, datasets, chains, jobs, names if isinstance(names, dict) else ())
+
+    def shape(
+        self,
+        head: ProjectFile | None,
+        sources: Mapping[str, SourceSpec],
+        datasets: Mapping[str, FactDatasetSpec | OutputSpec],
+        chains: Mapping[str, ChainSpec],
+        jobs: Mapping[int, JobSpec],
+        source_names: Iterable[str],
+    ) -> Shape:
+        return Shape(
+            document=self.document.with_aliases(self.aliases),
+            head=head,
+            sources=sources,
+            datasets=datasets,
+            chains=chains,
+            jobs=jobs,
+            source_names=frozenset(source_names),
+            broken=frozenset(self.broken),
+            follow_ups=self.follow_ups,
+        )
+
+    def rename_sections(self, data: dict[str, object]) -> dict[str, object]:
+        """Read a section with a misspelt name as the one meant, so that its entries are checked too."""
+        known = {*known_keys(()), *SECTIONS}
+        for key in [key for key in data if key not in known]:
+            section = find_nearest(key, known)
+            if section is not None and section in _SECTIONS and section not in data:
+                what = f"unknown key `{key}`."
+                self.report.add("unknown-key", what, suggest(key, known, "keys"), self.document.place(key))
+                data = {section if name == key else name: value for name, value in data.items()}
+                self.document = replace(self.document.with_aliases({(section,): (key,)}), data=data)
+        return data
+
+    def entries(self, section: str, value: object, kind: type, aside: Container[DataPath]) -> Iterator[tuple[Any, object]]:
         if value is None:
             return
         if not isinstance(value, kind):
             wanted = "a list, each entry starting with `- name:`" if kind is list else "a mapping of names"
-            report.add("wrong-type", f"`{section}` is {_kind(value)}, not {wanted}.", f"Write {wanted}.", document.place(section))
+            what = f"`{section}` is {_kind(value)}, not {wanted}."
+            self.report.add("wrong-type", what, f"Write {wanted}.", self.document.place(section))
             return
         for step, entry in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
             if (section, step) not in aside:
                 yield step, entry
 
-    sources, datasets, chains, jobs = {}, {}, {}, {}
-    for name, entry in entries("sources", dict):
-        if (source := _validate(_SOURCE, entry, ("sources", name), document, report)) is not None:
-            sources[name] = source
-        else:
-            broken.add(name)
-    for name, entry in entries("datasets", dict):
-        if (dataset := _validate(_DATASET, entry, ("datasets", name), document, report)) is not None:
-            datasets[name] = dataset
-        else:
-            broken |= {name, f"{name}_facts", f"{name}_quarantine"}
-    for name, entry in entries("chains", dict):
-        if (chain := _validate(_CHAIN, entry, ("chains", name), document, report)) is not None:
-            chains[name] = chain
-        else:
-            followed = entry.get("follow") if isinstance(entry, dict) else None
-            broken |= {name, *(map(str, followed) if isinstance(followed, dict) else ())}
-    for place, entry in entries("jobs", list):
-        if (job := _validate(_JOB, entry, ("jobs", place), document, report)) is not None:
-            jobs[place] = job
-        elif isinstance(entry, dict):
-            broken |= {str(entry.get("name")), str(entry.get("output_dataset"))}
-    names = frozenset(data["sources"]) if isinstance(data.get("sources"), dict) else frozenset()
-    return Shape(head=head, sources=sources, datasets=datasets, chains=chains, jobs=jobs, source_names=names, broken=frozenset(broken))
-
-
-def _validate(adapter: TypeAdapter[T], value: object, path: DataPath, document: Document, report: Report) -> T | None:
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        misspelt = {
-            (_locate(d, value)[:-1], find_nearest(str(d["loc"][-1]), known_keys((*path, *_locate(d, value)[:-1]))))
-            for d in details
-            if d["type"] == "extra_forbidden"
-        }
-        for loc, wanted, detail in _join_alternatives(details, value):
-            # `file` in place of `files` is one mistake, not also a missing `files`.
-            if detail["type"] != "missing" or (loc[:-1], loc[-1]) not in misspelt:
-                _add(detail, wanted, (*path, *loc), document, report)
+    def validate(self, adapter: TypeAdapter[T], value: object, path: DataPath) -> T | None:
+        """The entry, mended until it is valid. None when it cannot be."""
+        mending: Mending | None = None
+        for _ in range(_ROUNDS):
+            try:
+                valid = adapter.validate_python(mending.value if mending else value)
+            except ValidationError as error:
+                if mending is None:
+                    mending = Mending.of(path, value)  # validated again: errors point into the value that is mended
+                    continue
+                self.mend(mending, error.errors(include_url=False))
+                if mending.beyond:
+                    break
+            else:
+                if mending and (slugs := follow_ups(str(path[0]) if path else "", mending.lost)):
+                    self.follow_ups[path] = slugs
+                return valid
         return None
+
+    def mend(self, mending: Mending, details: list[ErrorDetails]) -> None:
+        """Keys first: what is read under another name may be right, and `file` in place of `files` is not also a missing `files`."""
+        document = self.document.with_aliases(mending.aliases)
+        found = list(_join_alternatives(details, mending.value))
+        unknown = [(place, wanted, detail) for place, wanted, detail in found if detail["type"] == "extra_forbidden"]
+        for place, wanted, detail in unknown or found:
+            if not (detail["type"] == "missing" and mending.is_known_to_lack(place)):
+                _add(detail, wanted, (*mending.path, *place), document, self.report)
+        if unknown:
+            mending.rename_keys(place for place, _, _ in unknown)
+            self.aliases |= mending.aliases
+            return
+        # The last elements of lists first: what is left out moves those after it.
+        for place, _, detail in sorted(found, key=lambda each: [str(step).zfill(6) for step in each[0]], reverse=True):
+            if not mending.beyond:
+                mending.mend(place, detail, _allowed(detail))
 
 
 def _join_alternatives(details: list[ErrorDetails], value: object) -> Iterator[tuple[DataPath, str, ErrorDetails]]:
@@ -118,18 +191,6 @@ def _join_alternatives(details: list[ErrorDetails], value: object) -> Iterator[t
         yield place[0], " or ".join(w for w in dict.fromkeys(wanted) if w != "a whole number" or "a number" not in wanted), detail
 
 
-def _validate_parts(data: dict[str, object]) -> ProjectFile:
-    """The head without the parts that are wrong, so that the others are checked too. The mistakes were reported."""
-    right: dict[str, object] = {"project": "unnamed"}
-    for key, value in data.items():
-        try:
-            _HEAD.validate_python({"project": "unnamed", key: value})
-        except ValidationError:
-            continue
-        right[key] = value
-    return _HEAD.validate_python(right)
-
-
 def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, report: Report) -> None:
     place, name = document.place(*full), full[-1] if full else ""
     offending = detail["input"]
@@ -139,9 +200,8 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
         case "missing":
             report.add("missing-key", f"{_whole(full[:-1])} lacks `{name}`.", f"Add `{name}:`.", place)
         case "literal_error":
-            words = [word.strip("'") for word in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
             what = f"`{name}` is {_show(offending)}{_where(full[:-1])}, which it cannot be."
-            report.add("unknown-value", what, suggest(str(offending), words, "values"), place)
+            report.add("unknown-value", what, suggest(str(offending), _allowed(detail), "values"), place)
         case "too_short":
             report.add("wrong-type", f"`{name}` is empty{_where(full[:-1])}.", f"Name at least one: `{name}: [<name>]`.", place)
         case "greater_than_equal":
@@ -155,6 +215,13 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
             what = f"{_whole(full)} is {_show(offending)}, not {wanted}."
             remedy = f"Write `[{offending}]`." if "list" in wanted and isinstance(offending, str) else _quote_hint(wanted, offending)
             report.add("wrong-type", what, remedy, place)
+
+
+def _allowed(detail: ErrorDetails) -> list[str]:
+    """The words that a value may be, where it may only be one of some."""
+    if detail["type"] != "literal_error":
+        return []
+    return [word.strip("'") for word in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
 
 
 def _locate(detail: ErrorDetails, value: object) -> DataPath:

@@ -6,7 +6,7 @@ plain values follow the YAML 1.2 core schema: null, booleans, integers, floats, 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 from yaml.composer import Composer
@@ -48,6 +48,14 @@ class Document:
         while path and path not in self.lines:
             path = path[:-1]
         return Place(file=self.file, line=self.lines.get(path, 1))
+
+    def with_aliases(self, paths: Mapping[DataPath, DataPath]) -> "Document":
+        """The same lines, found under other paths too (a new path by the one it stands for): a misspelt key is read as the one meant."""
+        lines, text_lines = dict(self.lines), dict(self.text_lines)
+        for new, old in paths.items():
+            for known in (lines, text_lines):
+                known |= {(*new, *path[len(old) :]): line for path, line in known.items() if path[: len(old)] == old}
+        return replace(self, lines=lines, text_lines=text_lines)
 
     def place_in_text(self, path: DataPath, line: int) -> Place:
         """The place of the n-th line of a text value."""

@@ -32,7 +32,7 @@ def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(t
 
     told = capsys.readouterr()
     assert (made, checked, again) == (0, 0, 2)
-    assert "my_shop_2 is right: 1 source, 1 fact dataset, 1 job." in told.out
+    assert "my_shop_2 is valid: 1 source, 1 fact dataset, 1 job." in told.out
     assert "[already-there]" in told.err
 
 
@@ -58,6 +58,14 @@ def test_check_reports_every_mistake_with_its_line(tmp_path: Path, capsys: pytes
     assert told.out.count('"slug"') >= 2
     assert "strandline.yaml:2" in told.err
     assert "strandline.yaml:9" in told.err
+
+
+def test_check_counts_what_was_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    """The datasets that follow a chain are not jobs of the project."""
+    code = main(["check", "--project", str(Path(__file__).parents[3] / "examples" / "chain")])
+
+    assert code == 0
+    assert capsys.readouterr().out == "chain is valid: 4 sources, 4 fact datasets, 1 chain, 5 jobs.\n"
 
 
 def test_status_of_a_new_project_says_that_nothing_was_built(

@@ -84,7 +84,8 @@ def test_a_chain_is_made_of_an_event_stream(made_of: str, remedy: str, tmp_path:
     told = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, '# wrong')}"
-    assert told == f"{place}: the chain `hot_blocks` is made of `{made_of}`, which is no event stream.\n  {remedy}  [chain-needs-stream]"
+    what = f"the chain `hot_blocks` is made of `{made_of}`, which is not an event stream."
+    assert told == f"{place}: {what}\n  {remedy}  [chain-needs-stream]"
 
 
 @pytest.mark.parametrize(
@@ -248,9 +249,11 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
     job = """\
     incremental: {mode: partition}
     partition: {column: block_number, size: 10}
-    sql: select hot_blocks.* from hot_blocks join hot_transactions using (block_hash)
+    sql: select * from hot_blocks left semi join hot_transactions using (block_hash)
 """
+    job = job.replace("partition}", "partition, inputs: {hot_transactions: whole}}")
 
+    assert slugs(tmp_path, BASE + FOLLOWED + READER + job) == []
     assert len(slugs(tmp_path, BASE + edited(FOLLOWED, edit) + READER + job)) == 1
 
 
@@ -262,7 +265,7 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
     [
         (
             "hot_transactions: transaction",
-            "`hot_transactions` follows the chain `hot_blocks` with `transaction`, which is no dataset.\n"
+            "`hot_transactions` follows the chain `hot_blocks` with `transaction`, which is not a dataset.\n"
             "  Did you mean `transactions`?  [unknown-dataset]",
         ),
         (

@@ -50,10 +50,14 @@ strandline.yaml:4: unknown key `file` in `sources.events`.
   Did you mean `files`?  [unknown-key]
 strandline.yaml:5: the ending of `data/*` tells no format.
   Add `format: jsonl`, `json`, `csv` or `parquet`.  [unknown-format]
-strandline.yaml:8: the dataset `app_sources` is taken from `event`, which is no source.
+strandline.yaml:8: the dataset `app_sources` is taken from `event`, which is not a source.
   Did you mean `events`?  [unknown-source]
+strandline.yaml:15: job `totals` reads `order`, which is not a dataset.
+  Did you mean `orders`?  [unknown-dataset]
 strandline.yaml:17: `mode` is `keyd` in `jobs[0].incremental`, which it cannot be.
-  Did you mean `keyed`?  [unknown-value]"""
+  Did you mean `keyed`?  [unknown-value]
+strandline.yaml:17: job `totals` is keyed but has no key.
+  Add `key: [<columns of the output>]` to `incremental`.  [keyed-without-key]"""
     )
 
 
@@ -122,6 +126,8 @@ def test_mistakes_in_sql_files_have_the_line_of_the_sql_file(tmp_path: Path) -> 
     assert (
         told
         == """\
+jobs/counts.sql:3: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
+  Did you mean `status`?  [unknown-column]
 jobs/counts.sql:4: `current_date` reads the wall clock.
   Use `:as_of`, the run's logical time.  [nondeterministic]
 jobs/counts.sql:7: the SQL of job `counts` reads `propertie`, which is not among its inputs.
@@ -141,9 +147,9 @@ def test_a_column_that_the_inputs_lack_is_told_with_the_nearest(tmp_path: Path) 
     assert (
         told
         == """\
-strandline.yaml:21: the SQL of job `counts` names `statsu`, which is no column of what it reads.
+strandline.yaml:21: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
   Did you mean `status`?  [unknown-column]
-strandline.yaml:23: the SQL of job `counts` names `p.area`, which is no column of what it reads.
+strandline.yaml:23: the SQL of job `counts` names `p.area`, which is not a column of what it reads.
   Did you mean `area`?  [unknown-column]"""
     )
 
@@ -192,7 +198,12 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
             "`sources.a.options.int` is a mapping",
             "text or a number or true or false",
         ),
-        ("datasets: {a: {from: b, guard: {max_deleted: true}}}", "`datasets.a.guard.max_deleted` is `true`", "text or a number"),
+        (
+            "datasets: {a: {from: b, columns: {k: k}, record_set: {key: [k], order_by: [k]}, guard: {max_deleted: true}}}\n"
+            "sources: {b: {files: x.jsonl}}",
+            "`datasets.a.guard.max_deleted` is `true`",
+            "text or a number",
+        ),
         ("settings: {spark: {conf: {a.b: }}}", "`settings.spark.conf.a.b` is empty", "text or a number or true or false"),
     ],
 )
@@ -319,3 +330,9 @@ def test_no_yaml_whatever_ends_in_a_traceback(tmp_path: Path) -> None:
     for _ in range(150):
         text = "".join(chance.choice(pieces) for _ in range(chance.randrange(12)))
         report(tmp_path, text)
+
+
+def test_a_part_with_two_mistakes_one_of_which_costs_all_of_it_is_told_once_each(tmp_path: Path) -> None:
+    job = "    incremental: {mode: partition}\n    partition: {size: ten}\n    sql: select tenant_id from property\n"
+
+    assert slugs(tmp_path, COUNTS + job) == ["missing-key", "wrong-type"]
