@@ -1,14 +1,21 @@
 """`query` against Spark over the same rows: each answer is equal, carries a note, or is refused by one of the two."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
+from strandline.app.dialect import rewrite
+from strandline.app.values import json_value
 from strandline.lake.session import get_session
 from strandline.model.project import Settings
 from tests.spark.asked.chance import make_expressions
-from tests.spark.asked.engines import Engines, make_engines
+from tests.spark.asked.engines import Engines, Told, make_engines
 from tests.spark.asked.questions import EXPRESSIONS, ORDINARY, SHAPES
 
 pytestmark = pytest.mark.spark
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "query.md"
 SEED, RANDOM, TOGETHER = 19, 320, 40
 
 
@@ -35,6 +42,24 @@ def test_random_expressions_of_what_is_equal_are_equal(engines: Engines) -> None
 
     assert not [difference for _, differences in compared for difference in differences]
     assert sum(equal for equal, _ in compared) > RANDOM * 3 // 4
+
+
+def test_the_differences_in_the_documentation_are_those(engines: Engines) -> None:
+    lines = re.findall(r"^\| `(SELECT .*?)` \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE)
+
+    for sql, alone, here, spark in lines:
+        rewritten = rewrite(sql, {})
+        answers = (engines.ask_datafusion(sql), engines.ask_datafusion(rewritten.sql), engines.ask_spark(sql))
+        assert [_cell(answer) for answer in answers] == [alone, here, spark], sql
+        assert here == spark or rewritten.notes, sql
+    assert len(lines) > 25
+
+
+def _cell(answer: Told) -> str:
+    """The first row as the documentation writes it."""
+    if answer.values is None:
+        return "refused"
+    return "`" + ", ".join(json.dumps(json_value(value), ensure_ascii=False) for value in answer.values[0]) + "`"
 
 
 def _batches(expressions: list[str]) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 
@@ -25,15 +25,18 @@ def json_value(value: object) -> object:
         case date() | time():
             return value.isoformat()
         case Mapping():
-            return {str(json_value(name)): json_value(inner) for name, inner in value.items()}
+            return {_name(name): json_value(inner) for name, inner in value.items()}
         case list() | tuple():
             return [json_value(inner) for inner in value]
         case bytes():
             return value.hex()
-        case timedelta():
-            return str(value)
         case _:
             return str(value)
+
+
+def _name(key: object) -> str:
+    """A key of a mapping, which is text in JSON."""
+    return str(key).lower() if isinstance(key, bool) else str(json_value(key))
 
 
 def instant_text(value: datetime) -> str:

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from strandline.lake.location import Lake
-from strandline.lake.query import plain_column, visible_columns
+from strandline.lake.plain_values import plain_column
+from strandline.lake.query import visible_columns
 from strandline.lake.reads import read_table
 from strandline.model.columns import DELETED, quote
 from strandline.model.errors import CallError

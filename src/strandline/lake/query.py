@@ -22,10 +22,10 @@ from .checksums import register, require_sound
 from .literals import datafusion_literal
 from .location import open_folder
 from .log import LogEntry, read_entries
+from .plain_values import plain_column, plain_rows
 from .state import open_table, require_all_files
 
 ENGINE = "datafusion"
-POSITION_FIELDS = ["name", "part", "place"]
 _CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
 _FILE = "__filename"
 """What Arrow calls the file a row was read from."""
@@ -169,26 +169,6 @@ def _select(given: Published, table: DeltaTable, raw: str, shown: Collection[str
 def quoted(identifier: str) -> str:
     """An identifier as DataFusion reads it."""
     return '"' + identifier.replace('"', '""') + '"'
-
-
-def plain_rows(table: Any) -> list[dict[str, object]]:
-    columns = [plain_column(table.column(i)) for i in range(table.num_columns)]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def plain_column(column: Any) -> list[object]:
-    """An Arrow column as plain values: instants with their zone, to the microsecond; a source position as a list."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
-        return [None if v is None else v.replace(tzinfo=UTC) if v.tzinfo is None else v.astimezone(UTC) for v in column.to_pylist()]
-    if pa.types.is_struct(kind) and [kind.field(i).name for i in range(kind.num_fields)] == POSITION_FIELDS:
-        return [None if v is None else list(v.values()) for v in column.to_pylist()]
-    if pa.types.is_map(kind):
-        return [None if v is None else dict(v) for v in column.to_pylist()]
-    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
-        return [None if v.as_py() is None else str(v) for v in column]
-    return list(column.to_pylist())
 
 
 def _run(session: QueryBuilder, sql: str) -> Any:

@@ -13,7 +13,8 @@ from strandline.model.columns import INGESTED_AT, POSITION
 from .checksums import register, require_sound_files
 from .location import open_folder
 from .log import read_entries
-from .query import explain_failure, plain_rows, quoted
+from .plain_values import plain_rows
+from .query import explain_failure, quoted
 from .state import open_table
 
 SLUG = "slug"

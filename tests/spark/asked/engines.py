@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.app.dialect import Columns, delta_type, rewrite
-from strandline.lake.query import Published, plain_column, query_tables, read_fields
+from strandline.lake.plain_values import plain_column
+from strandline.lake.query import Published, query_tables, read_fields
 from strandline.model.errors import CallError
 
 QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
@@ -57,9 +58,10 @@ FAR_COLUMNS = {"id": pa.int32(), "dt": pa.date32(), "at": pa.timestamp("us", "UT
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer: its rows with every value as text, or None if it was refused; and the notes that came with it."""
+    """An answer: its rows as values and as text, both None if it was refused; and the notes that came with it."""
 
-    rows: list[tuple[str, ...]] | None
+    values: tuple[tuple[object, ...], ...] | None = None
+    rows: list[tuple[str, ...]] | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
 
@@ -72,18 +74,25 @@ class Engines:
 
     def ask_here(self, sql: str) -> Told:
         asked = rewrite(sql, self.columns)
+        answer = self.ask_datafusion(asked.sql)
+        if answer.values is None:
+            return answer
+        return Told(answer.values, _in_order(answer.values, sql), tuple(str(note) for note in asked.notes_for(len(answer.values))))
+
+    def ask_datafusion(self, sql: str) -> Told:
         try:
-            answer = query_tables(asked.sql, self.tables)
+            rows = query_tables(sql, self.tables).rows
         except CallError as error:
-            return Told(None, error=error.what)
-        return Told(_in_order(answer.rows, sql), tuple(str(note) for note in asked.notes_for(len(answer.rows))))
+            return Told(error=error.what)
+        return Told(rows, _in_order(rows, sql))
 
     def ask_spark(self, sql: str) -> Told:
         try:
             answer = self.session.sql(sql).toArrow()
         except PySparkException as error:
-            return Told(None, error=str(error).splitlines()[0])
-        return Told(_in_order(tuple(zip(*(plain_column(column) for column in answer.columns), strict=True)), sql))
+            return Told(error=str(error).splitlines()[0])
+        rows = tuple(zip(*(plain_column(column) for column in answer.columns), strict=True))
+        return Told(rows, _in_order(rows, sql))
 
     def unexplained(self, sql: str) -> str | None:
         """How the two answers to a query differ, if they do without a note. What is refused is not an answer."""
@@ -129,7 +138,7 @@ def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[To
         return _together(ask, expressions[:half]) + _together(ask, expressions[half:])
     if answer.rows is None:
         return [answer]
-    return [Told([(row[i],) for row in answer.rows]) for i in range(len(expressions))]
+    return [Told(rows=[(row[i],) for row in answer.rows]) for i in range(len(expressions))]
 
 
 def _in_order(rows: tuple[tuple[object, ...], ...], sql: str) -> list[tuple[str, ...]]:

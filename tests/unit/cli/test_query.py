@@ -178,3 +178,46 @@ def test_a_star_has_the_declared_order_whatever_the_tables(shop: Shop, capsys: p
 
     assert star == DECLARED
     assert list(printed(capsys)["facts"][0]["row"]) == DECLARED
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT order_id FROM orders WHERE customer NOT IN ('Asha', NULL)", []),
+        ("SELECT order_id FROM orders WHERE amount > 0 AND NULL", []),
+        ("SELECT count(*) / 4 FROM orders", [[0.5]]),
+        ("SELECT amount / 3 FROM orders WHERE order_id = 'A-1'", [["33.333333"]]),
+        ("SELECT 1 FROM orders_facts LIMIT 1", [[1]]),
+        ("SELECT concat(customer, NULL) FROM orders LIMIT 0", []),
+        ("SELECT Order_ID FROM Orders ORDER BY AMOUNT LIMIT 1", [["B-1"]]),
+    ],
+)
+def test_a_query_means_what_spark_means(shop: Shop, sql: str, rows: list[list[object]], capsys: pytest.CaptureFixture[str]) -> None:
+    shop.call("query", sql, "--output", "json")
+
+    assert printed(capsys)["rows"] == rows
+
+
+@pytest.mark.parametrize("sql", ["SELECT sum(v) FROM (SELECT 9223372036854775807 AS v UNION ALL SELECT 1) q", "SELECT 2147483647 + 1"])
+def test_an_overflow_is_an_error(shop: Shop, sql: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shop.call("query", sql) == 2
+    assert "[bad-sql]" in capsys.readouterr().err
+
+
+def test_what_may_differ_from_spark_is_told_beside_the_answer(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT initcap(customer) FROM orders"
+
+    shop.call("query", sql, "--output", "json")
+    notes = printed(capsys)["notes"]
+    shop.call("query", sql, "--output", "csv")
+    beside = capsys.readouterr().err
+
+    assert len(notes) == 1
+    assert notes[0].startswith("`initcap` may differ from Spark's: ")
+    assert beside == f"Note: {notes[0]}\n"
+
+
+def test_how_datafusion_would_answer_has_no_note(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.call("query", "EXPLAIN SELECT initcap(customer) FROM orders", "--output", "json")
+
+    assert printed(capsys)["notes"] == []

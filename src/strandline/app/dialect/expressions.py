@@ -10,11 +10,12 @@ from sqlglot import exp
 from .aggregates import AGGREGATES, NEIGHBOURS, RANKING, Around, aggregate
 from .building import Typed, call, canonical, choose, null_boolean, replace_arguments
 from .casts import cast, literal_number
-from .functions import FUNCTIONS, as_texts, concatenated, unify
+from .functions import APPROXIMATE, FUNCTIONS, as_texts, concatenated, unify
 from .functions import field as time_field
 from .functions import substring as spark_substring
-from .notes import NOT_COMPARED, Note, function_note
+from .notes import NOT_COMPARED, Note, floating_order, function_note
 from .operators import arithmetic, as_compared, comparable, comparison, shifted
+from .parse import expression_text
 from .scope import Scope
 from .types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, SMALLINT, STRING, TIMESTAMP, TINYINT, VOID, SparkType, decimal, widest
 
@@ -221,7 +222,7 @@ class Expressions:
         strict = not isinstance(node, exp.TryCast)
         built = cast(value, target, strict=strict) if target is not None else None
         if built is None or target is None:
-            spelt = node.args["to"].sql()
+            spelt = expression_text(node.args["to"])
             self.note(f"CAST(... AS {spelt})", _cast_difference(value.type, target))
             return Typed(replace_arguments(node, this=value.node.copy()), target)
         return Typed(built, target)
@@ -253,8 +254,6 @@ class Expressions:
         if not whole or spelt not in _TIME_UNITS:
             self.note("INTERVAL", "an interval of this form is not compared with Spark's")
             return Typed(node, INTERVAL)
-        if not isinstance(_operation_around(node), exp.Add | exp.Sub):
-            self.note("INTERVAL", "an interval is shown otherwise than by Spark")
         return Typed(node, INTERVAL, spelt)
 
     def _extract(self, node: Any, scope: Scope) -> Typed:
@@ -298,6 +297,9 @@ class Expressions:
             self.notes.append(function_note(name))
             return Typed(self._with_built_children(node, scope), None)
         values = [self.build(argument, scope) for argument in node.expressions]
+        if name in APPROXIMATE and (built := APPROXIMATE[name](values)):
+            self.notes.append(floating_order(name))
+            return built
         function = FUNCTIONS.get(name)
         return self._called(str(node.this), values, function(values) if function else None)
 
@@ -437,13 +439,6 @@ def _cast_difference(source: SparkType | None, target: SparkType | None) -> str:
 
 def _text_of_operator(node: exp.Expression) -> str:
     return next((text for kind, text in _COMPARED.items() if isinstance(node, kind)), "IS DISTINCT FROM")
-
-
-def _operation_around(node: Any) -> Any:
-    parent = node.parent
-    while isinstance(parent, exp.Paren):
-        parent = parent.parent
-    return parent
 
 
 def _cannot_be_constant(node: exp.Expression) -> bool:

@@ -172,6 +172,14 @@ def _of_double(name: str, arguments: Arguments) -> Typed | None:
     return Typed(call(name, node), DOUBLE) if node is not None else None
 
 
+def _logarithm(name: str, arguments: Arguments) -> Typed | None:
+    """NULL of what is not positive."""
+    node = cast(arguments[0], DOUBLE) if len(arguments) == 1 else None
+    if node is None:
+        return None
+    return Typed(choose((operation(exp.GT, node, number(0)), call(name, node))), DOUBLE)
+
+
 def _is_nan(arguments: Arguments) -> Typed | None:
     node = cast(arguments[0], DOUBLE) if len(arguments) == 1 else None
     return Typed(call("coalesce", call("isnan", node), exp.Boolean(this=False)), BOOLEAN) if node is not None else None
@@ -320,4 +328,13 @@ FUNCTIONS: Mapping[str, Function] = {
     "trim": _simple("btrim", (STRING,), STRING),
     "upper": _simple("upper", (STRING,), STRING),
 }
-__all__ = ["FUNCTIONS", "Arguments", "as_texts", "comparable", "concatenated", "field", "substring", "unify"]
+APPROXIMATE: Mapping[str, Function] = {
+    "exp": partial(_of_double, "exp"),
+    "ln": partial(_logarithm, "ln"),
+    "log": partial(_logarithm, "ln"),
+    "log10": partial(_logarithm, "log10"),
+    "log2": partial(_logarithm, "log2"),
+}
+"""Functions whose meaning is Spark's once they are rewritten, and whose last digits may still differ."""
+
+__all__ = ["APPROXIMATE", "FUNCTIONS", "Arguments", "as_texts", "comparable", "concatenated", "field", "substring", "unify"]

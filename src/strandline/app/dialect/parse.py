@@ -7,7 +7,7 @@ from sqlglot.errors import SqlglotError
 
 _CALLS = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
 """Calls with a syntax of their own; all others are a name and arguments."""
-_TEXT = exp.DataType.Type.TEXT
+_TYPES = {**sqlglot.generator.Generator.TYPE_MAPPING, exp.DataType.Type.TEXT: "STRING"}
 
 
 class StrandlineQuery(Dialect):
@@ -22,6 +22,9 @@ class StrandlineQuery(Dialect):
         NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
         NO_PAREN_FUNCTION_PARSERS = {"CASE": sqlglot.parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
 
+    class Generator(sqlglot.generator.Generator):
+        TYPE_MAPPING = _TYPES
+
 
 class StrandlineDataFusion(Dialect):
     """What is handed to DataFusion, where NULLs are large unless told."""
@@ -29,7 +32,7 @@ class StrandlineDataFusion(Dialect):
     NULL_ORDERING = "nulls_are_large"
 
     class Generator(sqlglot.generator.Generator):
-        TYPE_MAPPING = {**sqlglot.generator.Generator.TYPE_MAPPING, _TEXT: "STRING"}  # noqa: RUF012
+        TYPE_MAPPING = _TYPES
 
 
 _UNDERSTOOD = """
