@@ -400,3 +400,125 @@ def test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted(ma
     assert project.rows("sizes") == set()
     assert_conserved(project, "item", "log")
     project.assert_verified()
+
+
+def test_a_deleting_fact_needs_only_its_key_order_and_what_says_that_it_deletes(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: gone
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          item:
+            from: events
+            columns:
+              id: id
+              at: {path: at, type: bigint}
+              price: {path: price, type: int}
+              note: note
+              op: op
+              rank: {sql: "at * 2"}
+            require: [note]
+            record_set: {key: [id], order_by: [rank], deleted: "op = 'D'"}
+        """
+    )
+    project.lines("data/1.jsonl", *({"id": i, "at": 1, "price": 1, "note": "n", "op": "U"} for i in "abcd"))
+    project.lines(
+        "data/2.jsonl",
+        {"id": "a", "at": 2, "price": "not a number", "op": "D"},
+        {"id": "b", "at": "never", "note": "n", "op": "D"},
+        {"id": "c", "at": 2, "price": "not a number", "note": "n", "op": "U"},
+        {"at": 2, "note": "n", "op": "D"},
+    )
+
+    project.run()
+
+    assert project.rows("item", "id") == {("b",), ("c",), ("d",)}
+    assert sorted(project.query("select slug, reason from item_quarantine")) == [
+        ("does-not-fit", "`at` = never does not fit bigint."),
+        ("does-not-fit", "`price` = not a number does not fit int."),
+        ("null-key", "`id` is part of the key and is missing."),
+    ]
+    assert_conserved(project, "item")
+    project.assert_verified()
+
+
+def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_project: Make) -> None:
+    yaml = """
+        project: trades
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          trade:
+            from: events
+            columns: {id: id, price: {path: price, type: int}, venue: venue}
+            require: [venue]
+            event_stream: {identity: [id]}
+        """
+    project = make_project(yaml)
+
+    def where_they_are() -> tuple[set[object], set[object]]:
+        """Positions (file, revision, line), in each table."""
+        facts, aside = (project.query(f"select _source_position from trade_{t}") for t in ("facts", "quarantine"))
+        return {tuple(at) for (at,) in facts}, {tuple(at) for (at,) in aside}  # type: ignore[arg-type]
+
+    project.lines("data/1.jsonl", {"id": "a", "price": 1}, {"id": "b", "price": 1}, {"id": "c", "price": 1, "venue": "x"})
+    project.run()
+    project.lines("data/2.jsonl", {"id": "a", "price": 2, "venue": "x"}, {"id": "c", "price": 3, "venue": "x"}, {"id": "c", "price": 1})
+    project.run()
+    facts, aside = where_they_are()
+    assert (len(facts), len(aside)) == (2, 4)
+
+    # The first fact of `a` passes now, and was received before the one that stands: only a backfill can decide.
+    project.declare(yaml.replace("venue: venue", "venue: {path: venue, default: x}"))
+    refused = project.run(RunRequest(release="trade"), ok=False)
+
+    assert result_of(refused, "trade_facts").slug == "release-overtakes"
+    assert "backfill trade --all" in result_of(refused, "trade_facts").error
+    assert where_they_are() == (facts, aside)
+
+    project.run(RunRequest(backfill="trade"))
+
+    assert project.rows("trade", "id", "price") == {("a", 1), ("b", 1), ("c", 1)}
+    facts, aside = where_they_are()
+    assert (len(facts & aside), len(facts | aside)) == (0, 5), "one is a duplicate now"
+    assert_conserved(project, "trade")
+    project.assert_verified()
+
+    # Without a conflict a release appends what passes; a fact that has become equal to another is a duplicate.
+    project.lines("data/3.jsonl", {"id": "d", "price": "one"}, {"id": "b", "price": 7})
+    project.run()
+    project.run(RunRequest(release="trade"))
+
+    facts, aside = where_they_are()
+    assert (len(facts & aside), len(facts | aside)) == (0, 7)
+    assert_conserved(project, "trade")
+    project.assert_verified()
+
+
+def test_complete_exports_ranked_by_their_position_delete_what_the_next_one_lacks(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: exports
+        sources:
+          register: {files: "exports/*.csv", complete: true}
+        datasets:
+          r: {from: register, columns: {v: {type: int}}, record_set: {key: [k], order_by: [_source_position]}, guard: off}
+        """
+    )
+    project.write("exports/1.csv", "k,v\na,1\nb,1\nc,1\n")
+    project.run()
+    project.write("exports/3.csv", "k,v\na,3\nc,a misfit\n")
+    second = project.run()
+
+    assert result_of(second, "r_facts").counts["derived"] == 1
+    assert project.rows("r") == {("a", 3), ("c", 1)}, "a key is in an export although another value of its row does not fit"
+
+    # One that comes late is compared with both neighbours; the newest lacks what only the quarantined row had.
+    project.write("exports/2.csv", "k,v\na,2\nd,2\n")
+    project.write("exports/4.csv", "k,v\na,4\n")
+    project.run()
+
+    assert project.rows("r") == {("a", 4)}
+    assert_conserved(project, "r")
+    project.assert_verified()

@@ -1,5 +1,6 @@
 """What of a source's files is new: growing, half-written, rewritten and copied files, run after run. Starts no Spark."""
 
+import gzip
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from strandline.ingest.listing import list_files
-from strandline.ingest.messages import _lines as lines_of
-from strandline.ingest.survey import Survey, survey
+from strandline.ingest.messages import find_messages
+from strandline.ingest.survey import Survey, leave_open, survey
 from strandline.model.errors import Place, WorkError
 from strandline.model.project import FileFormat, FileSource
 from strandline.model.records import FileRead
@@ -63,7 +64,7 @@ class Reader:
 
     def lines(self) -> list[tuple[str, int, int, str]]:
         """(path, revision, line, text) of what a run receives."""
-        return [(p.read.path, p.read.revision, place, text) for p in self.run().pieces for place, text in lines_of(p)]
+        return [(p.read.path, p.read.revision, place, text) for p in self.run().pieces for place, text in find_messages(self.source, p)]
 
 
 def numbered(lines: list[tuple[str, int, int, str]]) -> list[tuple[int, str]]:
@@ -278,3 +279,45 @@ def test_hidden_files_are_not_listed_and_paths_are_relative_to_the_project(tmp_p
         reader.write(name, '{"n":1}\n')
 
     assert [f.path for f in list_files(reader.source, str(tmp_path))] == ["in/2024/a.jsonl"]
+
+
+def test_a_file_that_cannot_be_read_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    reader.write("a.jsonl", '{"n":1}\n')
+    (tmp_path / "b.jsonl.gz").write_bytes(b"not packed")
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    (tmp_path / os.fsdecode(b"caf\xe9.jsonl")).write_text('{"n":2}\n')
+
+    found = reader.run()
+
+    assert [p.read.path for p in found.pieces] == ["a.jsonl"]
+    assert {path: error.slug for path, error in found.refused.items()} == dict.fromkeys(("b.jsonl.gz", "caf\\xe9.jsonl"), "file-unreadable")
+    assert "b.jsonl.gz` cannot be unpacked" in str(found.refused["b.jsonl.gz"])
+    assert reader.run().refused.keys() == found.refused.keys(), "they are looked into again"
+
+
+def test_a_csv_file_that_ends_inside_quotes_waits_as_a_whole_record(tmp_path: Path) -> None:
+    reader = Reader(tmp_path, format=FileFormat.CSV)
+    reader.write("a.csv", 'k,v\na,1\n"b\n')
+    (first,) = reader.run().pieces
+    assert not first.final
+
+    reader.known["a.csv"] = leave_open(first, 8).read
+    (again,) = reader.run().pieces
+
+    assert (again.start, again.end, again.final) == (8, 11, True), "nothing came in the meantime: it is taken as it is"
+    reader.known["a.csv"] = leave_open(first, 8).read
+    reader.add("a.csv", 'c",2\n')
+    (grown,) = reader.run().pieces
+
+    assert (grown.start, grown.end, grown.final) == (8, 16, False)
+
+
+def test_a_file_that_was_empty_when_it_was_first_seen_is_not_rewritten_by_being_filled(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    (tmp_path / "a.jsonl.gz").write_bytes(b"")
+    assert reader.run().pieces == ()
+
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n'))
+
+    assert reader.lines() == [("a.jsonl.gz", 0, 1, '{"n":1}')]

@@ -44,7 +44,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
         shadow = _open_shadow(workspace, scratch)
         try:
             outcome = run(shadow, RunRequest(select=" ".join(sorted(wanted)) or None, accept_guard=()), _silent())
-            if failed := next((r for r in outcome.results if r.error), None):
+            if failed := next((r for r in outcome.results if r.error and not r.partly), None):
                 raise OutsideError(f"`{failed.node}` could not be folded in: {failed.error}", slug=failed.slug)
             return replace(query(shadow, sql), published_only=tuple(published))
         finally:

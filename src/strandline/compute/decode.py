@@ -4,10 +4,25 @@ Each row of the result is one offered fact, with its `_outcome`. A message that 
 row `passed_over`; a line that does not parse is one row `quarantined`.
 """
 
+import sqlglot
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from sqlglot import exp
 
-from strandline.model.columns import DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, PAYLOAD, POSITION, SOURCE_AT, SOURCE_TS, TypeName, quote
+from strandline.model.columns import (
+    DELETED,
+    INGESTED_AT,
+    KEY,
+    METADATA_COLUMNS,
+    PAYLOAD,
+    POSITION,
+    RESERVED_PREFIX,
+    SOURCE_AT,
+    SOURCE_TS,
+    TypeName,
+    native_name,
+    quote,
+)
 from strandline.model.project import Calendar, Children, FactColumn, FactDataset
 
 from .calendar import inline_calendar
@@ -15,11 +30,13 @@ from .keys import typed_key
 from .payload import PayloadSql, get_element, get_list, get_text, parse_message
 from .values import decode_text, decode_value
 
-OUTCOME, SLUG, REASON = "__outcome", "__slug", "__reason"
+OUTCOME, SLUG, REASON = f"{RESERVED_PREFIX}outcome", f"{RESERVED_PREFIX}slug", f"{RESERVED_PREFIX}reason"
 ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = "accepted", "quarantined", "passed_over", "derived", "duplicate"
-# What decoding keeps beside a row for a while; users may not begin a name with two underscores.
-_MESSAGE, _ITEM, _PARENT, _LIST, _MISFIT = "__message", "__item", "__parent", "__list", "__misfit"
-RAW = "__raw_"
+# What decoding keeps beside a row for a while; no column of a file may begin so.
+_MESSAGE, _ITEM, _PARENT, _LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("message", "item", "parent", "list", "misfit"))
+RAW = f"{RESERVED_PREFIX}raw_"
+_ESCAPED_BYTES = r"(?<!\\)(\\\\)*\\x[0-9a-f]{2}"
+"""How a byte that is not text is shown in what was received."""
 
 
 def decode(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
@@ -42,9 +59,12 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
         rows = _explode(rows, dataset)
     for column in dataset.columns:
         rows = _add_message_column(rows, column, calendar)
-    return rows.withColumn(SLUG, F.when(F.col(_MESSAGE).isNull(), "not-json")).withColumn(
-        REASON, F.when(F.col(_MESSAGE).isNull(), "The line is not one JSON object.")
+    undecodable = F.col(PAYLOAD).rlike(_ESCAPED_BYTES)
+    broken = F.when(undecodable, "The line has bytes that are not text; they are shown as \\xNN.").otherwise(
+        "The line is not one JSON object, or a name stands twice in it, or it holds half a character."
     )
+    slug = F.when(undecodable, "not-text").otherwise("not-json")
+    return rows.withColumns({SLUG: F.when(F.col(_MESSAGE).isNull(), slug), REASON: F.when(F.col(_MESSAGE).isNull(), broken)})
 
 
 def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
@@ -115,8 +135,8 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
         if column.sql is not None:
             rows = rows.withColumn(column.name, _typed(F.expr(inline_calendar(column.sql, calendar)), column))
             continue
-        old = ".".join(column.path)
-        if old.lower() not in (c.lower() for c in native):
+        old = native_name(".".join(column.path))
+        if old not in native:
             rows = rows.withColumn(column.name, F.lit(column.default).cast(column.type.stored if column.type else "string"))
             continue
         value = F.col(quote(old))
@@ -128,40 +148,80 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
         if old != column.name:
             renamed.add(old)
     kept = {c.name for c in dataset.columns}
-    rows = rows.drop(*(old for old in renamed if old not in kept))
-    return rows.withColumn(SLUG, F.when(F.col(_MISFIT), "type-changed")).withColumn(
-        REASON, F.when(F.col(_MISFIT), "The row does not fit the types that the source's columns are stored with.")
+    rows = rows.drop(*(old for old in renamed if old not in kept and not old.startswith("__")))
+    undecodable = F.col(PAYLOAD).rlike(_ESCAPED_BYTES)
+    broken = F.when(undecodable, "The row has bytes that are not text; they are shown as \\xNN.").otherwise(
+        "The row has more or fewer fields than its header, or does not fit the types that the source's columns are stored with."
     )
+    slug = F.when(undecodable, "not-text").otherwise("type-changed")
+    return rows.withColumns({SLUG: F.when(F.col(_MISFIT), slug), REASON: F.when(F.col(_MISFIT), broken)})
 
 
 def _check(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     """Values that do not fit, NULL keys and missing required columns; then the metadata columns of a fact."""
     key = dataset.record_set.key if dataset.record_set else dataset.identity
     offered = F.col(OUTCOME).isNull()
+    needed = _needed_of_deleting(dataset)
     failures: list[tuple[str, Column, Column]] = []
+
+    def fail(slug: str, column: str, failed: Column, text: Column) -> None:
+        # What only a live record needs does not keep a deleted one alive.
+        failures.append((slug, failed if column in needed or not deletes(dataset) else failed & ~is_deleting(dataset), text))
+
     for column in dataset.columns:
         raw, name = RAW + column.name, quote(column.name)
         if raw in rows.columns and column.type is not None and column.type.name not in (TypeName.STRING, TypeName.JSON):
             failed = F.col(quote(raw)).isNotNull() & F.col(name).isNull()
             text = F.concat(F.lit(f"`{column.name}` = "), F.substring(F.col(quote(raw)), 1, 80), F.lit(f" does not fit {column.type}."))
-            failures.append(("does-not-fit", failed, text))
-    failures += [("null-key", F.col(quote(c)).isNull(), F.lit(f"`{c}` is part of the key and is missing.")) for c in key]
-    failures += [("required-missing", F.col(quote(c)).isNull(), F.lit(f"`{c}` is required and is missing.")) for c in dataset.require]
+            fail("does-not-fit", column.name, failed, text)
+    for name in key:
+        fail("null-key", name, F.col(quote(name)).isNull(), F.lit(f"`{name}` is part of the key and is missing."))
+    for name in dataset.require:
+        fail("required-missing", name, F.col(quote(name)).isNull(), F.lit(f"`{name}` is required and is missing."))
     slug, reason = F.col(SLUG), F.col(REASON)
-    for name, failed, text in failures:
-        slug = F.coalesce(slug, F.when(offered & failed, name))
+    for failure, failed, text in failures:
+        slug = F.coalesce(slug, F.when(offered & failed, failure))
         reason = F.coalesce(reason, F.when(offered & failed, text))
     rows = rows.withColumns({SLUG: slug, REASON: reason})
     rows = rows.withColumn(OUTCOME, F.coalesce(F.when(F.col(SLUG).isNotNull(), QUARANTINED), F.col(OUTCOME), F.lit(ACCEPTED)))
     return _add_metadata(rows, dataset)
 
 
+def deletes(dataset: FactDataset) -> bool:
+    return dataset.record_set is not None and dataset.record_set.deleted is not None
+
+
+def is_deleting(dataset: FactDataset) -> Column:
+    """Whether a fact says that its record is gone."""
+    assert dataset.record_set is not None
+    return F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False)) if dataset.record_set.deleted else F.lit(False)
+
+
+def _needed_of_deleting(dataset: FactDataset) -> frozenset[str]:
+    """Key, order and the columns of `deleted`, with the columns that these are computed from."""
+    record_set = dataset.record_set
+    if record_set is None:
+        return frozenset()
+    sql_by_name = {c.name: c.sql for c in dataset.columns if c.sql is not None}
+    waiting = [*record_set.key, *record_set.order_by, *_names_in(record_set.deleted or "NULL")]
+    needed: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += _names_in(sql_by_name.get(name, "NULL"))
+    return frozenset(needed)
+
+
+def _names_in(sql: str) -> list[str]:
+    return [column.parts[0].name.lower() for column in sqlglot.parse_one(sql, read="spark").find_all(exp.Column)]
+
+
 def _add_metadata(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     source_at, source_ts = _source_time(rows, dataset)
     added: dict[str, Column] = {SOURCE_AT: source_at, SOURCE_TS: source_ts}
     if dataset.record_set:
-        deleted = F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False)) if dataset.record_set.deleted else F.lit(False)
-        added[DELETED] = deleted | (F.col(OUTCOME) == DERIVED)
+        added[DELETED] = is_deleting(dataset) | (F.col(OUTCOME) == DERIVED)
         added[KEY] = typed_key(dataset.record_set.scope_key)
     elif dataset.identity:
         added[KEY] = typed_key(dataset.identity)
@@ -182,7 +242,11 @@ def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]
     else:
         assert given.type is not None
         column_type = given.type
-        raw = get_text(F.col(_MESSAGE), given.path) if _MESSAGE in rows.columns else F.col(quote(".".join(given.path))).cast("string")
+        raw = (
+            get_text(F.col(_MESSAGE), given.path)
+            if _MESSAGE in rows.columns
+            else F.col(quote(native_name(".".join(given.path)))).cast("string")
+        )
         at = decode_text(raw, column_type).cast("timestamp")
     if raw is not None and column_type is not None and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US):
         return at, F.coalesce(raw.try_cast("decimal(38,0)").try_cast("bigint"), F.unix_micros(at))

@@ -1,6 +1,8 @@
 """Complete exports: a key that one export has and the next-ranked one lacks gets a deleting fact."""
 
+from functools import reduce
 from itertools import pairwise
+from operator import and_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -10,7 +12,7 @@ from strandline.model.columns import DELETED, INGESTED_AT, KEY, POSITION, SOURCE
 from strandline.model.errors import WorkError
 from strandline.model.project import FactDataset, FileSource
 
-from .decode import ACCEPTED, DERIVED, OUTCOME, decode
+from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, decode
 
 LAST_PLACE = (1 << 62) - 1
 """The place of deleting facts that an export without rows implies: after every row of the export it empties."""
@@ -25,30 +27,34 @@ def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, recei
     assert dataset.record_set is not None
     order_by = [c for c in dataset.record_set.order_by if c != POSITION]
     everything = work.read_all(dataset.source)
-    decoded = decode(everything.where(F.col(f"{POSITION}.place") > 0), dataset, work.project.calendar).where(F.col(OUTCOME) == ACCEPTED)
+    decoded = decode(everything.where(F.col(f"{POSITION}.place") > 0), dataset, work.project.calendar)
+    key = [quote(c) for c in dataset.record_set.key]
+    # An export has a key although another value of its row does not fit: a record is not gone because of that.
+    has_key = reduce(and_, (F.col(c).isNotNull() for c in key))
+    decoded = decoded.where((F.col(OUTCOME) == ACCEPTED) | ((F.col(OUTCOME) == QUARANTINED) & has_key))
     named = decoded.withColumns({"__name": F.col(f"{POSITION}.name"), "__part": F.col(f"{POSITION}.part")})
-    exports = _list_exports(work, dataset, named, everything, order_by)
+    ranked = named.where(F.col(OUTCOME) == ACCEPTED)
+    exports = _list_exports(work, dataset, ranked, everything, order_by)
     new = {(r[0], r[1]) for r in received.select(f"{POSITION}.name", f"{POSITION}.part").distinct().collect()}
     pairs = _neighbours(exports, new)
     if not pairs:
         return rows
-    key = [quote(c) for c in dataset.record_set.key]
     pair_rows = work.session.createDataFrame(
         [(a["name"], a["part"], b["name"], b["part"], b["rank_from"], b["rank_part"], b["at"]) for a, b in pairs],
         "__fn string, __fp bigint, __tn string, __tp bigint, __rn string, __rp bigint, __at timestamp",
     )
-    there = named.select(*key, *(F.col(quote(c)).alias(f"__o_{c}") for c in order_by), "__name", "__part")
     had = named.select(*key, KEY, "__name", "__part").distinct()
     expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("__fn")) & (F.col("__part") == F.col("__fp"))).drop(
         "__name", "__part"
     )
-    has = there.select(
+    has = named.select(
         *(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)), F.col("__name").alias("__hn"), F.col("__part").alias("__hp")
     )
     same = [F.col(c).eqNullSafe(F.col(f"__k{i}")) for i, c in enumerate(key)]
     gone = expected.join(has, [*same, F.col("__tn") == F.col("__hn"), F.col("__tp") == F.col("__hp")], "left_anti")
-    ranks = there.groupBy("__name", "__part").agg(*(F.first(f"__o_{c}").alias(f"__o_{c}") for c in order_by))
-    gone = gone.join(F.broadcast(ranks), (F.col("__rn") == F.col("__name")) & (F.col("__rp") == F.col("__part")), "left")
+    if order_by:  # `[_source_position]` alone needs nothing from the rows
+        ranks = ranked.groupBy("__name", "__part").agg(*(F.max(quote(c)).alias(f"__o_{c}") for c in order_by))
+        gone = gone.join(F.broadcast(ranks), (F.col("__rn") == F.col("__name")) & (F.col("__rp") == F.col("__part")), "left")
     return rows.unionByName(_deleting_facts(gone, rows, dataset, order_by), allowMissingColumns=True)
 
 
@@ -96,7 +102,7 @@ def _list_exports(
             {
                 "name": row["__name"],
                 "part": row["__part"],
-                "rank": (tuple(row["lo"]), row["__name"], row["__part"]),
+                "rank": (tuple((v is not None, v) for v in row["lo"]), row["__name"], row["__part"]),
                 "at": row["at"],
                 "rank_from": row["__name"],
                 "rank_part": row["__part"],

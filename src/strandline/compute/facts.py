@@ -5,9 +5,9 @@ from pyspark.sql import functions as F
 
 from strandline.lake.log import count_added
 from strandline.lake.staging import Staged, stage
-from strandline.lake.state import get_table
+from strandline.lake.state import get_table, open_table
 from strandline.lake.work import Prepared, Work, Write
-from strandline.model.columns import CONFIG, INGESTED_AT, KEY, PAYLOAD, POSITION, quote
+from strandline.model.columns import CONFIG, INGESTED_AT, KEY, PAYLOAD, POSITION, native_name, quote
 from strandline.model.errors import WorkError
 from strandline.model.node import Quarantine
 from strandline.model.plan import Strategy
@@ -17,6 +17,8 @@ from strandline.model.records import Operation
 from .decode import ACCEPTED, DERIVED, DUPLICATE, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG, decode
 from .exports import derive_deletions
 from .keys import row_hash, user_columns
+
+CONFLICT = "identity-conflict"
 
 
 def prepare_facts(work: Work) -> Prepared:
@@ -29,8 +31,9 @@ def prepare_facts(work: Work) -> Prepared:
     if work.task.release:
         released = _release(work, dataset)
         rows = rows.unionByName(released.read(work.session))
-        counts["accepted"] += released.counts["rows"]
-        counts["quarantined"] -= released.counts["rows"]
+        for name, moved in released.counts.items():
+            counts[name] += moved
+            counts["quarantined"] -= moved
     rows = rows.withColumn(CONFIG, F.lit(work.config.hash))
     written = counts["accepted"] + counts["derived"]
     operation = Operation.OVERWRITE if full else Operation.APPEND if written else Operation.COUNTS
@@ -51,11 +54,16 @@ def prepare_quarantine(work: Work) -> Prepared:
     dataset = _facts_of(work)
     full = work.task.strategy is Strategy.FULL
     source_rows = work.input_rows.get(dataset.source, 0)
-    staged = _decoded_by_facts(work, dataset, full=full) or stage_decoded(work, dataset, full=full)
+    shared = _decoded_by_facts(work, dataset, full=full)
+    staged = shared or stage_decoded(work, dataset, full=full)
+    rows = staged.read(work.session).where(F.col(OUTCOME) == QUARANTINED)
     failed = staged.counts["quarantined"]
+    if full and shared is None and not dataset.explode and (facts := _read_facts(work, dataset)) is not None:
+        # The facts were not decoded again: what stands among them is not refused as well (L10).
+        rows = rows.join(facts.select(POSITION), POSITION, "left_anti")
+        failed = rows.count()
     if not failed and (not full or work.own_version is None):
         return Prepared(write=None, rows_full=source_rows, live_rows=work.live_rows, scope="no row failed")
-    rows = staged.read(work.session).where(F.col(OUTCOME) == QUARANTINED)
     rows = rows.select(
         F.col(SLUG).alias("slug"),
         F.col(REASON).alias("reason"),
@@ -76,23 +84,50 @@ def prepare_quarantine(work: Work) -> Prepared:
 
 
 def _release(work: Work, dataset: FactDataset) -> Staged:
-    """Decode the quarantined positions again; what now passes, less what is among the facts already (elements of the same message)."""
+    """Decode the quarantined positions again; what now passes, less what is among the facts already (elements of the same message).
+
+    Its counts are what moves from the quarantine: `accepted`, `duplicates` and `passed_over`, together as many rows as leave it (L10).
+    """
     quarantine = f"{dataset.name}_quarantine"
-    refused = work.read(quarantine, get_table(work.lake.table(quarantine)).version()).select(POSITION).distinct()
+    held = work.read(quarantine, get_table(work.lake.table(quarantine)).version())
+    refused = held.select(POSITION).distinct()
     before = work.read(dataset.source, work.after(dataset.source)).join(F.broadcast(refused), POSITION, "left_semi")
     own = work.read_own()
-    passed = decode_received(work, dataset, before, own=own).where(F.col(OUTCOME) == ACCEPTED).drop(OUTCOME, SLUG, REASON, PAYLOAD)
+    decoded = decode_received(work, dataset, before, own=own)
+    if dataset.identity and own is not None:
+        _refuse_overtaking(dataset, decoded, own)
+    passed = decoded.where(F.col(OUTCOME) == ACCEPTED).drop(OUTCOME, SLUG, REASON, PAYLOAD)
     if own is not None:
         there = own.join(F.broadcast(refused), POSITION, "left_semi").drop(CONFIG)
         passed = passed.exceptAll(there.select(*(F.col(quote(c)) if c in there.columns else F.lit(None).alias(c) for c in passed.columns)))
-    return stage(passed, f"{work.staging}/released", {"rows": F.count(F.lit(1))})
+    released = stage(passed, f"{work.staging}/released", {"accepted": F.count(F.lit(1))})
+    left = decoded.agg(F.count_if(F.col(OUTCOME) == QUARANTINED), F.count_if(F.col(OUTCOME) == PASSED_OVER)).collect()[0]
+    moved = {"accepted": released.counts["accepted"], "passed_over": left[1]}
+    moved["duplicates"] = held.count() - left[0] - sum(moved.values())
+    return Staged(path=released.path, schema=released.schema, counts=moved)
+
+
+def _refuse_overtaking(dataset: FactDataset, decoded: DataFrame, own: DataFrame) -> None:
+    """The fact of an identity that was received first stands. One that passes only now cannot take the place of another by an append."""
+    identity = [quote(c) for c in dataset.identity]
+    known = own.select(KEY, *identity, F.struct(INGESTED_AT, POSITION).alias("__standing"))
+    refused = decoded.where(F.col(SLUG) == CONFLICT)
+    late = refused.join(known, [KEY, *dataset.identity]).where(F.struct(INGESTED_AT, POSITION) < F.col("__standing"))
+    if found := late.select(*identity).limit(1).collect():
+        named = ", ".join(f"`{name}` = {value}" for name, value in zip(dataset.identity, found[0], strict=True))
+        raise WorkError(
+            f"{dataset.place}: a quarantined fact of `{dataset.name}` with {named} now passes and was received before the one that stands.",
+            remedy=f"`strandline backfill {dataset.name} --all` decodes everything again: the first received stands,"
+            " the other is set aside.",
+            slug="release-overtakes",
+        )
 
 
 def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
     """Decode an increment (or everything) once, count every outcome, keep what passes and what fails."""
     after, upto = (-1 if full else work.after(dataset.source)), work.version(dataset.source)
     received = work.read_all(dataset.source) if full else work.read_added(dataset.source)
-    rows = decode_received(work, dataset, received, own=work.read_own() if dataset.identity and not full else None)
+    rows = decode_received(work, dataset, received, own=_read_facts(work, dataset) if dataset.identity and not full else None)
     counts = {
         name: F.count_if(F.col(OUTCOME) == outcome)
         for name, outcome in (
@@ -107,6 +142,14 @@ def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
     staged = stage(rows, f"{work.staging}/decoded", counts, keep)
     work.shared.keep_decoded(dataset.name, after, upto, staged)
     return staged
+
+
+def _read_facts(work: Work, dataset: FactDataset) -> DataFrame | None:
+    """The facts that stand: by them an identity is known, also to the quarantine."""
+    if isinstance(work.node.definition, FactDataset):
+        return work.read_own()
+    table = open_table(work.lake.table(f"{dataset.name}_facts"))
+    return None if table is None else work.read(f"{dataset.name}_facts", table.version())
 
 
 def decode_received(work: Work, dataset: FactDataset, received: DataFrame, own: DataFrame | None) -> DataFrame:
@@ -127,7 +170,8 @@ def require_columns(received: DataFrame, dataset: FactDataset) -> None:
     """A native source tells its columns only when it is read: say what is missing before Spark does."""
     if not dataset.takes_other_columns:
         return
-    have = {c.lower() for c in received.columns} | {c.name for c in dataset.columns}
+    _refuse_unnamed(received, dataset)
+    have = {c for c in received.columns if not c.startswith("__")} | {c.name for c in dataset.columns}
     record_set = dataset.record_set
     order_by = [c for c in record_set.order_by if c != POSITION] if record_set else []
     wanted = {*(record_set.key if record_set else dataset.identity), *order_by, *dataset.require}
@@ -136,6 +180,19 @@ def require_columns(received: DataFrame, dataset: FactDataset) -> None:
             f"{dataset.place}: `{dataset.name}` needs the column {', '.join(f'`{m}`' for m in missing)}, which `{dataset.source}` lacks.",
             remedy=f"Its columns are {', '.join(sorted(have - set(dataset.require)))}. Correct the name, or map it under `columns:`.",
             slug="missing-column",
+        )
+
+
+def _refuse_unnamed(received: DataFrame, dataset: FactDataset) -> None:
+    """A fact's column may not begin with two underscores: a source's that does is taken under another name, or nothing is."""
+    taken = {native_name(".".join(c.path)) for c in dataset.columns if c.path}
+    if left := [name for name in received.columns if name.startswith("__") and name not in taken]:
+        named = ", ".join(f"{name.strip('_') or 'other'}: {{path: {name}}}" for name in left)
+        raise WorkError(
+            f"{dataset.place}: the files of `{dataset.source}` have {', '.join(f'`{name}`' for name in left)}; a column of `{dataset.name}`"
+            " may not begin with `__`, nor have the name of a metadata column.",
+            remedy=f"Take them under other names: `columns: {{{named}}}`.",
+            slug="metadata-column",
         )
 
 
@@ -157,7 +214,7 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
     judged = (
         judged.where(~F.col("__known"))
         .withColumn(OUTCOME, F.when(F.col("__place") == 1, ACCEPTED).when(conflict, QUARANTINED).otherwise(DUPLICATE))
-        .withColumn(SLUG, F.when(F.col(OUTCOME) == QUARANTINED, "identity-conflict"))
+        .withColumn(SLUG, F.when(F.col(OUTCOME) == QUARANTINED, CONFLICT))
         .withColumn(REASON, F.when(F.col(OUTCOME) == QUARANTINED, "A fact with this identity and other values was received before."))
     )
     return judged.drop("__known", "__hash", "__first", "__place").unionByName(rows.where(~passed))

@@ -7,26 +7,66 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+_MARK = "\x01"
+_SPELT_MARK = "\\u0001"
+"""The mark as JSON spells it: raw, it may not stand in a JSON text at all."""
+_INEXACT = (
+    r"[:,\[]\s*+-?+[0-9]++(?:\.[0-9]*0[\s,}\]]|(?:\.[0-9]++)?+[eE])"  # a fraction that ends in 0, an exponent
+    r"|[0-9.]{39}"  # more digits than a decimal holds
+    r"|-0[\s,}\]]"
+    r"|\\u0001"
+)
+"""What a variant does not keep as it came. It may also match inside a string, which costs time alone."""
+_NUMBER = (
+    r'\G([^"0-9-]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"0-9-]*+)*+)'  # from the last number on: what is not one, strings whole
+    r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)(?=\s*+[,}\]])"
+)
+"""The next number of a JSON text. What is not a valid number, or stands where a name has to, ends the search and stays as it is."""
+_MARKS_IN_JSON = r"(?<!\\)((?:\\\\)*+)\\u0001"
+_MARKED_IN_JSON = r'(?<!\\)"\\u0001(-?[0-9][^"]*+)"'
+
 
 def parse_message(text: Column) -> Column:
     """The message as a variant; NULL unless the text is exactly one JSON object.
 
-    Spark's parser ignores what follows the first value, which would lose the second of two messages torn onto one line: inside brackets
-    it cannot.
+    Spark's parser ignores what follows the first value, which would lose the second of two messages torn onto one line. So a hash of the
+    text follows the message inside brackets: whoever ends the list early does not reach it.
     """
-    wrapped = F.try_parse_json(F.concat(F.lit("["), text, F.lit("]")))
-    one_object = F.ltrim(text).startswith("{") & F.try_variant_get(wrapped, "$[1]", "variant").isNull()
+    shielded = F.when(text.rlike(_INEXACT), _shield(text)).otherwise(text)
+    check = F.xxhash64(text)
+    wrapped = F.try_parse_json(F.concat(F.lit("["), shielded, F.lit(","), check.cast("string"), F.lit("]")))
+    one_object = F.ltrim(text).startswith("{") & (F.try_variant_get(wrapped, "$[1]", "bigint") == check)
     return F.when(one_object, wrapped)
+
+
+def _shield(text: Column) -> Column:
+    """Every number as a string that begins with the mark: a variant keeps strings exactly, and turns long numbers into doubles.
+
+    A mark that is the message's own stands twice, so the two cannot be taken for each other.
+    """
+    doubled = F.regexp_replace(text, _MARKS_IN_JSON, r"$1\\u0001\\u0001")
+    return F.regexp_replace(doubled, _NUMBER, r'$1"\\u0001$2"')
+
+
+def _as_text(value: Column, path: str) -> Column:
+    """The value at a path as text: a number as it was written, an object or a list as its JSON."""
+    text = F.try_variant_get(value, path, "string")
+    number = text.startswith(_MARK) & ~text.startswith(_MARK * 2)
+    scalar = F.when(number, F.substring(text, 2, 1 << 30)).otherwise(F.replace(text, F.lit(_MARK * 2), F.lit(_MARK)))
+    nested = F.schema_of_variant(F.try_variant_get(value, path, "variant")).rlike("^(OBJECT|ARRAY)")
+    bared = F.regexp_replace(text, _MARKED_IN_JSON, "$1")
+    bared = F.regexp_replace(bared, _MARKS_IN_JSON + _SPELT_MARK.replace("\\", "\\\\"), r"$1\\u0001")
+    return F.when(text.contains(_MARK), scalar).when(text.contains(_SPELT_MARK) & nested, bared).otherwise(text)
 
 
 def get_text(message: Column, path: tuple[str, ...]) -> Column:
     """The value at a path of a parsed message, as text; an object or a list as its JSON."""
-    return F.try_variant_get(message, _path(("[0]",), path), "string")
+    return _as_text(message, _path(("[0]",), path))
 
 
 def get_element(element: Column, path: tuple[str, ...]) -> Column:
     """The value at a path of one element of a list, as text."""
-    return F.try_variant_get(element, _path((), path), "string")
+    return _as_text(element, _path((), path))
 
 
 def get_list(message: Column, path: tuple[str, ...]) -> Column:

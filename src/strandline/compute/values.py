@@ -10,6 +10,11 @@ _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s?(Z|z|[+-]\d{2}(:?\d{2})?)?)?$"
 _LEAST_MS, _MOST_MS = -62135596800000, 253402300799999
 """The years 1 to 9999: beyond them Spark's own functions raise."""
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_NO_NUMBER = r"(?i)^([+-]?inf(inity)?|nan)$"
+_FAR = r"[eE][+-]?0*[1-9]\d{3,}$"
+"""An exponent that no decimal reaches, and that takes Java minutes to write out."""
+_NEAR_NOTHING = r"^[+-]?\d{1,500}(\.\d{1,500})?[eE]-0*[1-9]\d{3,}$"
 
 
 def decode_text(text: Column, to: ColumnType) -> Column:
@@ -31,14 +36,27 @@ def decode_text(text: Column, to: ColumnType) -> Column:
             micros = _whole_number(trimmed)
             within = micros.between(_LEAST_MS * 1000, _MOST_MS * 1000)
             return F.when(within, F.timestamp_micros(F.when(within, micros)))
+        case TypeName.DOUBLE:
+            # Java also takes `5d` and `0x1p3` for numbers, and one that is too large for infinity.
+            value = trimmed.try_cast("double")
+            finite = F.abs(value) < F.lit(float("inf"))
+            return F.when((trimmed.rlike(_NUMBER) & finite) | trimmed.rlike(_NO_NUMBER), value)
+        case TypeName.DECIMAL:
+            nothing = F.when(trimmed.rlike(_NEAR_NOTHING), F.lit(0).cast(to.stored))
+            return F.when(trimmed.rlike(_FAR), nothing).otherwise(trimmed.try_cast(to.stored))
         case _:
             return trimmed.try_cast(to.stored)
 
 
 def _whole_number(text: Column) -> Column:
     """A bigint, also from `5.0` and `1.7E12`: exact or NULL."""
-    exact = text.try_cast("decimal(38,10)")
-    return F.coalesce(text.try_cast("bigint"), F.when(exact == F.floor(exact), exact.try_cast("bigint")))
+    digits = F.regexp_replace(text, r"[eE].*$|[^0-9]", "")
+    fraction = F.length(F.regexp_extract(text, r"\.(\d*)", 1))
+    zeros = F.length(F.regexp_extract(digits, r"(0*)$", 1))
+    exponent = F.coalesce(F.regexp_extract(text, r"[eE]([+-]?\d+)$", 1).try_cast("int"), F.lit(0))
+    whole = (exponent - fraction + zeros >= 0) | digits.rlike("^0*$")
+    written = F.when(text.rlike(_NUMBER) & ~text.rlike(_FAR) & whole, text.try_cast("decimal(38,10)").try_cast("bigint"))
+    return F.coalesce(text.try_cast("bigint"), written)
 
 
 def decode_value(value: Column, from_type: DataType, to: ColumnType) -> Column:

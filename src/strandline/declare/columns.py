@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from strandline.model.columns import METADATA_COLUMNS, STRING
+from strandline.model.columns import METADATA_COLUMNS, STRING, native_name
 from strandline.model.errors import Place
 from strandline.model.project import FactColumn, FileFormat
 
@@ -86,7 +86,7 @@ def _check_element(path: tuple[str, ...], what: str, place: Place, context: Data
 
 def _native_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
     """A column of the source, by its whole name. A field inside one is taken by `sql:`."""
-    if context.native is not None and text.lower() not in context.native:
+    if context.native is not None and native_name(text) not in context.native:
         what = f"the files of the source of `{context.name}` have no column `{text}`."
         context.report.add("unknown-column", what, suggest(text, context.native, "columns"), place)
     return (text,)

@@ -2,7 +2,7 @@
 
 import re
 
-from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName
+from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName, native_name
 from strandline.model.project import Children, FactColumn, FactDataset, FileFormat, FileSource, Guard, RecordSet, SourceTime
 
 from .columns import DatasetContext, check_references, find_item_columns, make_columns, source_time_path
@@ -70,8 +70,8 @@ def _known_columns(columns: tuple[FactColumn, ...], source: FileSource, native: 
     types = {column.name: column.type.stored if column.type else None if column.sql else other for column in columns}
     if native is None:
         return Known(types=types, complete=False, other_type=other)
-    renamed = {column.path[0].lower() for column in columns if column.path and column.path[0].lower() != column.name}
-    names = frozenset(types) | (native - renamed - frozenset(METADATA_COLUMNS))
+    renamed = {native_name(column.path[0]) for column in columns if column.path and native_name(column.path[0]) != column.name}
+    names = frozenset(types) | frozenset(c for c in native - renamed if not c.startswith("__"))
     return Known(types=types, complete=False, other_type=other, names=names)
 
 

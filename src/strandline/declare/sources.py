@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from strandline.model.columns import native_name
 from strandline.model.project import FileFormat, FileSource
 
 from .report import Report
@@ -53,7 +54,7 @@ def find_format(files: str) -> FileFormat | None:
 
 
 def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
-    """The columns that the files present have, lower-cased.
+    """The columns that the files present have, by the names under which the source keeps them.
 
     None when that cannot be told: messages, no files yet, a file that cannot be read, too many to open. Run time checks then.
     """
@@ -66,7 +67,7 @@ def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
     for file in files:
         try:
             columns |= _csv_header(folder / file, source.options) if source.format is FileFormat.CSV else _parquet_columns(folder / file)
-        except (OSError, ValueError, LookupError, NotImplementedError, csv.Error, StopIteration, EOFError):
+        except Exception:  # noqa: BLE001 - an odd file is for the run to refuse, alone: a verb that only looks goes on without it
             return None
     return frozenset(columns)
 
@@ -74,11 +75,16 @@ def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
 def _csv_header(file: Path, options: Mapping[str, str]) -> set[str]:
     lower = {key.lower(): value for key, value in options.items()}
     delimiter = (lower.get("sep") or lower.get("delimiter") or ",").replace("\\t", "\t")
+    quote, comment = lower.get("quote") or '"', lower.get("comment") or "\n"
     with _open_text(file, lower.get("encoding") or lower.get("charset") or "utf-8") as text:
-        first = next(csv.reader(text, delimiter=delimiter, quotechar=lower.get("quote") or '"'))
+        lines = (line.removeprefix("\ufeff") for line in text)
+        first = next(line for line in lines if line.strip() and not line.startswith(comment))
+    if first.count(quote) % 2:
+        raise ValueError("the header goes on in the next line")
+    fields = next(csv.reader([first.rstrip("\r\n")], delimiter=delimiter, quotechar=quote))
     if lower.get("header", "true").lower() == "false":
-        return {f"_c{number}" for number in range(len(first))}
-    return {name.strip("\ufeff").lower() for name in first}
+        return {f"_c{number}" for number in range(len(fields))}
+    return {native_name(name) or f"_c{number}" for number, name in enumerate(fields)}
 
 
 def _open_text(file: Path, encoding: str) -> IO[str]:
@@ -90,4 +96,4 @@ def _open_text(file: Path, encoding: str) -> IO[str]:
 def _parquet_columns(file: Path) -> set[str]:
     from pyarrow import parquet  # slow to import, and most projects have no parquet files
 
-    return {name.lower() for name in parquet.read_schema(file).names}
+    return {native_name(name) for name in parquet.read_schema(file).names}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from strandline.catalog import find_node, record_unchanged, release_lease
 from strandline.lake.log import read_entries
-from strandline.model.errors import WorkError
+from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig, NodeKind
@@ -90,7 +90,7 @@ def _compute_and_commit(
             waiting=prepared.waiting,
         )
         reach("after-record", node.name)
-        return result
+        return _left_out(result, prepared.refused, readable=own is not None)
     before = desk.pins.find(node.name)
     own_version = before.version if before else -1
     metadata = CommitMetadata(
@@ -119,7 +119,7 @@ def _compute_and_commit(
     committed = record_entry(desk, node, lease, entry, prepared.live_rows)
     if prepared.changes is not None and before is not None:
         desk.shared.hand_on(node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes)
-    return replace(
+    done = replace(
         result,
         status=Status.DONE,
         rows_written=prepared.rows_written,
@@ -127,6 +127,17 @@ def _compute_and_commit(
         tombstones=prepared.tombstones,
         notes=(*result.notes, *lost),
     )
+    return _left_out(done, prepared.refused, readable=True)
+
+
+def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: bool) -> TaskResult:
+    """A task that had to leave a part of its source out has failed, although what it published stands.
+
+    `readable`: there is a table, so readers can go on.
+    """
+    if refused is None:
+        return result
+    return replace(result, status=Status.FAILED, partly=readable, error=str(refused), slug=refused.slug)
 
 
 def _pin(observed: Cursor, read: Cursor | None) -> Cursor:

@@ -43,7 +43,7 @@ def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Call
             while waiting or running:
                 for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
                     del waiting[task.node]
-                    bad = [n for n in task.needs if results[n].status in _BAD]
+                    bad = [n for n in task.needs if results[n].status in _BAD and not results[n].partly]
                     if bad:
                         _finish(desk, results, _blocked(task, bad), ended)
                     else:

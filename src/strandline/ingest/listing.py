@@ -2,6 +2,7 @@
 
 import glob
 import os
+import stat
 from pathlib import Path
 
 from strandline.model.project import FileSource
@@ -9,16 +10,23 @@ from strandline.model.records import FileSeen
 
 
 def list_files(source: FileSource, folder: str) -> tuple[FileSeen, ...]:
-    """Files matching the source's glob, by path: inside the project relative to it, so that a moved project keeps its positions."""
+    """Files matching the source's glob, by path: inside the project relative to it, so that a moved project keeps its positions.
+
+    A name that is not text is shown with `\\xNN`: under that one there is no file, and a run refuses it alone.
+    """
     root = Path(folder)
     found = []
     for name in glob.glob(str(root / source.files), recursive=True):  # noqa: PTH207 - the pattern may be absolute
         path = Path(name)
-        if path.is_file() and not path.name.startswith((".", "_")):
+        try:
             status = path.stat()
+        except OSError:  # gone since it was listed, or a link to nowhere
+            continue
+        if stat.S_ISREG(status.st_mode) and not path.name.startswith((".", "_")):
             found.append(FileSeen(path=_relative(path, root), size=status.st_size, modified_ns=status.st_mtime_ns))
     return tuple(sorted(found, key=lambda f: f.path))
 
 
 def _relative(path: Path, root: Path) -> str:
-    return Path(os.path.relpath(path, root)).as_posix() if path.is_relative_to(root) else path.as_posix()
+    relative = Path(os.path.relpath(path, root)).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return os.fsencode(relative).decode("utf-8", errors="backslashreplace")

@@ -9,54 +9,73 @@ from strandline.lake.small import spark_schema
 from strandline.lake.state import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
+from strandline.model.errors import WorkError
 from strandline.model.project import FileSource
 from strandline.model.records import Operation
 
 from .listing import list_files
 from .messages import POSITION_TYPE, read_messages
+from .received import Received
 from .survey import Piece, survey
 from .tabular import read_tabular
+from .text import FileRefusedError
 
 
 def prepare_source(work: Work) -> Prepared:
-    """Receive the task's files."""
+    """Receive the task's files. One that cannot be read is refused alone: the others are received, and the task says which failed."""
     source = work.node.definition
     assert isinstance(source, FileSource)
     wanted = set(work.task.files)
     listed = list_files(source, work.project.folder)
     found = survey(source, work.project.folder, tuple(f for f in listed if f.path in wanted), dict(work.files))
-    rows, counts = _read(work, source, found.pieces)
-    empty = [p for p in found.pieces if not counts.get(p.read.path)] if source.complete else []
+    rows, received = _read(work, source, found.pieces)
+    refused = {**found.refused, **received.refused}
+    empty = [p for p in received.pieces.values() if not received.counts[p.read.path]] if source.complete else []
     if empty:
         rows = _add_markers(work, rows, empty)
+    files = (*(p.read for p in received.pieces.values()), *found.seen)
+    notes = (*found.notes, *received.notes)
+    total = sum(received.counts.values())
     if rows is None:
         if work.own_version is not None or not source.format.holds_messages:
-            return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes, scope="nothing new")
+            return Prepared(write=None, live_rows=work.live_rows, files=files, notes=notes, refused=_explain(refused), scope="nothing new")
         rows = work.session.createDataFrame([], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}")
     rows = rows.withColumn(INGESTED_AT, F.lit(work.now))
-    received = sum(counts.values())
-    files = (*(p.read for p in found.pieces), *found.seen)
     return Prepared(
-        write=Write(operation=Operation.APPEND if received or empty else Operation.COUNTS, rows=rows, received=True),
-        rows_read=received,
-        rows_written=received,
-        rows_full=work.live_rows + received,
-        live_rows=work.live_rows + received,
-        counts={"received": received},
+        write=Write(operation=Operation.APPEND if total or empty else Operation.COUNTS, rows=rows, received=True),
+        rows_read=total,
+        rows_written=total,
+        rows_full=work.live_rows + total,
+        live_rows=work.live_rows + total,
+        counts={"received": total},
         whole=False,
         files=files,
-        scope=f"{len(found.pieces)} files",
-        notes=found.notes,
+        scope=f"{len(received.pieces)} files",
+        notes=notes,
+        refused=_explain(refused),
     )
 
 
-def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[DataFrame | None, dict[str, int]]:
+def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[DataFrame | None, Received]:
     if not pieces:
-        return None, {}
+        return None, Received()
+    staging = f"{work.staging}/received"
     if source.format.holds_messages:
-        return read_messages(work.session, source, pieces, f"{work.staging}/received")
+        return read_messages(work.session, source, pieces, staging)
     stored = None if work.own_version is None else spark_schema(get_table(work.lake.table(work.node.name), work.own_version))
-    return read_tabular(work.session, source, pieces, f"{work.staging}/received", stored)
+    return read_tabular(work.session, source, pieces, staging, stored)
+
+
+def _explain(refused: dict[str, FileRefusedError]) -> WorkError | None:
+    """The refusals of a task as one error: the first whole, the others by name."""
+    if not refused:
+        return None
+    first, *others = refused.values()
+    if not others:
+        return first
+    names = ", ".join(f"`{path}` [{error.slug}]" for path, error in list(refused.items())[1:20])
+    more = f" and {len(others) - 19} more" if len(others) > 19 else ""
+    return WorkError(f"{first.what}\n  Also refused: {names}{more}.", remedy=first.remedy, slug=first.slug)
 
 
 def _add_markers(work: Work, rows: DataFrame | None, empty: list[Piece]) -> DataFrame:

@@ -1,14 +1,16 @@
 """What of each file is new: whole files, the lines a file has grown by, nothing, or a refusal."""
 
-import gzip
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from strandline.model.errors import WorkError
 from strandline.model.project import FileFormat, FileSource
 from strandline.model.records import FileRead, FileSeen
+
+from .text import Encoding, FileRefusedError, find_encoding, refuse
 
 _BLOCK = 1 << 22
 
@@ -23,6 +25,9 @@ class Piece:
     start: int
     end: int
     first_place: int
+    encoding: Encoding
+    final: bool
+    """Nothing more is waited for: the file is read whole, or did not change while a part of it waited."""
 
     @property
     def whole(self) -> bool:
@@ -31,10 +36,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """`seen` are files whose entry changes without a row being received."""
+    """`seen` are files whose entry changes without a row being received; `refused` are those that cannot be read, by path."""
 
     pieces: tuple[Piece, ...]
     seen: tuple[FileRead, ...]
+    refused: Mapping[str, FileRefusedError] = field(default_factory=dict)
     notes: tuple[str, ...]
 
 
@@ -43,13 +49,23 @@ def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: 
     pieces: list[Piece] = []
     seen: list[FileRead] = []
     notes: list[str] = []
+    refused: dict[str, FileRefusedError] = {}
     contents = {r.digest: r.path for r in known.values() if r.bytes and r.bytes == r.size and not r.same_as}
     for file in files:
         path = Path(folder, file.path)
         before = known.get(file.path)
         if before and before.same_as:
             before = None
-        piece = _grow(source, path, file, before) if _grows(source, path) else _take_whole(source, path, file, before)
+        try:
+            encoding = find_encoding(source, path, file.path) if source.format is not FileFormat.PARQUET else Encoding("")
+            take = _grow if _grows(source, path, encoding) else _take_whole
+            piece = take(source, path, file, before, encoding)
+        except FileRefusedError as error:
+            refused[file.path] = error
+            continue
+        except OSError as error:
+            refused[file.path] = refuse(source, file.path, error)
+            continue
         if piece is None:
             assert before is not None
             seen.append(_looked_at(before, file))
@@ -66,25 +82,25 @@ def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: 
             seen.append(piece.read)
         else:
             pieces.append(piece)
-    return Survey(pieces=tuple(pieces), seen=tuple(seen), notes=tuple(notes))
+    return Survey(pieces=tuple(pieces), seen=tuple(seen), refused=refused, notes=tuple(notes))
 
 
-def _grows(source: FileSource, path: Path) -> bool:
+def _grows(source: FileSource, path: Path, encoding: Encoding) -> bool:
     """Lines may be added to plain jsonl and csv; everything else is read whole."""
-    multi_line = str(source.options.get("multiLine", "false")).lower() == "true"
-    return source.format in (FileFormat.JSONL, FileFormat.CSV) and path.suffix != ".gz" and not multi_line
+    return source.format in (FileFormat.JSONL, FileFormat.CSV) and path.suffix != ".gz" and not encoding.wide
 
 
-def _take_whole(source: FileSource, path: Path, file: FileSeen, before: FileRead | None) -> Piece | None:
+def _take_whole(source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding) -> Piece | None:
     digest = _digest(path, file.size)
     if before is not None and before.digest == digest and before.bytes == file.size:
         return None
-    revision = _next_revision(source, file, before)
+    # One that was empty has no earlier part that could have changed.
+    revision = before.revision if before and not before.bytes else _next_revision(source, file, before)
     read = FileRead(path=file.path, revision=revision, bytes=file.size, rows=0, digest=digest, size=file.size, modified_ns=file.modified_ns)
-    return Piece(file=path, read=read, start=0, end=file.size, first_place=1)
+    return Piece(file=path, read=read, start=0, end=file.size, first_place=1, encoding=encoding, final=True)
 
 
-def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | None) -> Piece | None:
+def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding) -> Piece | None:
     """A file of lines: what follows the part already taken, up to its last whole line."""
     if before is not None and (file.size < before.bytes or _digest(path, before.bytes) != before.digest):
         revision = _next_revision(source, file, before)
@@ -92,7 +108,8 @@ def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | Non
     else:
         revision = before.revision if before else 0
     start, rows = (_after_open_line(path, before.bytes, file.size), before.rows) if before else (0, 0)
-    end, lines, unfinished, quiet = _find_end(source, path, file, start, before)
+    still = before is not None and bool(before.unfinished) and (before.size, before.modified_ns) == (file.size, file.modified_ns)
+    end, lines, unfinished, quiet = _find_end(source, path, file, start, still)
     if before is not None and end == before.bytes and (unfinished, quiet) == (before.unfinished, before.seen_unchanged) and not unfinished:
         return None
     read = FileRead(
@@ -106,11 +123,20 @@ def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | Non
         seen_unchanged=quiet,
         unfinished=unfinished,
     )
-    return Piece(file=path, read=read, start=start, end=end, first_place=rows + 1)
+    return Piece(file=path, read=read, start=start, end=end, first_place=rows + 1, encoding=encoding, final=still)
 
 
-def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, before: FileRead | None) -> tuple[int, int, int, int]:
-    """(end of what may be taken, lines in it, 1 if a last line waits, in how many runs in a row it stood so)."""
+def leave_open(piece: Piece, end: int) -> Piece:
+    """The piece without its last record, which has not ended: it waits like a last line without a newline."""
+    read = replace(piece.read, bytes=end, digest=_digest(piece.file, end), unfinished=1, seen_unchanged=1)
+    return replace(piece, end=end, read=read)
+
+
+def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, still: bool) -> tuple[int, int, int, int]:
+    """(end of what may be taken, lines in it, 1 if a last line waits, in how many runs in a row it stood so).
+
+    `still`: a part of the file waited in the last run too, and the file has not changed since.
+    """
     lines, last_newline, position = 0, start, start
     tail = b""
     with path.open("rb") as stream:
@@ -125,8 +151,7 @@ def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, before
             position += len(block)
     if not tail.strip():
         return last_newline, lines, 0, 0
-    unchanged = before is not None and before.unfinished and (before.size, before.modified_ns) == (file.size, file.modified_ns)
-    if (source.format is FileFormat.JSONL and _parses(tail)) or unchanged:
+    if still or (source.format is FileFormat.JSONL and _parses(tail)):
         return file.size, lines + 1, 0, 0
     return last_newline, lines, 1, 1
 
@@ -143,8 +168,8 @@ def _after_open_line(path: Path, end: int, size: int) -> int:
 
 def _parses(line: bytes) -> bool:
     try:
-        json.loads(line)
-    except ValueError:
+        json.loads(line, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -174,8 +199,3 @@ def _next_revision(source: FileSource, file: FileSeen, before: FileRead | None) 
 
 def _looked_at(before: FileRead, file: FileSeen) -> FileRead:
     return replace(before, size=file.size, modified_ns=file.modified_ns)
-
-
-def open_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked if its name says so."""
-    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.columns import DELETED
+from strandline.model.errors import StrandlineError
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Task
 from strandline.model.records import BuiltPartition, FileRead, Invalidation, Operation, PartitionVersion, WrittenConfig
@@ -61,6 +62,8 @@ class Prepared:
     """Rows that leave and come by this write, with their sign, for readers in the same run."""
     tombstones: int = 0
     """`_deleted` rows this write leaves to be purged."""
+    refused: StrandlineError | None = None
+    """Why a part of a source (some of its files) was left out. The rest stands, and its readers go on."""
 
 
 @dataclass(slots=True)

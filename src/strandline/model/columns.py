@@ -71,6 +71,21 @@ CONFIG = "_config"
 METADATA_COLUMNS = (SOURCE_AT, SOURCE_TS, INGESTED_AT, POSITION, PAYLOAD, KEY, DELETED, CONFIG)
 """Exactly these; a source column of such a name is an error, any other `_name` is ordinary."""
 
+RESERVED_PREFIX = "__strandline_"
+"""What the engine puts beside a row for a while; no column of a file may begin so."""
+_NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f ,;{}()=`]")
+"""What Delta refuses in the name of a column, and what does not survive SQL."""
+
+
+def native_name(name: str) -> str:
+    """The name under which a source's table keeps a column of its files: in lower case, `_` for what cannot stand in a name.
+
+    A metadata column's own name gets one more underscore. A name that begins with two is kept; facts take such a column under another one.
+    """
+    cleaned = _NOT_IN_A_NAME.sub("_", name.strip().lower())
+    return f"_{cleaned}" if cleaned in METADATA_COLUMNS else cleaned
+
+
 RESERVED_SUFFIXES = ("_facts", "_quarantine", "_state", "_epochs", "_changes")
 
 

@@ -148,6 +148,8 @@ class TaskResult:
     counts: Mapping[str, int]
     error: str = ""
     slug: str = ""
+    partly: bool = False
+    """Failed for a part of its source alone: what else there was is published, and readers go on."""
     tombstones: int = 0
     """`_deleted` rows written, to be purged at the end of the run."""
     notes: tuple[str, ...] = ()

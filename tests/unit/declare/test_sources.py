@@ -51,7 +51,7 @@ def test_the_header_of_every_csv_file_counts(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffId;Name\n1;x\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text('Id;"New;One"\n')
 
-    assert find_columns(source("*.csv", sep=";"), tmp_path) == {"id", "name", "new;one"}
+    assert find_columns(source("*.csv", sep=";"), tmp_path) == {"id", "name", "new_one"}
 
 
 def test_a_csv_file_without_header_has_sparks_names(tmp_path: Path) -> None:
@@ -117,3 +117,17 @@ def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:
     after = load(tmp_path, NATIVE, {"a.csv": "person_id,full_name,born_on,seq\n"})
 
     assert [node.config for node in before.nodes] == [node.config for node in after.nodes]
+
+
+def test_the_header_comes_after_comments_and_is_named_as_the_source_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("# made by hand\n\nFirst name,a(b),,__op,_KEY\n")
+
+    assert find_columns(source("*.csv", comment="#"), tmp_path) == {"first_name", "a_b_", "_c2", "__op", "__key"}
+
+
+@pytest.mark.parametrize("data", ["k,v\n".encode("utf-16"), b"k,caf\xe9\n", b'k,"two\nlines"\n', b""])
+def test_an_odd_file_is_for_the_run_to_refuse(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(b"k,v\n")
+    (tmp_path / "b.csv").write_bytes(data)
+
+    assert find_columns(source("*.csv"), tmp_path) is None

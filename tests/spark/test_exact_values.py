@@ -1,0 +1,97 @@
+"""Numbers and texts of JSON messages as they came, times every declared type, against Python's own json and decimal."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+import pytest
+from pyspark.sql import functions as F
+
+from strandline.compute.payload import get_element, get_list, get_text, parse_message
+from strandline.compute.values import decode_text
+from strandline.lake.session import get_session
+from strandline.model.columns import find_type
+from strandline.model.project import Settings
+
+pytestmark = pytest.mark.spark
+
+TYPES = ("string", "json", "int", "bigint", "double", "decimal(38,0)", "decimal(38,18)", "decimal(5,2)", "timestamp_ms", "timestamp_us")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def make_numbers(seed: int) -> list[str]:
+    """Valid JSON numbers: up to 60 digits, fractions, exponents, zeros at every end, and edges of the types."""
+    chance = random.Random(seed)
+    numbers = [
+        "0", "-0", "-0.0", "0.0", "1.0", "1.10", "0.1", "1e400", "-1e400", "1e-400", "1.23456789012345678901E20", "1E5", "1e0", "100e-2",
+        "12345678901234567890123456789012345678901", "9007199254740993", "9223372036854775807", "9223372036854775808", "2147483648",
+        "5.0", "5.00000000001", "5.0000000000000000000000000000000000001", "1.5E-12", "1e-30", "1e99999", "1e-99999", "1e+00003",
+        "0.1234567890123456789012345678901234567890123456789", "253402300799999", "253402300800000", "-62135596800001", "999.995",
+    ]  # fmt: skip
+    for _ in range(250):
+        whole = str(chance.randrange(10 ** chance.choice([1, 3, 10, 17, 19, 25, 38, 60])))
+        fraction = chance.choice(["", "." + "".join(chance.choices("0123456789", k=chance.randint(1, 40))), ".50", ".000"])
+        exponent = chance.choice(["", "", f"{chance.choice('eE')}{chance.choice(['', '+', '-'])}{chance.randrange(45)}"])
+        numbers.append(chance.choice(["", "-"]) + whole + fraction + exponent)
+    return numbers
+
+
+def expect(text: str, kind: str) -> object:
+    """What a number is in a type; None where it does not fit."""
+    exact = json.loads(text, parse_float=Decimal, parse_int=Decimal)
+    match kind.partition("(")[0]:
+        case "string" | "json":
+            return text
+        case "double":
+            return float(text) if abs(float(text)) != float("inf") else None
+        case "decimal":
+            precision, scale = map(int, kind[8:-1].split(","))
+            if not exact.is_zero() and exact.adjusted() > 40:
+                return None
+            with localcontext() as context:
+                context.prec = 2000
+                rounded = exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP) if exact.adjusted() > -1000 else Decimal(0)
+            return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
+    if not exact.is_zero() and (exact.adjusted() > 40 or exact.adjusted() < -1000 or exact != exact.to_integral_value()):
+        return None
+    whole = int(exact)
+    if kind in ("int", "bigint"):
+        bits = 31 if kind == "int" else 63
+        return whole if -(1 << bits) <= whole < 1 << bits else None
+    per_second = 1000 if kind == "timestamp_ms" else 1_000_000
+    if not -62135596800 * per_second <= whole <= 253402300799999 * per_second // 1000:
+        return None
+    return _EPOCH + timedelta(microseconds=whole * 1_000_000 // per_second)
+
+
+def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
+    numbers = make_numbers(seed=13)
+    messages = [f'{{"id": {i}, "n":{n} , "o": {{"l": [{n},"{n}"]}}}}' for i, n in enumerate(numbers)]
+    session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+    rows = session.createDataFrame(list(enumerate(messages)), "i int, text string").withColumn("m", parse_message(F.col("text")))
+
+    def decoded(kind: str) -> F.Column:
+        found = find_type(kind)
+        assert found is not None
+        value = decode_text(get_text(F.col("m"), ("n",)), found)
+        return (F.unix_micros(value) if kind.startswith("timestamp") else value).alias(kind)
+
+    listed = get_list(F.col("m"), ("o", "l"))
+    rows = rows.select(
+        "i", *map(decoded, TYPES), get_text(F.col("m"), ("o",)).alias("o"), get_element(listed[0]["item"], ()).alias("item"),
+        get_element(listed[1]["item"], ()).alias("quoted"),
+    )  # fmt: skip
+    found = {row["i"]: row for row in rows.collect()}
+
+    wrong = []
+    for i, number in enumerate(numbers):
+        for kind in TYPES:
+            expected = expect(number, kind)
+            if isinstance(expected, datetime):
+                expected = (expected - _EPOCH) // timedelta(microseconds=1)
+            if found[i][kind] != expected or str(found[i][kind]) == "-0.0" != str(expected):
+                wrong.append((number, kind, expected, found[i][kind]))
+        if (found[i]["o"], found[i]["item"], found[i]["quoted"]) != (f'{{"l":[{number},"{number}"]}}', number, number):
+            wrong.append((number, "nested", number, found[i]["o"]))
+    assert not wrong, wrong[:20]
