@@ -347,6 +347,7 @@ def render(made: Plan) -> str:
     lines = [line for task in made.tasks for line in _render_task(task)]
     lines += [line for held in made.stale for line in _render_held("stale ", held)]
     lines += [line for held in made.frozen for line in _render_held("frozen", held)]
+    lines += [line for held in made.held for line in _render_held("held  ", held)]
     return "\n".join(lines) or "nothing to do"
 
 
@@ -373,6 +374,8 @@ def _render_task(task: Task) -> Iterator[str]:
         yield f"  waits   for {', '.join(task.needs)}"
     if task.overwrite:
         yield "  writes  the table anew"
+    if task.reshapes:
+        yield "  writes  the table anew if its columns or types are others"
     if task.release:
         yield "  writes  what now passes"
     if task.refuses:

@@ -57,6 +57,7 @@ def test_the_rows_past_the_cursor_of_what_is_frozen_wait_since_the_first_of_them
         ("sale_facts", "frozen", 15, times[1]),
         ("sale_quarantine", "stale", 0, None),
         ("sale", "frozen", 0, None),
+        ("pieces", "held", 0, None),
     ]
     assert (before.waits, held.waits) == (False, True)
 
@@ -98,7 +99,10 @@ def test_stale_partitions_are_counted_and_settled_by_one_call() -> None:
 
     held = find(world)
 
-    assert [(h.node, h.waiting_rows, h.partitions) for h in held.nodes] == [("cold_blocks", 40, ("0-10", "20-30"))]
+    assert [(h.node, h.waiting_rows, h.partitions) for h in held.nodes] == [
+        ("cold_blocks", 40, ("0-10", "20-30")),
+        ("days", 0, ()),
+    ]
     assert held.command == "strandline backfill cold_blocks --stale"
     assert left_by(world, held.command) == set()
 

@@ -17,6 +17,8 @@ class HeldState(StrEnum):
     """New work uses the new configuration; rows of an older one wait for a backfill."""
     FROZEN = "frozen"
     """Nothing is written until a backfill; the last published state stays."""
+    HELD = "held"
+    """Not computed, because it would read rows of an older configuration of an input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,9 @@ class HeldNode:
     written_at: datetime | None
     """When it was last written."""
     waiting_rows: int
-    """Frozen: rows that its inputs have got past its cursors. Stale: at most as many rows are of an older configuration."""
+    """Stale: at most as many rows are of an older configuration. Frozen and held: rows that its inputs have got past its cursors."""
     waiting_since: datetime | None
-    """When the first of the rows came that a frozen node has not read."""
+    """When the first of the rows came that a frozen or held node has not read."""
     backfill_rows: int
 
 
@@ -55,21 +57,29 @@ NOTHING_HELD = HeldWork()
 
 
 def find_held(project: Project, observed: Observed, made: Plan, names: Iterable[str] | None = None) -> HeldWork:
-    """What is stale or frozen once a plan is done: all of it, or that which some nodes lie downstream of."""
+    """What is stale, frozen or held once a plan is done: all of it, or that which some nodes lie downstream of."""
     concerned = None if names is None else upstream(project, names)
     held_by_node = {h.node: (state, h) for state, held in _states(made) for h in held if concerned is None or h.node in concerned}
     if not held_by_node:
         return NOTHING_HELD
     nodes = tuple(_describe(node, *held_by_node[node.name], observed) for node in project.nodes if node.name in held_by_node)
-    return HeldWork(nodes=nodes, command=_find_command(project, observed, made, held_by_node.keys()))
+    return HeldWork(
+        nodes=nodes, command=_find_command(project, observed, made, [n for n in held_by_node if n in _waiting_for_a_person(made)])
+    )
 
 
 def find_holders(project: Project, made: Plan) -> Mapping[str, tuple[str, ...]]:
-    """By node that reads something held, itself or through others: the held nodes nearest to it."""
-    held = {h.node for _, all_held in _states(made) for h in all_held}
+    """By node whose results lack something: the stale or frozen nodes nearest above it that keep it back.
+
+    A stale input keeps back only who reads what has changed of it; a frozen one lacks rows, whatever is read of it.
+    """
+    stale, frozen, held = ({h.node for h in all_held} for all_held in (made.stale, made.frozen, made.held))
     holders: dict[str, tuple[str, ...]] = {}
     for node in project.nodes:
-        above = [d for i in node.inputs for d in ((i.dataset,) if i.dataset in held else holders.get(i.dataset, ()))]
+        above: list[str] = []
+        for name in (i.dataset for i in node.inputs):
+            keeps_back = name in frozen or (name in stale and node.name in held)
+            above += (name,) if keeps_back else holders.get(name, ())
         if above:
             holders[node.name] = tuple(dict.fromkeys(above))
     return holders
@@ -81,12 +91,18 @@ def describe_change(held: Held) -> str:
 
 
 def _states(made: Plan) -> tuple[tuple[HeldState, tuple[Held, ...]], ...]:
-    return (HeldState.FROZEN, made.frozen), (HeldState.STALE, made.stale)
+    """A node that is in two of them is told by the last."""
+    return (HeldState.STALE, made.stale), (HeldState.HELD, made.held), (HeldState.FROZEN, made.frozen)
+
+
+def _waiting_for_a_person(made: Plan) -> frozenset[str]:
+    """What is held without being stale or frozen goes on by itself once its inputs are settled."""
+    return frozenset(h.node for h in (*made.stale, *made.frozen))
 
 
 def _describe(node: Node, state: HeldState, held: Held, observed: Observed) -> HeldNode:
     record = observed.view.nodes.get(node.name)
-    rows, since = _count_unread(node, record, observed) if state is HeldState.FROZEN else (_count_older(held, record), None)
+    rows, since = (_count_older(held, record), None) if state is HeldState.STALE else _count_unread(node, record, observed)
     return HeldNode(
         node=node.name,
         state=state,

@@ -170,9 +170,18 @@ def no_session() -> "SparkSession":
 
 
 def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) -> None:
-    if request.backfill is None or not (request.only_stale or request.partitions or request.where):
+    if request.backfill is None:
         return
     asked = select_nodes(workspace.project, request.backfill)
+    held = [h for h in plan.held if h.node in asked]
+    if held and not plan.tasks:
+        raise CallError(
+            f"`{held[0].node}` cannot be computed yet: {held[0].reason}.",
+            remedy="Settle its input first; it is brought up to date in the same run.",
+            slug="held",
+        )
+    if not (request.only_stale or request.partitions or request.where):
+        return
     frozen = [h for h in plan.frozen if h.node in asked]
     if frozen and not plan.tasks:
         raise CallError(

@@ -33,6 +33,7 @@ def render_held(work: HeldWork) -> list[str]:
     titles = {
         HeldState.FROZEN: "Frozen: nothing is written, the last published state stays.",
         HeldState.STALE: "Stale: new work uses the new configuration, older rows do not.",
+        HeldState.HELD: "Held: not computed, because an input has rows of an older configuration.",
     }
     for state, title in titles.items():
         if nodes := [node for node in work.nodes if node.state is state]:

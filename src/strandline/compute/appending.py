@@ -7,6 +7,7 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Prepared, Work, Write
 from strandline.lake.writes import only_new
 from strandline.model.columns import CONFIG, DELETED, KEY, quote
+from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.project import Job
 from strandline.model.records import Operation
@@ -27,7 +28,7 @@ def prepare_append(work: Work, job: Job, full_rows: int) -> Prepared:
     rows = _unique(work, job, compute_whole(work, job))
     if own is None or work.task.overwrite:
         return _write_first(work, job, rows, own, full_rows)
-    staged = _stage_new(work, job, fit_types(rows, own, work.node))
+    staged = _stage_new(work, job, fit_types(rows, own, work))
     return _insert(work, job, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
 
 
@@ -39,8 +40,8 @@ def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepa
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
     # Rows outside the scope may have been computed from part of their inputs.
-    inside = scoping.restrict(lower_columns(result), job.key, keys)
-    staged = _stage_new(work, job, fit_types(_unique(work, job, inside), own, work.node))
+    inside = scoping.restrict(lower_columns(job, result), job.key, keys)
+    staged = _stage_new(work, job, fit_types(_unique(work, job, inside), own, work))
     read = keys.rows + count_read(result, counters)
     scope = f"{keys.count} values of {job.key[0]}"
     return _insert(work, job, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
@@ -48,7 +49,7 @@ def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepa
 
 def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
     """The result with its metadata columns, one row a unique key: the same one whatever order Spark has them in."""
-    rows = lower_columns(result)
+    rows = lower_columns(job, result)
     require_columns(job, rows, (*job.key, *job.unique_key, *job.row_key))
     require_key_types(job, rows, (*job.key, *job.unique_key, *job.row_key))
     columns = user_columns(rows.columns)
@@ -93,7 +94,7 @@ def _insert(work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: 
 def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, full_rows: int) -> Prepared:
     """The first rows of the table; or, after its unique key or types changed, the table anew: with everything it ever published."""
     if own is not None:
-        kept = own.select(*(quote(c) for c in own.columns if c not in (KEY, DELETED, CONFIG)), CONFIG)
+        kept = _keep_published(work, rows, own)
         kept = kept.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False)}).withColumn("__first", F.lit(True))
         both = kept.unionByName(rows.withColumn("__first", F.lit(False)), allowMissingColumns=True)
         of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(
@@ -113,3 +114,19 @@ def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, f
         scope="everything",
         whole=True,
     )
+
+
+def _keep_published(work: Work, rows: DataFrame, own: DataFrame) -> DataFrame:
+    """What was published, in the types that the result has now. A column that it no longer gives stays."""
+    types = {f.name: f.dataType for f in rows.schema}
+    retyped = [f.name for f in own.schema if f.name in types and f.dataType != types[f.name]]
+    lost = [F.count_if(F.col(quote(c)).isNotNull() & F.col(quote(c)).try_cast(types[c]).isNull()).alias(c) for c in retyped]
+    counts = own.agg(*lost).collect()[0].asDict() if lost else {}
+    if misfits := [f"{n:,} of `{c}` as {types[c].simpleString()}" for c, n in counts.items() if n]:
+        raise WorkError(
+            f"`{work.node.name}` keeps what it published, and values of it do not fit the types it would have now: {', '.join(misfits)}.",
+            remedy="Give the column another name in the job, so that the old one stays beside it, or the job another `output_dataset`.",
+            slug="published-does-not-fit",
+        )
+    fitted = (F.col(quote(c)).cast(types[c]).alias(c) if c in retyped else quote(c) for c in own.columns if c not in (KEY, DELETED))
+    return own.select(*fitted)

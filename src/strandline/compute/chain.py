@@ -25,6 +25,7 @@ from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, read_n
 from .branches import Block, Hash, Place, Step, build, follow
 from .chain_types import require_types, show_hash
 from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
+from .job_rows import fit_types
 from .keys import row_hash, typed_key, user_columns
 
 Wanted = dict[tuple[Group, int], Hash | None]
@@ -152,7 +153,7 @@ def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: i
     rows = _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
     if own is None:
         return replace(write_whole(work, rows, rows_full=full_rows), counts={"waiting": waiting})
-    sides = tag(rows, NEW).unionByName(tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True)
+    sides = tag(fit_types(rows, own, work), NEW).unionByName(tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
     prepared = replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope=scope, whole=True)
     if prepared.write is None:

@@ -1,12 +1,10 @@
 """Running users' code: SQL over views named as the inputs, or a Python function."""
 
 import json
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 import sqlglot
 from pyspark.errors import PySparkException
@@ -20,6 +18,7 @@ from strandline.model.errors import WorkError
 from strandline.model.project import Job, Language
 
 from .calendar import provide_calendar
+from .python_modules import load_job_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +154,9 @@ def hide_from_stars(tree: exp.Expr, exposed: Mapping[str, Collection[str]]) -> s
 
 
 def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context: object) -> DataFrame:
-    """Call a Python job's function. Its module is loaded from the text that was hashed, so what runs is what was declared."""
-    module = ModuleType(f"strandline_job_{job.name}")
-    module.__file__ = str(Path(folder, job.file))
-    sys.modules[module.__name__] = module
+    """Call a Python job's function. What runs is what was declared and hashed, helper modules among it."""
     try:
-        exec(compile(job.code, module.__file__, "exec"), module.__dict__)
+        module = load_job_module(job, folder)
     except Exception as error:
         raise WorkError(
             f"{job.file} raised {type(error).__name__} while it was loaded: {error}", remedy="Correct the file.", slug="python-raised"

@@ -1,20 +1,44 @@
 """A job's result as rows of its table: names, types and keys checked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from strandline.lake.normal import holds_map
-from strandline.model.columns import quote
+from strandline.lake.work import Prepared, Work
+from strandline.model.columns import METADATA_COLUMNS, is_column_name, quote
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import Node
 from strandline.model.project import Job
 
+from .keys import user_columns
 
-def lower_columns(rows: DataFrame) -> DataFrame:
-    return rows.select(*(F.col(quote(c)).alias(c.lower()) for c in rows.columns))
+
+def lower_columns(job: Job, rows: DataFrame) -> DataFrame:
+    """A job's result with the names of its columns in small letters. The engine's own names are not for jobs."""
+    names = [c.lower() for c in rows.columns]
+    if twice := sorted({c for c in names if names.count(c) > 1}):
+        raise WorkError(
+            f"{job.place}: the result of `{job.name}` has more than one column {', '.join(f'`{c}`' for c in twice)}.",
+            remedy="Give each a name of its own with `AS`.",
+            slug="columns-coincide",
+        )
+    if taken := [c for c in names if c in METADATA_COLUMNS]:
+        raise WorkError(
+            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in taken)}, a name of metadata.",
+            remedy=f"Give it another name, as `{taken[0].lstrip('_')}`. Metadata columns are there without being selected.",
+            slug="metadata-column",
+        )
+    if bad := [c for c in names if not is_column_name(c)]:
+        raise WorkError(
+            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in bad)}, which cannot be the name of one.",
+            remedy="Give it another name with `AS`: letters, digits and `_`, not `__` at its start.",
+            slug="bad-name",
+        )
+    return rows.toDF(*names)
 
 
 def require_columns(job: Job, result: DataFrame, wanted: Sequence[str]) -> None:
@@ -37,16 +61,31 @@ def require_key_types(job: Job, result: DataFrame, key: Sequence[str]) -> None:
         )
 
 
-def fit_types(rows: DataFrame, own: DataFrame, node: Node) -> DataFrame:
+class ReshapedError(StrandlineError):
+    """The result has other columns or types than the table, and the task may replace the table."""
+
+
+def prepare_in_shape(work: Work, prepare: Callable[[Work], Prepared]) -> Prepared:
+    """Prepare a task; if its result does not fit the table and the task may reshape it, prepare it again as one that writes it anew."""
+    try:
+        return prepare(work)
+    except ReshapedError:
+        return prepare(replace(work, task=replace(work.task, overwrite=True)))
+
+
+def fit_types(rows: DataFrame, own: DataFrame, work: Work) -> DataFrame:
     """The result in the types of the table. Another type in a column that was there means a change that only a backfill may make."""
-    changed = _type_changes(rows.schema, own.schema)
-    if changed:
-        raise StrandlineError(
-            f"`{node.name}` now gives {', '.join(changed)}: the types of its table are others.",
-            remedy=f"Run `strandline backfill {node.name} --all` to write it anew with these types.",
-            slug="types-changed",
-        )
-    return rows
+    retyped = _type_changes(rows.schema, own.schema)
+    gone = set(user_columns(own.columns)) - set(rows.columns) if work.task.reshapes else set()
+    if not retyped and not gone:
+        return rows
+    kind = ReshapedError if work.task.reshapes else WorkError
+    name = work.node.name.removesuffix("_facts")
+    raise kind(
+        f"`{work.node.name}` now gives {', '.join(retyped)}: the types of its table are others.",
+        remedy=f"Run `strandline backfill {name} --all` to write it anew with these types.",
+        slug="types-changed",
+    )
 
 
 def _type_changes(new: StructType, old: StructType) -> list[str]:

@@ -28,7 +28,7 @@ def prepare_keyed(work: Work, job: Job, full_rows: int) -> Prepared:
     rows = _keyed(work, compute_whole(work, job), None)
     if own is None:
         return write_whole(work, rows, rows_full=full_rows, check=lambda built: check_row_key(job, built))
-    rows = fit_types(rows, own, work.node)
+    rows = fit_types(rows, own, work)
     old = own.where(~F.col(DELETED))
     backfill = work.task.cause is Cause.PERSON
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
@@ -53,7 +53,7 @@ def _recompute(work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFram
     """The keys computed and compared; None if the output has rows of others under their hashes, which the inputs were not read for."""
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
-    rows = fit_types(_keyed(work, result, keys), own, work.node)
+    rows = fit_types(_keyed(work, result, keys), own, work)
     old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     backfill = work.task.cause is Cause.PERSON
@@ -70,7 +70,7 @@ def _recompute(work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFram
 def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:
     """The result with its metadata columns, and only the scope's rows: others may have been computed from part of their inputs."""
     job = job_of(work.node)
-    result = lower_columns(rows)
+    result = lower_columns(job, rows)
     require_columns(job, result, (*job.key, *job.row_key))
     require_key_types(job, result, (*job.key, *job.row_key))
     key = typed_key(job.key) if job.key else F.lit(0).cast("bigint")

@@ -74,7 +74,7 @@ def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence
 
 def expect_job(work: Work, job: Job) -> DataFrame:
     """The user's code over everything; of a partitioned job without the partitions that wait to be final."""
-    whole = lower_columns(compute_whole(work, job))
+    whole = lower_columns(job, compute_whole(work, job))
     if job.partition is None or (set(job.key) <= set(whole.columns) and not work.waiting):
         return whole
     if set(job.key) <= set(whole.columns):
@@ -94,8 +94,8 @@ def _expect_each(work: Work, job: Job, partitioning: Partitioning) -> DataFrame:
     results = []
     for name in sorted((names | set(work.partitions)) - set(work.waiting)):
         inputs = {i.name: _rows_of(work, i, name, named) for i in work.node.inputs}
-        results.append(lower_columns(compute(work, job, inputs)).localCheckpoint(eager=True))
-    return reduce(DataFrame.unionByName, results) if results else lower_columns(compute_whole(work, job)).limit(0)
+        results.append(lower_columns(job, compute(work, job, inputs)).localCheckpoint(eager=True))
+    return reduce(DataFrame.unionByName, results) if results else lower_columns(job, compute_whole(work, job)).limit(0)
 
 
 def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]) -> DataFrame:

@@ -52,7 +52,7 @@ def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_ro
     rows = result.withColumns({KEY: key_hash([F.col(_NAME)]), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
     if own is None:
         return _write_first(work, job, rows, due, waiting, full_rows, scope)
-    rows = fit_types(rows.drop(_NAME), own, work.node)
+    rows = fit_types(rows.drop(_NAME), own, work)
     old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=work.task.cause is Cause.PERSON), bury=False)
@@ -140,7 +140,7 @@ def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> Keys:
 def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFrame, "_Reading"]:
     """The rows of the partitions, each with the name of its own. Where the result does not say, each is computed by itself."""
     inputs, counters = restrict_inputs(work, scoping, keys)
-    result = lower_columns(compute(work, job, inputs))
+    result = lower_columns(job, compute(work, job, inputs))
     require_columns(job, result, job.row_key)
     if set(job.key) <= set(result.columns):
         reading = _Reading(result, counters)
@@ -158,7 +158,7 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFr
 
 def _compute_one(work: Work, job: Job, scoping: Scoping, name: str) -> DataFrame:
     inputs, _ = restrict_inputs(work, scoping, _keys_of(work, scoping, [name]), f" {name}")
-    return lower_columns(compute(work, job, inputs)).withColumn(_NAME, F.lit(name))
+    return lower_columns(job, compute(work, job, inputs)).withColumn(_NAME, F.lit(name))
 
 
 class _Reading:

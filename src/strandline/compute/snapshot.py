@@ -14,6 +14,7 @@ from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Children, FactDataset, FileSource, RecordSet
 
 from .compare import compared_columns, replace_differences, stage_differences, write_whole
+from .job_rows import fit_types
 from .keys import rank, row_hash, user_columns
 from .scope import find_added_keys, read_own
 
@@ -30,7 +31,7 @@ def prepare_snapshot(work: Work) -> Prepared:
         folded = fold(work.read_all(name), facts, complete=is_complete(work, facts))
         return write_whole(work, folded.withColumn(CONFIG, F.lit(work.config.hash)), rows_full=rows_full)
     if work.task.strategy is Strategy.FULL:
-        incoming, current, read = work.read_all(name), own, rows_full
+        incoming, current, read = fit_types(work.read_all(name), own, work), own, rows_full
     else:
         read = count_added(work.lake.table(name), work.after(name), work.version(name))
         incoming, current = _read_scope(work, facts, name)

@@ -7,9 +7,10 @@ from pathlib import Path
 from sqlglot import exp
 
 from strandline.model.errors import Place
-from strandline.model.project import Language
+from strandline.model.project import Language, Module
 
 from .python_checks import check_python, find_function, mentions_as_of
+from .python_modules import follow_imports
 from .report import Report, find_nearest, suggest
 from .schema import JobSpec
 from .sql_checks import check_deterministic, check_parameters, check_tables_are_named
@@ -28,6 +29,8 @@ class Code:
     tree: exp.Query | None = None
     place_of: PlaceOfLine
     uses_as_of: bool = False
+    modules: tuple[Module, ...] = ()
+    """The files of the project that Python code imports."""
 
 
 def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, report: Report) -> Code | None:
@@ -77,13 +80,17 @@ def _load_python(spec: str, place: Place, folder: Path, report: Report) -> Code 
     if module is None:
         return None
     check_python(module, file, report)
+    imported = follow_imports(module, file, folder, report)
+    for helper in imported:
+        check_python(helper.tree, helper.file, report)
     return Code(
         language=Language.PYTHON,
         text=text,
         file=file,
         function=function,
         place_of=lambda line: Place(file=file, line=line),
-        uses_as_of=mentions_as_of(module),
+        uses_as_of=any(mentions_as_of(tree) for tree in (module, *(m.tree for m in imported))),
+        modules=tuple(Module(name=m.name, file=m.file, code=m.text) for m in imported),
     )
 
 

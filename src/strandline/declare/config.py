@@ -3,6 +3,8 @@
 An explicit list (DESIGN 7): settings, guards, places and the order of the file are not in it, and a secret never is.
 """
 
+from collections.abc import Iterable, Mapping
+
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
 from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language, Partitioning
@@ -19,23 +21,20 @@ def source_config(source: FileSource, spec: SourceSpec) -> NodeConfig:
 
 
 def facts_config(dataset: FactDataset, source: FileSource, calendar: Calendar) -> NodeConfig:
+    """Of the facts, and of the snapshot that is folded from them: its rows are theirs."""
     return make_config({**_decode_parts(dataset, calendar), "complete": source.complete}, FREEZING)
 
 
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     """The quarantine holds the other side of the same decode; it has no key, order or types of its own to freeze."""
-    return make_config(_decode_parts(dataset, calendar))
-
-
-def snapshot_config(dataset: FactDataset, source: FileSource) -> NodeConfig:
-    parts = {name: value for name, value in _kind_parts(dataset).items() if name != "identity"} | _type_parts(dataset)
-    return make_config({**parts, "complete": source.complete}, FREEZING)
+    return make_config(_decode_parts(dataset, calendar), frozenset({"from"}))
 
 
 def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar) -> NodeConfig:
     parts: dict[str, object] = {
         str(job.language): hashed_sql(job.code) if job.language is Language.SQL else job.code,
         "function": job.function,
+        "modules": {m.name: m.code for m in job.modules},
         "mode": str(job.mode),
         "key": job.key,
         "unique_key": job.unique_key,
@@ -64,38 +63,69 @@ def chain_config(chain: Chain) -> NodeConfig:
     return make_config(parts, frozenset(parts))
 
 
-FREEZING = frozenset({"key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "complete", "type *", "cast **"})
-"""Of fact datasets and snapshots. An added column has a type that nothing was written by; an added cast changes a column that was there."""
+FREEZING = frozenset(
+    {"from", "key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "complete", "type *", "cast **"}
+)
+"""Of fact datasets and snapshots. Another source has positions of its own, by which its facts cannot be told from those there are.
+An added column has a type that nothing was written by; an added cast changes a column that was there.
+"""
 
 
 def _decode_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]:
+    columns = _column_parts(dataset, calendar)
     parts: dict[str, object] = {
+        "from": dataset.source,
         "where": hashed_sql(dataset.where),
         "explode": dataset.explode,
-        "require": sorted(dataset.require),
-        "source_at": _source_at(dataset),
-        **_kind_parts(dataset),
+        "require": _with_columns(sorted(dataset.require), columns, dataset.require),
+        "source_at": _source_at(dataset, columns),
+        **_kind_parts(dataset, columns),
+        **{f"column {name}": value for name, value in columns.items()},
         **_type_parts(dataset),
     }
-    for column in dataset.columns:
-        spelt = str(column.type) if column.type else None
-        parts[f"column {column.name}"] = {"path": column.path, "sql": hashed_sql(column.sql), "default": column.default, "type": spelt}
-    if any(uses_calendar(sql) for sql in (dataset.where, *(column.sql for column in dataset.columns)) if sql):
+    if dataset.where and uses_calendar(dataset.where):
         parts["calendar"] = _calendar(calendar)
     return parts
 
 
-def _kind_parts(dataset: FactDataset) -> dict[str, object]:
+def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]:
+    """By column: all that its values depend on, the columns above it that its SQL names among it."""
+    parts: dict[str, object] = {}
+    for column in dataset.columns:
+        spelt = str(column.type) if column.type else None
+        part: dict[str, object] = {"path": column.path, "sql": hashed_sql(column.sql), "default": column.default, "type": spelt}
+        if column.sql:
+            part["above"] = {name: parts[name] for name in _mentioned(column.sql, parts)}
+            part["calendar"] = _calendar(calendar) if uses_calendar(column.sql) else None
+        parts[column.name] = part
+        # A column of the source that is taken under another name is no longer there under its own.
+        if dataset.takes_other_columns and column.path and (native := column.path[0].lower()) not in parts:
+            parts[native] = {"taken as": column.name}
+    return parts
+
+
+def _kind_parts(dataset: FactDataset, columns: Mapping[str, object]) -> dict[str, object]:
+    """Which facts are about one record and which of them wins: what the columns that decide it hold counts as much as their names."""
     record_set = dataset.record_set
     if record_set is None:
-        return {"identity": dataset.identity}
+        return {"identity": _with_columns(dataset.identity, columns, dataset.identity)}
+    deleted = hashed_sql(record_set.deleted)
     return {
-        "key": record_set.key,
-        "order_by": record_set.order_by,
-        "deleted": hashed_sql(record_set.deleted),
+        "key": _with_columns(record_set.key, columns, record_set.key),
+        "order_by": _with_columns(record_set.order_by, columns, record_set.order_by),
+        "deleted": _with_columns(deleted, columns, _mentioned(record_set.deleted, columns)) if record_set.deleted else None,
         "children": record_set.children if record_set.children != "upsert" else None,
         "latest_non_null": sorted(record_set.latest_non_null),
     }
+
+
+def _mentioned(sql: str, names: Iterable[str]) -> list[str]:
+    """The names that stand in the SQL, perhaps as part of another word: one too many does no harm."""
+    return [name for name in names if name in sql.lower()]
+
+
+def _with_columns(value: object, columns: Mapping[str, object], names: Iterable[str]) -> object:
+    return [value, {name: columns[name] for name in names if name in columns}] if value else None
 
 
 def _type_parts(dataset: FactDataset) -> dict[str, object]:
@@ -109,10 +139,11 @@ def _type_word(dataset: FactDataset, column: FactColumn) -> str:
     return "cast" if in_place else "type"
 
 
-def _source_at(dataset: FactDataset) -> object:
+def _source_at(dataset: FactDataset, columns: Mapping[str, object]) -> object:
     if dataset.source_at is None:
         return None
-    return [dataset.source_at.column, dataset.source_at.path, str(dataset.source_at.type) if dataset.source_at.type else None]
+    column, type_ = dataset.source_at.column, dataset.source_at.type
+    return _with_columns([column, dataset.source_at.path, str(type_) if type_ else None], columns, [column] if column else [])
 
 
 def _partition(partition: Partitioning, calendar: Calendar) -> object:

@@ -3,7 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from strandline.model.columns import METADATA_COLUMNS
+from sqlglot import exp
+
+from strandline.model.columns import METADATA_COLUMNS, is_column_name
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
 from strandline.model.project import Calendar, Language, Mode
@@ -13,6 +15,7 @@ from .finer import find_steps
 from .jobs import Draft
 from .known import NOTHING, Known
 from .mending import UNKNOWN_INPUT
+from .reads import find_reads
 from .relations import Analysis, Table, analyse
 from .report import Report, find_nearest, listed, suggest
 from .schema import ByKey, RelationSpec, ViaInput
@@ -148,6 +151,7 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
         analysis = analyse(code.tree, (), tables)
         unknown = analysis.unknown_columns
         if not unknown:
+            _check_names(draft, code, analysis.output, report)
             return analysis.output
         for column, there in unknown:
             what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is not a column of what it reads."
@@ -160,6 +164,20 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
                 column.set("table", None)  # it is the table that is misspelt
             column.this.set("this", nearest)
     return None
+
+
+def _check_names(draft: Draft, code: Code, output: Known, report: Report) -> None:
+    """No column that the SQL gives has a name that is the engine's own, or that no table can have."""
+    for name in sorted({*(output.names or ()), *output.types}):
+        line = next((line_of(c) for c in code.tree.find_all(exp.Identifier) if c.name.lower() == name), 1) if code.tree else 1
+        if name in METADATA_COLUMNS:
+            what = f"job `{draft.spec.name}` gives a column `{name}`, the name of a metadata column."
+            remedy = f"Give it another name: `AS {name.lstrip('_')}`. Metadata columns are there without being selected."
+            report.add("metadata-column", what, remedy, code.place_of(line))
+        elif name and not is_column_name(name):
+            what = f"job `{draft.spec.name}` gives a column `{name}`, which cannot be the name of one."
+            remedy = "Give it another name with `AS`: letters, digits and `_`, not `__` at its start."
+            report.add("bad-name", what, remedy, code.place_of(line))
 
 
 def _named_key(draft: Draft) -> tuple[str, ...]:
@@ -214,8 +232,19 @@ def _other_ways(name: str, draft: Draft, known: Mapping[str, Known]) -> str:
 
 
 def make_inputs(draft: Draft, relations: Relations, tables: Mapping[str, str]) -> tuple[Input, ...]:
-    return tuple(
-        Input(name=name, dataset=tables[name], relation=relations[name][0], proved=relations[name][1])
-        for name in (*draft.inputs, *draft.lookups)
-        if name in relations
-    )
+    assert draft.code is not None
+    reads = find_reads(draft.code, (*draft.inputs, *draft.lookups))
+    inputs = []
+    for name in (n for n in (*draft.inputs, *draft.lookups) if n in relations):
+        relation, proved = relations[name]
+        related = _columns_of(name, {n: found for n, (found, _) in relations.items()})
+        inputs.append(Input(name=name, dataset=tables[name], relation=relation, proved=proved, reads=reads[name] | related))
+    return tuple(inputs)
+
+
+def _columns_of(name: str, relations: Mapping[str, Relation]) -> frozenset[str]:
+    """The columns of an input by which it, or another that is found through it, relates to the key."""
+    here = relations[name]
+    own = here.columns if isinstance(here, By) else tuple(c for c, _ in here.on) if isinstance(here, Via) else ()
+    through = (there for r in relations.values() if isinstance(r, Via) and r.input == name for _, there in r.on)
+    return frozenset((*own, *through))

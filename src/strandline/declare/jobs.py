@@ -154,6 +154,7 @@ def make_job(draft: Draft, row_key: tuple[str, ...]) -> Job:
         code=draft.code.text,
         file=draft.code.file,
         function=draft.code.function,
+        modules=draft.code.modules,
         strict_incremental=draft.spec.strict_incremental,
         uses_as_of=draft.code.uses_as_of,
         config=draft.spec.config,

@@ -2,14 +2,12 @@
 
 import re
 
-from strandline.model.columns import METADATA_COLUMNS, RESERVED_SUFFIXES
+from strandline.model.columns import METADATA_COLUMNS, RESERVED_SUFFIXES, is_column_name
 from strandline.model.errors import Place
 
 from .report import Report
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_NOT_IN_A_COLUMN = frozenset("` ,;{}()\n\t=.")
-"""Delta refuses most of these in a column's name; a dot or a backtick would not survive SQL."""
 
 
 class NameRegistry:
@@ -61,7 +59,7 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
         what = f"the column `{name}` has the name of a metadata column."
         report.add("metadata-column", what, "Give it another name; metadata columns are there without being declared.", place)
         return False
-    if not name or set(name) & _NOT_IN_A_COLUMN or name.startswith("__"):
+    if not is_column_name(name):
         remedy = "Use letters, digits and `_`, not `__` at its start; `path:` may name any field."
         report.add("bad-name", f"`{name}` cannot be the name of a column.", remedy, place)
         return False

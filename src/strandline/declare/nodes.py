@@ -6,7 +6,7 @@ from strandline.model.errors import Place
 from strandline.model.node import By, Input, NewRows, Node, NodeKind, Quarantine, Snapshot
 from strandline.model.project import Calendar, FactDataset, FileSource, Job
 
-from .config import facts_config, job_config, quarantine_config, snapshot_config, source_config
+from .config import facts_config, job_config, quarantine_config, source_config
 from .report import Report
 from .schema import SourceSpec
 
@@ -41,7 +41,7 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         kind=NodeKind.SNAPSHOT,
         inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
         definition=Snapshot(facts=dataset),
-        config=snapshot_config(dataset, source),
+        config=facts.config,
         columns=columns,
     )
     return facts, quarantine, snapshot

@@ -1,37 +1,67 @@
 """Python jobs are read, never imported: the function is there, and nothing in the module reads the clock or depends on chance (L11)."""
 
 import ast
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from strandline.model.errors import Place
 
 from .report import Report, suggest
+from .sql_checks import check_deterministic, function_name
 
 _CLOCK = "Use `context.as_of`, the run's logical time."
 _CHANCE = "Derive it from the row, for example with `F.xxhash64(*key_columns)`."
-_ORDER = "Use `F.max_by(value, order)`, or the function over a window with `orderBy`."
+_ORDER = "Use `F.max_by(value, F.struct(order, value))`, or the function over a window with `orderBy`."
+_OUTSIDE = "Read it as a source of the project, or put the value into `config:`: a job reads its inputs and nothing else."
+_TOTAL = "Let `orderBy` end with `F.xxhash64(*sorted(frame.columns))`: rows that are equal in it are equal in everything."
+_LITERAL = "Write the text as a literal, or build the column with functions, as `F.sum(F.col(name))`."
 
-_REFUSED_CALLS = {
+_REFUSED_REFERENCES = {
     **dict.fromkeys(("datetime.now", "datetime.utcnow", "datetime.today", "date.today", "pd.Timestamp.now", "Timestamp.now"), _CLOCK),
-    **dict.fromkeys(("time.time", "time.time_ns", "time.monotonic", "time.localtime", "time.gmtime", "time.perf_counter"), _CLOCK),
+    **dict.fromkeys(("Timestamp.today", "Timestamp.utcnow", "time.time", "time.time_ns", "time.monotonic", "time.localtime"), _CLOCK),
+    **dict.fromkeys(("time.gmtime", "time.perf_counter", "time.ctime", "time.strftime", "time.process_time"), _CLOCK),
+    "os.urandom": _CHANCE,
+    **dict.fromkeys(("os.environ", "os.environb", "os.getenv", "os.system", "os.popen", "os.listdir", "os.scandir", "os.walk"), _OUTSIDE),
+    **dict.fromkeys(("os.getcwd", "os.getpid", "os.open", "os.stat", "io.open", "sys.argv", "sys.stdin", "locale.getlocale"), _OUTSIDE),
 }
-_REFUSED_MODULES = {"random": _CHANCE, "secrets": _CHANCE, "uuid": _CHANCE, "numpy.random": _CHANCE, "np.random": _CHANCE}
+"""By dotted name, or the end of one."""
+_REFUSED_BUILTINS = {"open": _OUTSIDE, "input": _OUTSIDE, "id": _CHANCE, "hash": _CHANCE}
+"""`id` is an address; Python's `hash` of text is another in each process."""
+_REFUSED_MODULES = {
+    **dict.fromkeys(("random", "secrets", "uuid", "numpy.random", "np.random"), _CHANCE),
+    **dict.fromkeys(("requests", "httpx", "urllib.request", "urllib3", "http.client", "socket", "ftplib", "smtplib"), _OUTSIDE),
+    **dict.fromkeys(("subprocess", "glob", "sqlite3", "boto3", "psycopg", "psycopg2", "sqlalchemy", "platform", "getpass"), _OUTSIDE),
+}
 _REFUSED_FUNCTIONS = {
     **dict.fromkeys(("current_timestamp", "current_date", "now", "curdate", "localtimestamp", "current_time"), _CLOCK),
-    **dict.fromkeys(("rand", "randn", "uuid", "shuffle", "randstr", "uniform"), _CHANCE),
+    **dict.fromkeys(("rand", "randn", "random", "uuid", "shuffle", "randstr", "uniform"), _CHANCE),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), "Use the columns of the row."),
-    **dict.fromkeys(("first", "last", "first_value", "last_value", "any_value", "mode"), _ORDER),
+    **dict.fromkeys(("input_file_block_start", "input_file_block_length"), "Use the columns of the row."),
+    **dict.fromkeys(("current_user", "session_user", "user", "current_database", "current_schema", "current_catalog"), _OUTSIDE),
+    **dict.fromkeys(("current_timezone", "version", "reflect", "java_method", "try_reflect"), _OUTSIDE),
+    **dict.fromkeys(("first", "last", "first_value", "last_value", "any_value", "mode", "nth_value"), _ORDER),
+    **dict.fromkeys(("row_number", "lag", "lead", "ntile"), _ORDER),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg"), "Wrap it: `F.sort_array(F.collect_list(...))`."),
     **dict.fromkeys(("listagg", "string_agg"), "Sort first: `F.array_join(F.sort_array(F.collect_list(...)), ',')`."),
 }
 """Of `pyspark.sql.functions`."""
 
+_RANKED = {"first", "last", "first_value", "last_value", "nth_value", "row_number", "lag", "lead", "ntile"}
+"""Over a window these depend on its order."""
 _SORTING = {"sort_array", "array_sort", "size", "cardinality", "array_size"}
+_HASHING = {"xxhash64", "hash", "sha2", "md5"}
+_FIRST_ROWS = "Rank rows with `F.row_number()` over a window with a total `orderBy` and filter."
 _REFUSED_METHODS = {
-    "sample": "Filter on a hash of the key.",
-    "sampleBy": "Filter on a hash of the key.",
-    "randomSplit": "Filter on a hash of the key.",
-    "limit": "Rank rows with `F.row_number()` over a window with `orderBy` and filter.",
+    **dict.fromkeys(("sample", "sampleBy", "randomSplit"), "Filter on a hash of the key."),
+    **dict.fromkeys(("limit", "head", "take", "tail", "first", "offset", "zipWithIndex", "zipWithUniqueId"), _FIRST_ROWS),
 }
+_TEXT_METHODS = {"selectExpr", "sql"}
+_CONDITIONS = {"filter", "where", "having"}
+_READERS = {"csv", "json", "parquet", "orc", "text", "table", "load", "format", "option", "options", "schema", "jdbc", "textFile"}
+_FILE_METHODS = {"read_text", "read_bytes", "iterdir", "rglob"}
 _SPARK_FUNCTIONS = {"F", "f", "fn", "sf", "functions", "sql.functions", "pyspark.sql.functions", "pyspark.sql.functions.builtin"}
 _ORDERED_SINCE = {"orderBy", "sort"}
 
@@ -62,25 +92,203 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
 
 def check_python(module: ast.Module, file: str, report: Report) -> None:
     """Report everything in the module that two runs over the same rows could answer differently."""
-    aliases = _imported(module)
-    parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-
-    def refuse(node: ast.expr | ast.stmt, what: str, remedy: str) -> None:
-        report.add("nondeterministic", what, remedy, Place(file=file, line=node.lineno))
-
+    checks = _Checks(module, file, report)
     for node in ast.walk(module):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for name in _modules(node):
-                if name in _REFUSED_MODULES:
-                    refuse(node, f"`{name}` depends on chance.", _REFUSED_MODULES[name])
-        elif isinstance(node, ast.Call):
-            name = _dotted(node.func, aliases)
-            if remedy := _refused_call(name):
-                refuse(node, f"`{name}` {'reads the wall clock' if remedy == _CLOCK else 'depends on chance'}.", remedy)
-            elif (short := _spark_function(name)) in _REFUSED_FUNCTIONS and not _settled(node, short, parents, aliases):
-                refuse(node, f"`{short}` depends on {_on_what(_REFUSED_FUNCTIONS[short])}.", _REFUSED_FUNCTIONS[short])
-            elif isinstance(node.func, ast.Attribute) and node.func.attr in _REFUSED_METHODS and not _is_ordered(node.func, aliases):
-                refuse(node, f"`.{node.func.attr}()` takes whichever rows come first.", _REFUSED_METHODS[node.func.attr])
+        checks.check(node)
+
+
+class _Checks:
+    """One module: what its names stand for, and what is found in it."""
+
+    def __init__(self, module: ast.Module, file: str, report: Report) -> None:
+        self.file, self.report = file, report
+        self.aliases = _imported(module)
+        self.parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
+        self.orders = [n for n in ast.walk(module) if isinstance(n, ast.Call) and _method(n) in _ORDERED_SINCE]
+        self.texts = {
+            target.id: node.value
+            for node in module.body
+            if isinstance(node, ast.Assign) and _text(node.value) is not None
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def refuse(self, node: ast.expr | ast.stmt, what: str, remedy: str, slug: str = "nondeterministic") -> None:
+        self.report.add(slug, what, remedy, Place(file=self.file, line=node.lineno))
+
+    def check(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                for name in dict.fromkeys(_modules(node)):
+                    if remedy := _REFUSED_MODULES.get(name) or _REFUSED_REFERENCES.get(name):
+                        self.refuse_name(node, name, remedy)
+            case ast.Attribute(attr="rdd"):
+                self.refuse(node, "`.rdd` leaves rows in the order they happen to come.", "Use the functions of DataFrames.")
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if not isinstance(self.parents.get(node), ast.Attribute):
+                self.check_reference(node)
+            case ast.Call():
+                self.check_call(node)
+            case ast.Constant(value=str(text)) if not self.is_docstring(node):
+                self.check_text(node, text, certain=False)
+
+    def refuse_name(self, node: ast.expr | ast.stmt, name: str, remedy: str) -> None:
+        why = {_CLOCK: "reads the wall clock", _CHANCE: "depends on chance"}.get(remedy, "reads what is not an input of the job")
+        self.refuse(node, f"`{name}` {why}.", remedy, "outside-input" if remedy == _OUTSIDE else "nondeterministic")
+
+    def check_reference(self, node: ast.Name | ast.Attribute) -> None:
+        name = _dotted(node, self.aliases)
+        if remedy := _refused_reference(name):
+            self.refuse_name(node, name, remedy)
+            return
+        parent = self.parents.get(node)
+        short = _spark_function(name)
+        # A function that is handed on is called elsewhere.
+        if short in _REFUSED_FUNCTIONS and not (isinstance(parent, ast.Call) and parent.func is node):
+            self.refuse_function(node, short)
+
+    def refuse_function(self, node: ast.expr, short: str) -> None:
+        remedy = _REFUSED_FUNCTIONS[short]
+        slug = "outside-input" if remedy == _OUTSIDE else "nondeterministic"
+        self.refuse(node, f"`{short}` depends on {_on_what(remedy)}.", remedy, slug)
+
+    def check_call(self, node: ast.Call) -> None:
+        name, method = _dotted(node.func, self.aliases), _method(node)
+        short = _spark_function(name)
+        if name in _REFUSED_BUILTINS:
+            self.refuse_name(node, name, _REFUSED_BUILTINS[name])
+        elif short in _REFUSED_FUNCTIONS:
+            if not self.is_settled(node, short):
+                self.refuse_function(node, short)
+            elif self.is_over_a_window(node) and not self.orders_are_total():
+                self.refuse(node, f"`{short}` depends on how rows that are equal in the window's order happen to lie.", _TOTAL)
+        elif short in ("max_by", "min_by") and not self.breaks_ties(node):
+            what = f"`{short}` takes whichever of the rows that are equal in its order comes first."
+            self.refuse(node, what, f"Write `F.{short}(value, F.struct(order, value))`.")
+        elif short in ("expr", "call_function", "call_udf") or (not short and method in _TEXT_METHODS):
+            self.check_texts(node, short or method)
+        elif short:
+            return
+        elif method == "limit" and isinstance(node.func, ast.Attribute) and _is_ordered(node.func):
+            if not self.orders_are_total():
+                self.refuse(node, "`.limit()` depends on how rows that are equal in the order happen to lie.", _TOTAL)
+        elif method in _REFUSED_METHODS:
+            self.refuse(node, f"`.{method}()` takes whichever rows come first.", _REFUSED_METHODS[method])
+        elif method in ("dropDuplicates", "drop_duplicates") and (node.args or node.keywords):
+            what = f"`.{method}()` of some columns keeps whichever row comes first."
+            self.refuse(node, what, "Use `groupBy(...).agg(F.max_by(value, F.struct(order, value)))`, or `distinct()` over all columns.")
+        elif method in _CONDITIONS and node.args and (found := self.find_text(node.args[0])):
+            self.check_text(found, _text(found) or "", certain=True)
+        elif method == "agg":
+            self.check_named_functions(node)
+        elif self.reads_files(node, method):
+            self.refuse(node, f"`.{method}()` reads what is not an input of the job.", _OUTSIDE, "outside-input")
+
+    def check_texts(self, node: ast.Call, called: str) -> None:
+        """What a function takes as text must be a literal: whatever else it is cannot be looked into."""
+        for argument in node.args if called != "call_function" and called != "call_udf" else node.args[:1]:
+            found = self.find_text(argument)
+            if found is None:
+                self.refuse(
+                    node, f"the text that `{called}` is given is not a literal, so it cannot be looked into.", _LITERAL, "text-not-literal"
+                )
+            elif called in ("call_function", "call_udf"):
+                if (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
+                    self.refuse_function(node, name)
+            else:
+                self.check_text(found, _text(found) or "", certain=True)
+
+    def check_named_functions(self, node: ast.Call) -> None:
+        """`agg({"x": "first"})`."""
+        for value in (v for argument in node.args if isinstance(argument, ast.Dict) for v in argument.values):
+            found = self.find_text(value)
+            if found is None:
+                self.refuse(
+                    node, "the functions that `agg` is given are not literals, so they cannot be looked into.", _LITERAL, "text-not-literal"
+                )
+            elif (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
+                self.refuse_function(node, name)
+
+    def find_text(self, node: ast.expr) -> ast.expr | None:
+        """The literal that an argument is, itself or by a name of the module."""
+        found = self.texts.get(node.id) if isinstance(node, ast.Name) else node
+        return found if found is not None and _text(found) is not None else None
+
+    def check_text(self, node: ast.expr, text: str, *, certain: bool) -> None:
+        """Look into SQL. What is only perhaps SQL counts where it calls a function."""
+        if not certain and not re.search(r"\w\(", text):
+            return
+        query = text if re.match(r"\s*(select|with)\b", text, re.IGNORECASE) else f"select {text}"
+        try:
+            tree = sqlglot.parse_one(query, read="spark")
+        except (SqlglotError, RecursionError, ValueError):
+            if certain:
+                self.refuse(node, f"the text `{text[:60]}` is not SQL that can be looked into.", _LITERAL, "text-not-literal")
+            for name in re.findall(r"(\w+)\(", text.lower()):  # a part of a text
+                if _REFUSED_FUNCTIONS.get(name) in (_CLOCK, _CHANCE):
+                    self.refuse_function(node, name)
+            return
+        check_deterministic(tree, query, lambda line: Place(file=self.file, line=node.lineno + line - 1), self.report)
+        for part in tree.find_all(exp.Window, exp.ArgMax, exp.ArgMin):
+            if _leaves_ties(part):
+                what = f"`{part.sql(dialect='spark')[:80]}` depends on how rows that are equal in its order happen to lie."
+                self.refuse(node, what, "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.")
+
+    def is_docstring(self, node: ast.AST) -> bool:
+        return isinstance(self.parents.get(node), ast.Expr)
+
+    def is_settled(self, node: ast.Call, name: str) -> bool:
+        """Collected and then sorted, or over a window that says an order (`.over(...)`)."""
+        parent = self.parents.get(node)
+        if isinstance(parent, ast.Call) and _spark_function(_dotted(parent.func, self.aliases)) in _SORTING:
+            return True
+        return self.is_over_a_window(node) and (name in _RANKED or name.startswith("collect_"))
+
+    def is_over_a_window(self, node: ast.Call) -> bool:
+        parent = self.parents.get(node)
+        return isinstance(parent, ast.Attribute) and parent.attr == "over"
+
+    def orders_are_total(self) -> bool:
+        """Whether every order in the module ends with a hash of the row."""
+        return bool(self.orders) and all(call.args and self.hashes(call.args[-1]) for call in self.orders)
+
+    def hashes(self, node: ast.expr) -> bool:
+        calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
+        return any(_spark_function(_dotted(call.func, self.aliases)) in _HASHING for call in calls)
+
+    def breaks_ties(self, node: ast.Call) -> bool:
+        """`max_by(value, struct(order, value))`: of rows that are equal in the order, all have one value."""
+        if len(node.args) != 2:
+            return False
+        value, order = node.args
+        if not isinstance(order, ast.Call) or _spark_function(_dotted(order.func, self.aliases)) != "struct":
+            return self.hashes(order)
+        return any(ast.dump(part) == ast.dump(value) for part in order.args) or self.hashes(order)
+
+    def reads_files(self, node: ast.Call, method: str) -> bool:
+        if method in _FILE_METHODS or _dotted(node.func, self.aliases).startswith(("pandas.read_", "pd.read_", "numpy.load", "np.load")):
+            return True
+        value = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(value, ast.Attribute) and value.attr in ("read", "readStream") and method in _READERS:
+            return True
+        return method == "table" and bool(node.args) and _text(node.args[0]) is not None
+
+
+def _leaves_ties(node: exp.Expr) -> bool:
+    """Whether a function over an ordered window, or the row of the largest value, may be another where rows are equal in the order."""
+    if isinstance(node, exp.Window):
+        name = function_name(node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this)
+        order = node.args.get("order")
+        return name in _RANKED and order is not None and function_name(order.expressions[-1].this) not in _HASHING
+    value, order = node.this, node.args.get("expression")
+    return not (isinstance(order, exp.Struct) and any(part == value for part in order.expressions))
+
+
+def _method(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+
+def _text(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def mentions_as_of(module: ast.Module) -> bool:
@@ -88,7 +296,7 @@ def mentions_as_of(module: ast.Module) -> bool:
 
 
 def _on_what(remedy: str) -> str:
-    return "the wall clock" if remedy == _CLOCK else "chance" if remedy == _CHANCE else "how rows happen to lie"
+    return {_CLOCK: "the wall clock", _CHANCE: "chance", _OUTSIDE: "who runs it and where"}.get(remedy, "how rows happen to lie")
 
 
 def _imported(module: ast.Module) -> dict[str, str]:
@@ -118,14 +326,11 @@ def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
     return ".".join([aliases.get(node.id, node.id), *reversed(parts)])
 
 
-def _refused_call(name: str) -> str | None:
-    for call, remedy in _REFUSED_CALLS.items():
-        if name == call or name.endswith(f".{call}"):
+def _refused_reference(name: str) -> str | None:
+    for reference, remedy in _REFUSED_REFERENCES.items():
+        if name == reference or name.endswith(f".{reference}") or name.startswith(f"{reference}."):
             return remedy
-    for module, remedy in _REFUSED_MODULES.items():
-        if name.startswith(f"{module}.") or name == "os.urandom":
-            return remedy
-    return None
+    return next((remedy for module, remedy in _REFUSED_MODULES.items() if name.startswith(f"{module}.")), None)
 
 
 def _spark_function(name: str) -> str:
@@ -134,17 +339,7 @@ def _spark_function(name: str) -> str:
     return last if head in _SPARK_FUNCTIONS else ""
 
 
-def _settled(node: ast.Call, name: str, parents: dict[ast.AST, ast.AST], aliases: dict[str, str]) -> bool:
-    """Collected and then sorted, or over a window that says an order (`.over(...)`)."""
-    parent = parents.get(node)
-    if isinstance(parent, ast.Call) and _spark_function(_dotted(parent.func, aliases)) in _SORTING:
-        return True
-    return isinstance(parent, ast.Attribute) and parent.attr == "over" and name not in ("any_value", "mode", "rand", "uuid")
-
-
-def _is_ordered(function: ast.Attribute, aliases: dict[str, str]) -> bool:
-    """`frame.orderBy(...).limit(n)`; and `.sample` of something that is no frame is not our business."""
+def _is_ordered(function: ast.Attribute) -> bool:
+    """`frame.orderBy(...).limit(n)`."""
     value = function.value
-    if function.attr == "limit":
-        return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ORDERED_SINCE
-    return False
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ORDERED_SINCE

@@ -56,6 +56,8 @@ def make_settings(
         return environ.get(variable) or (secrets.fill(declared, ("settings", *path)) if declared is not None else default)
 
     spark = spec.spark
+    for key in spark.conf if spark else ():
+        _check_conf(key, document, report)
     conf = {k: secrets.fill(as_text(v), ("settings", "spark", "conf", k)) for k, v in (spark.conf if spark else {}).items()}
     return Settings(
         lake=_resolve_lake(choose("STRANDLINE_LAKE", spec.lake, ".strandline/lake", "lake"), folder),
@@ -70,6 +72,39 @@ def make_settings(
         fail_on=_fail_on(spec.fail_on, environ, report),
         thresholds=_thresholds(environ, report),
     )
+
+
+_HARMLESS_CONF = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.adaptive.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.maxPartitionNum",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.codegen.",
+    "spark.sql.join.preferSortMergeJoin",
+    "spark.sql.sources.parallelPartitionDiscovery.",
+    "spark.sql.parquet.compression.codec",
+    "spark.sql.warehouse.dir",
+    "spark.sql.catalog.",
+    "spark.sql.ui.",
+    "spark.sql.debug.",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+)
+"""Of Spark's SQL settings, those that change how quickly a result comes and never what it is."""
+
+
+def _check_conf(key: str, document: Document, report: Report) -> None:
+    """Settings are never hashed (they say where, not what), so none of them may change a result."""
+    if key.startswith("spark.sql.") and not key.startswith(_HARMLESS_CONF):
+        what = f"`{key}` may change what a query gives, and settings are not part of the configuration that rows are kept by."
+        remedy = (
+            "Remove it. Of `spark.sql.` only settings of speed may be set, as `spark.sql.shuffle.partitions`; the reference lists them."
+        )
+        report.add("conf-changes-results", what, remedy, document.place("settings", "spark", "conf", key))
 
 
 def _keep(text: str, document: Document, report: Report) -> timedelta:

@@ -17,6 +17,13 @@ PlaceOfLine = Callable[[int], Place]
 
 _SPARK = Dialect.get_or_raise("spark")
 _WRITTEN_AS_IS = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEX_STRING}
+_KEYWORDS = frozenset(
+    """
+    select from where group by having order limit join on using inner left right full outer cross semi anti as and or not in is null
+    case when then else end with union all distinct intersect except over partition between like exists asc desc nulls first last
+    rows range unbounded preceding following current row true false lateral view
+    """.split()  # noqa: SIM905  a list of fifty quoted words is hard to read
+)
 CALENDAR_FUNCTIONS = ("local_date", "local_month", "financial_year")
 
 # sqlglot warns of statements it does not know; they are refused here, so nothing is lost.
@@ -65,14 +72,24 @@ def parse_expression(text: str, of: str, place_of: PlaceOfLine, report: Report) 
 
 
 def hashed_sql(text: str | None) -> str | None:
-    """SQL as it is hashed: its words, without comments, line breaks or the case of what is not quoted."""
+    """SQL as it is hashed: its words, without comments, line breaks and the case of keywords and functions.
+
+    The case of every other word counts: it may be the name of a field in a struct, and so in the text that is made of it.
+    """
     if text is None:
         return None
     try:
         tokens = _SPARK.tokenize(text)
     except SqlglotError:
         return text
-    words = [f"{t.token_type.name}:{t.text}" if t.token_type in _WRITTEN_AS_IS else t.text.lower() for t in tokens]
+    words = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        if token.token_type in _WRITTEN_AS_IS:
+            words.append(f"{token.token_type.name}:{token.text}")
+            continue
+        named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DOT)
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        words.append(token.text.lower() if called or (not named and token.text.lower() in _KEYWORDS) else token.text)
     while words and words[-1] == ";":
         words.pop()
     return " ".join(words)
@@ -142,6 +159,11 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _tokenize(text: str, place_of: PlaceOfLine, report: Report, sql: str = "the SQL") -> list[Token] | None:
+    if found := re.search(r"\$\{[^}]*\}?", text):
+        what = f"{sql} has `{found[0]}`: what would be filled in there is not part of the project, and no hash would know of a change."
+        remedy = "In a job, put the value into `config:` and write `:name`; elsewhere write the value itself."
+        report.add("substitution", what, remedy, place_of(text[: found.start()].count("\n") + 1))
+        return None
     try:
         return list(_SPARK.tokenize(text))
     except SqlglotError:

@@ -11,7 +11,7 @@ from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig, NodeKind
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
 from strandline.model.project import Job
-from strandline.model.records import CommitMetadata, Lease, NodeRecord, WrittenConfig
+from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
 from strandline.plan.staleness import find_frozen
 
 from .commit import record_entry, write_and_confirm
@@ -55,6 +55,7 @@ def _compute_and_commit(
 ) -> TaskResult:
     from .workers import commit_write, hash_schema, prepare  # Spark only from here on
 
+    _refuse_rewritten(desk, task, inputs)
     current = _current_config(desk, node, inputs)
     _refuse_frozen(node, task, record, current)
     config = WrittenConfig(hash=current.hash, parts=current.parts)
@@ -112,6 +113,7 @@ def _compute_and_commit(
         partitions=prepared.partitions,
         waiting=prepared.waiting,
         invalidations=prepared.invalidations,
+        reshaped=prepared.reshaped,
         onto=own_version,
     )
     write = prepared.write
@@ -213,6 +215,21 @@ def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: N
         remedy=f"`strandline backfill {node.name} --all` writes it anew.",
         slug="frozen",
     )
+
+
+def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None:
+    """No increment can be read across a rewrite of an input: one that a task of this run made although the plan did not foresee it."""
+    for given in task.inputs:
+        if task.strategy is not Strategy.RECOMPUTE or not given.changes or given.after is None:
+            continue
+        upto = inputs[given.dataset].version
+        entries = [e for e in read_entries(desk.lake.table(given.dataset), given.after.version) if e.version <= upto]
+        if any(e.metadata and e.metadata.operation is Operation.OVERWRITE for e in entries):
+            raise WorkError(
+                f"`{given.dataset}` was written anew with other columns or types, which the plan of this run did not foresee.",
+                remedy=f"Run `strandline run` again: it recomputes `{task.node}` from all of it.",
+                slug="written-anew",
+            )
 
 
 def _current_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> NodeConfig:

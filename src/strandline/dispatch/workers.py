@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 from strandline.compute.chain import prepare_chain
 from strandline.compute.facts import prepare_facts, prepare_quarantine
 from strandline.compute.job import prepare_job
+from strandline.compute.job_rows import prepare_in_shape
 from strandline.compute.snapshot import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
 from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.session import fit_session
+from strandline.lake.small import spark_schema
+from strandline.lake.state import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
@@ -39,7 +42,8 @@ def prepare(
 ) -> Prepared:
     """Compute what a task will write."""
     with writes.explained(node.name):
-        return _prepare(desk, node, task, lease, record, inputs, config)
+        prepared = _prepare(desk, node, task, lease, record, inputs, config)
+        return replace(prepared, reshaped=_is_reshaped(desk, node, prepared.write))
 
 
 def _prepare(
@@ -74,7 +78,7 @@ def _prepare(
         attempt=f"{node.name}_{lease.token}",
         scratch=desk.lake.staging(desk.run),
     )
-    return _WORKERS[node.kind](work)
+    return prepare_in_shape(work, _WORKERS[node.kind])
 
 
 def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:
@@ -94,6 +98,17 @@ def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | N
         else:
             return None
     return total
+
+
+def _is_reshaped(desk: Desk, node: Node, write: Write | None) -> bool:
+    """Whether a write replaces the table with one that lacks a column of it, or has one in another type."""
+    own = desk.pins.find(node.name)
+    if own is None or write is None or write.operation is not Operation.OVERWRITE:
+        return False
+    assert write.rows is not None
+    types = {f.name: f.dataType.simpleString() for f in write.rows.schema}
+    before = spark_schema(get_table(desk.lake.table(node.name), own.version))
+    return any(types.get(f.name) != f.dataType.simpleString() for f in before)
 
 
 def hash_schema(write: Write) -> str:

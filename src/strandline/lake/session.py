@@ -60,6 +60,8 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # UTC in session and JVM (L11); without both Delta checks its checksum again on every small commit.
         "spark.sql.session.timeZone": "UTC",
+        # `${env:NAME}` in SQL would be filled from the environment of whoever runs, and no hash would know.
+        "spark.sql.variable.substitute": "false",
         # A table's log is small here: more partitions only cost task launches.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": str(max(2, cores)),

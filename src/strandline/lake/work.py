@@ -64,6 +64,8 @@ class Prepared:
     """`_deleted` rows this write leaves to be purged."""
     refused: StrandlineError | None = None
     """Why a part of a source (some of its files) was left out. The rest stands, and its readers go on."""
+    reshaped: bool = False
+    """The write replaces the table, and a column of it is gone or has another type."""
 
 
 @dataclass(slots=True)

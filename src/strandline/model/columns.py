@@ -68,8 +68,21 @@ KEY = "_key"
 DELETED = "_deleted"
 CONFIG = "_config"
 
-METADATA_COLUMNS = (SOURCE_AT, SOURCE_TS, INGESTED_AT, POSITION, PAYLOAD, KEY, DELETED, CONFIG)
-"""Exactly these; a source column of such a name is an error, any other `_name` is ordinary."""
+STATE = "_state"
+HEAD = "_head"
+ROLE = "_role"
+
+METADATA_COLUMNS = (SOURCE_AT, SOURCE_TS, INGESTED_AT, POSITION, PAYLOAD, KEY, DELETED, CONFIG, STATE, HEAD, ROLE)
+"""Exactly these; a column of such a name, of a source or a job, is an error, any other `_name` is ordinary."""
+
+_NOT_IN_A_COLUMN = frozenset("` ,;{}()\n\t=.")
+"""Delta refuses most of these in a column's name; a dot or a backtick would not survive SQL."""
+
+
+def is_column_name(name: str) -> bool:
+    """Whether a column may have the name. What begins with `__` is the engine's own."""
+    return bool(name) and not set(name) & _NOT_IN_A_COLUMN and not name.startswith("__")
+
 
 RESERVED_PREFIX = "__strandline_"
 """What the engine puts beside a row for a while; no column of a file may begin so."""

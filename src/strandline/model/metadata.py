@@ -37,6 +37,7 @@ def to_json(metadata: CommitMetadata) -> str:
         **_said("invalidations", [invalidation_to_dict(i) for i in metadata.invalidations]),
         **_said("readable_from", metadata.readable_from),
         **_said("adopted", list(metadata.adopted)),
+        **_said("reshaped", metadata.reshaped),
         **({"onto": metadata.onto} if metadata.onto >= 0 else {}),
     }
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -122,6 +123,7 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         invalidations=tuple(_invalidation(_mapping(i)) for i in _typed({"invalidations": [], **value}, "invalidations", list)),
         readable_from=_typed({"readable_from": 0, **value}, "readable_from", int),
         adopted=tuple(_typed({"version": version}, "version", int) for version in _typed({"adopted": [], **value}, "adopted", list)),
+        reshaped=_typed({"reshaped": False, **value}, "reshaped", bool),
         onto=_typed({"onto": -1, **value}, "onto", int),
     )
 

@@ -50,6 +50,10 @@ class Lookup:
 Relation = NewRows | By | Via | Whole | Lookup
 
 
+EVERY_COLUMN = "*"
+"""Among the columns that a node reads, or that changed: all that an input has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
     """One dataset a node reads: `name` is what the user's code calls it, `dataset` the node that maintains it.
@@ -62,6 +66,8 @@ class Input:
     relation: Relation
     proved: bool = False
     """True when the relation was proved from the SQL and not declared."""
+    reads: frozenset[str] = frozenset({EVERY_COLUMN})
+    """Words that may name the columns it reads; with `*` it reads every column that is not metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,8 @@ class Task:
     full_bytes: int = 0
     overwrite: bool = False
     """Replace the table, schema and all, in one commit: a backfill after a change that froze the node, or a gap."""
+    reshapes: bool = False
+    """Replace the table, schema and all, if the columns or types that the task computes have become others."""
     release: bool = False
     """Decode the quarantined positions again and append what now passes."""
     partitions: tuple[str, ...] = ()
@@ -106,7 +108,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A node that is stale (older rows wait for a backfill) or frozen (not written at all until one)."""
+    """A node that is stale (older rows wait for a backfill), frozen (not written at all until one), or held because it reads such rows."""
 
     node: str
     reason: str
@@ -126,6 +128,8 @@ class Plan:
     tasks: tuple[Task, ...]
     stale: tuple[Held, ...] = ()
     frozen: tuple[Held, ...] = ()
+    held: tuple[Held, ...] = ()
+    """Not computed, because they would read rows of an older configuration of an input, or of no single one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

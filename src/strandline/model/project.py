@@ -216,6 +216,16 @@ class Language(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A file of the project that a Python job imports."""
+
+    name: str
+    """As it is imported: `rates`, `lib.rates`."""
+    file: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A node that users write."""
 
@@ -234,6 +244,8 @@ class Job:
     file: str
     """Where the code came from, relative to the project's folder."""
     function: str = ""
+    modules: tuple[Module, ...] = ()
+    """The files of the project that Python code reaches, itself or through others."""
     strict_incremental: bool = False
     uses_as_of: bool = False
     config: Mapping[str, object]

@@ -153,6 +153,8 @@ class CommitMetadata:
     """From which version on the table and its changes can be read: what only earlier ones were made of is removed."""
     adopted: tuple[int, ...] = ()
     """Versions that someone else wrote and that are taken as they are."""
+    reshaped: bool = False
+    """The table was replaced, and a column of it is gone or has another type."""
     onto: int = -1
     """The version of the table that it was computed for, -1 where there was none; the commit itself is a later one."""
 

@@ -37,7 +37,7 @@ def plan_backfill(
         return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and the catalog does not know its table", new=True)
     if record and table and (partitions or request.backfill.filter) and not frozen:
         return _plan_part(node, record, observed, draft, request, reason, partitions)
-    return make_full_task(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in APPENDED)
+    return make_full_task(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in APPENDED, reshapes=True)
 
 
 def _plan_part(

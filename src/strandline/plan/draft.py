@@ -12,6 +12,17 @@ from .request import Observed
 APPENDED = (NodeKind.FACTS, NodeKind.QUARANTINE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsettled:
+    """Columns whose values are of an older configuration in some rows."""
+
+    columns: frozenset[str]
+    """`*`: any of them, or which rows there are."""
+    why: str
+    command: str
+    """What settles it."""
+
+
 @dataclass(slots=True)
 class Draft:
     """The plan as far as it has been made."""
@@ -21,6 +32,11 @@ class Draft:
     """How much of its output each task may change."""
     stale: list[Held] = field(default_factory=list)
     frozen: list[Held] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    reshaped: set[str] = field(default_factory=set)
+    """Nodes whose tasks may give the output other columns or types."""
+    unsettled: dict[str, Unsettled] = field(default_factory=dict)
+    """By node: what of its rows is not all of the current configuration once this plan is done."""
 
 
 def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
@@ -28,12 +44,12 @@ def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
     return any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs)
 
 
-def make_full_task(node: Node, observed: Observed, draft: Draft, cause: Cause, reason: str, *, new: bool) -> Task:
+def make_full_task(node: Node, observed: Observed, draft: Draft, cause: Cause, reason: str, *, new: bool, reshapes: bool = False) -> Task:
     record = observed.view.nodes.get(node.name)
     cursors = record.cursors if record and not new else {}
     inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True) for i in node.inputs)
     scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
-    task = replace(make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new)
+    task = replace(make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new, reshapes=reshapes and not new)
     return estimated(node, task, observed, draft)
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from strandline.model.node import Node
-from strandline.model.plan import PlannedInput
+from strandline.model.node import Node, NodeConfig, NodeKind
+from strandline.model.plan import Cause, PlannedInput, Task
 from strandline.model.project import Job
 from strandline.model.records import CommitSummary, NodeRecord, Operation, TableState, find_foreign
 
@@ -68,6 +68,36 @@ def is_rewritten(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
     if table is None or given.after is None:
         return False
     return any(c.metadata is not None and c.metadata.operation is Operation.OVERWRITE for c in table.commits_after(given.after.version))
+
+
+def is_reshaped(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
+    """Whether columns or types of an input have become others in the pending stretch, or may in this run."""
+    if given.dataset in draft.reshaped:
+        return True
+    table = observed.tables.get(given.dataset)
+    commits = table.commits_after(given.after.version) if table is not None and given.after is not None else ()
+    return any(c.metadata is not None and c.metadata.reshaped for c in commits)
+
+
+def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeConfig, draft: Draft) -> bool:
+    """Whether a task may give the output other columns or types. A column that is added changes neither."""
+    if not task.overwrite and not task.reshapes:
+        return False
+    if any(given.dataset in draft.reshaped for given in task.inputs) or (task.reshapes and task.cause is not Cause.PERSON):
+        return True
+    changed = {part for c in record.configs for part in c.parts if c.parts[part] != config.parts.get(part)} if record else set()
+    if node.kind in (NodeKind.JOB, NodeKind.CHAIN):
+        return bool(changed & _CODE)
+    words = ((word, name) for word, _, name in (part.partition(" ") for part in changed))
+    return any(word in ("type", "cast") or (word == "column" and not _is_typed(name, config)) for word, name in words)
+
+
+_CODE = {"sql", "python", "function", "config", "inputs", "lookups"}
+"""Parts of a job that may give its result other columns. What they are is known when it runs."""
+
+
+def _is_typed(column: str, config: NodeConfig) -> bool:
+    return f"type {column}" in config.parts or f"cast {column}" in config.parts
 
 
 def clock_moved(node: Node, record: NodeRecord, request: PlanRequest) -> bool:

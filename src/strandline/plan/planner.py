@@ -10,7 +10,8 @@ from strandline.model.records import Invalidation, NodeRecord, TableState
 from .backfills import is_asked, plan_backfill, plan_release
 from .draft import APPENDED, Draft, estimated, lacks_input, make_full_task, make_task, pending, planned_inputs
 from .estimates import Amount
-from .gaps import clock_moved, find_gap, is_rewritten
+from .gaps import clock_moved, find_gap, is_reshaped, is_rewritten, may_reshape
+from .holds import find_hold, find_unsettled, of_held, settles, without_partitions
 from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
@@ -28,28 +29,46 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         derived = record if node.inputs else None
         frozen = find_frozen(node, derived, config) if derived else None
         stale = find_stale(node, derived, config) if derived and not frozen else None
+        held = find_hold(node, draft)
         if node.name not in selected:
             task = None
         elif isinstance(node.definition, FileSource):
             task = None if request.backfill or request.release else _plan_source(node, node.definition, observed, draft)
+        elif held:
+            task = _settle_alone(node, observed, draft)
         elif is_asked(node, request, frozen or stale):
             task = plan_backfill(node, observed, draft, request, frozen, stale)
         elif request.release is not None and node.name in project.names[request.release] and node.kind in APPENDED:
             task = plan_release(node, observed, draft)
         elif frozen:
-            task = _settle_frozen(node, observed, draft)
+            task = _settle_alone(node, observed, draft)
         else:
             task = _plan_node(node, config, observed, draft, request)
+        if task is not None and may_reshape(node, task, record, config, draft):
+            draft.reshaped.add(node.name)
+        if frozen and task and task.overwrite:
+            frozen = None
+        if stale:
+            stale = None if settles(node, task, observed, draft) else without_partitions(stale, task)
+        unsettled = find_unsettled(node, derived, observed.tables.get(node.name), config, frozen or stale, frozen=frozen is not None)
+        if held:
+            draft.held.append(_with_cost(node, held, observed))
+            unsettled = of_held(held, draft, node)
+        if unsettled and not (task and task.overwrite):
+            draft.unsettled[node.name] = unsettled
         if task is not None:
             draft.tasks[node.name] = task
-        if frozen and not (task and task.overwrite):
+        if frozen:
             draft.frozen.append(_with_cost(node, frozen, observed))
-        if stale and task and stale.partitions:
-            left = tuple(p for p in stale.partitions if p not in task.partitions)
-            stale = replace(stale, partitions=left) if left else None
-        if stale and not (task and task.strategy is Strategy.FULL and not task.refuses):
+        if stale:
             draft.stale.append(_with_cost(node, stale, observed))
-    return Plan(as_of=request.as_of, tasks=tuple(draft.tasks.values()), stale=tuple(draft.stale), frozen=tuple(draft.frozen))
+    return Plan(
+        as_of=request.as_of,
+        tasks=tuple(draft.tasks.values()),
+        stale=tuple(draft.stale),
+        frozen=tuple(draft.frozen),
+        held=tuple(draft.held),
+    )
 
 
 def _with_cost(node: Node, held: Held, observed: Observed) -> Held:
@@ -110,11 +129,13 @@ def _settle(
     return estimated(node, task, observed, draft)
 
 
-def _settle_frozen(node: Node, observed: Observed, draft: Draft) -> Task | None:
-    """The backfill that it waited for may stand in its table already; whatever its inputs have is for after that is known."""
-    if lacks_input(node, observed, draft):
+def _settle_alone(node: Node, observed: Observed, draft: Draft) -> Task | None:
+    """Of a node that is not computed: a commit of it that the catalog was not told of is recorded, the backfill of a frozen one perhaps.
+    Whatever its inputs have is for after that is known.
+    """
+    record = observed.view.nodes.get(node.name)
+    if record is None or lacks_input(node, observed, draft):
         return None
-    record = observed.view.nodes[node.name]
     known = ((i, record.cursors.get(i.dataset)) for i in node.inputs)
     inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursor, changes=False) for i, cursor in known)
     return _settle(node, record, observed.tables.get(node.name), inputs, observed, draft)
@@ -140,6 +161,9 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
         scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
         task = make_task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft)
         return estimated(node, task, observed, draft)
+    if reshaped := [f"`{i.dataset}`" for i in changed if is_reshaped(i, observed, draft)]:
+        reason = f"{' and '.join(reshaped)} may have other columns or types than before: {text}"
+        return make_full_task(node, observed, draft, Cause.NEW_INPUT, reason, new=False, reshapes=True)
     for given in changed:
         whole = isinstance(node.get_input(given.name).relation, Whole)
         if given.after is None:

@@ -61,7 +61,7 @@ def test_an_event_stream_is_read_from_its_facts(tmp_path: Path) -> None:
 def test_facts_quarantines_and_sources_are_tables_too(tmp_path: Path) -> None:
     text = """
     input_datasets: [demand_facts, demand_quarantine, events]
-    sql: select _payload from events union all select reason from demand_quarantine union all select demand_id from demand_facts
+    sql: select _payload as text from events union all select reason from demand_quarantine union all select demand_id from demand_facts
 """
 
     assert {i.dataset for i in inputs(tmp_path, text).values()} == {"demand_facts", "demand_quarantine", "events"}
@@ -242,3 +242,45 @@ def test_a_keyed_python_job_declares_its_inputs(tmp_path: Path) -> None:
 
     assert "Python jobs always declare `inputs`" in undeclared
     assert declared == ""
+
+
+@pytest.mark.parametrize(
+    ("sql", "slug"),
+    [
+        ("select area as _deleted from property", "metadata-column"),
+        ("select area as _KEY from property", "metadata-column"),
+        ("select area as _config from property", "metadata-column"),
+        ("select area as _state from property", "metadata-column"),
+        ("select _source_at, area from property", "metadata-column"),
+        ("with p as (select area as __area from property) select * from p", "bad-name"),
+        ("select area as __total from property", "bad-name"),
+        ("select area as `to tal` from property", "bad-name"),
+        ("select area as `a.b` from property", "bad-name"),
+        ("select area as _total, _source_at as happened_at from property", ""),
+    ],
+)
+def test_a_job_gives_no_column_a_name_that_is_the_engines_own(sql: str, slug: str, tmp_path: Path) -> None:
+    found = slugs(tmp_path, job(f"    input_datasets: [property]\n    sql: {sql!r}"))
+
+    assert found == ([slug] if slug else [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads", "whole"),
+    [
+        ("select area from property", {"area"}, False),
+        ("select `Area` from property", {"area"}, False),
+        ("select * from property", set(), True),
+        ("select p.* from property p", set(), True),
+        ("select count(*) as n from property", set(), False),
+        ("select count(distinct *) as n from property", set(), True),
+        ("with p as (select area from property) select * from p", {"area"}, False),
+        ("select x.* from (select area, at from property) x", {"area", "at"}, False),
+        ("select (select max(area) from property) as a", {"area"}, False),
+    ],
+)
+def test_the_columns_that_sql_may_read_are_known(sql: str, reads: set[str], whole: bool, tmp_path: Path) -> None:
+    given = inputs(tmp_path, f"    input_datasets: [property]\n    sql: {sql!r}")["property"]
+
+    assert given.reads & {"area", "at"} == reads & {"area", "at"}
+    assert ("*" in given.reads) is whole

@@ -127,21 +127,22 @@ def changed(folder: Path, node: str, *edits: tuple[str, str]) -> tuple[set[str],
 @pytest.mark.parametrize(
     ("node", "old", "new", "parts", "freezes"),
     [
-        ("person_facts", "person_id: p\n", "person_id: q\n", {"column person_id"}, False),
+        ("person_facts", "person_id: p\n", "person_id: q\n", {"column person_id", "key"}, True),
+        ("person_facts", "born_on: {path: b, type: date}", "born_on: {path: c, type: date}", {"column born_on"}, False),
         ("person_facts", "      tenant: t\n", "      tenant: t\n      name: n\n", {"column name", "type name"}, False),
         ("person_facts", "      born_on: {path: b, type: date}\n", "", {"column born_on", "type born_on"}, True),
         ("person_facts", "type: date", "type: timestamp", {"column born_on", "type born_on"}, True),
-        ("person_facts", "type: timestamp_ms", "type: timestamp_us", {"column at"}, False),
+        ("person_facts", "type: timestamp_ms", "type: timestamp_us", {"column at", "order_by", "source_at"}, True),
         ("person_facts", "order_by: [at]}", "order_by: [at], deleted: \"year = 'x'\"}", {"deleted"}, True),
         ("person_facts", "key: [tenant, person_id]", "key: [person_id, tenant]", {"key"}, True),
         ("person_facts", "from: events\n    columns:\n", "from: events\n    where: t is not null\n    columns:\n", {"where"}, False),
-        ("person_facts", "timezone: UTC", "timezone: Asia/Kolkata", {"calendar"}, False),
+        ("person_facts", "timezone: UTC", "timezone: Asia/Kolkata", {"column year"}, False),
         ("child_facts", "timezone: UTC", "timezone: Asia/Kolkata", set(), False),
         ("person_facts", "order_by: [at]}", "order_by: [at]}\n    guard: {at_least: 3}", set(), False),
         ("person_facts", "sources:", "settings: {workers: 7}\nsources:", set(), False),
-        ("person", "      tenant: t\n", "      tenant: t\n      name: n\n", {"type name"}, False),
-        ("person", "person_id: p\n", "person_id: q\n", set(), False),
-        ("person", "type: date", "type: timestamp", {"type born_on"}, True),
+        ("person", "      tenant: t\n", "      tenant: t\n      name: n\n", {"column name", "type name"}, False),
+        ("person", "person_id: p\n", "person_id: q\n", {"column person_id", "key"}, True),
+        ("person", "type: date", "type: timestamp", {"column born_on", "type born_on"}, True),
         ("person_quarantine", "type: date", "type: timestamp", {"column born_on", "type born_on"}, False),
         ("child", ", children: replace", "", {"children"}, True),
         ("child_facts", "explode: children", "explode: kids", {"explode"}, True),
@@ -175,6 +176,13 @@ def test_a_source_that_becomes_complete_freezes_what_is_made_of_it(node: str, tm
     edits = ('"d/*.jsonl"', '"d/*.jsonl", complete: true'), ("event_stream: {identity: [id]}", "record_set: {key: [id], order_by: [id]}")
 
     assert changed(tmp_path, node, *edits) == ({"complete"}, True)
+
+
+@pytest.mark.parametrize("node", ["person_facts", "person_quarantine", "person", "child_facts", "visits_facts"])
+def test_another_source_freezes_what_is_made_of_it(node: str, tmp_path: Path) -> None:
+    edits = ('  events: {files: "d/*.jsonl"}', '  messages: {files: "d/*.jsonl"}'), ("from: events", "from: messages")
+
+    assert changed(tmp_path, node, *edits) == ({"from"}, True)
 
 
 def test_the_shipped_json_schema_is_up_to_date() -> None:

@@ -43,6 +43,29 @@ def refused(body: str, imports: str = "") -> list[str]:
         ("from pyspark.sql import functions as F", "rows.agg(F.collect_list('x').alias('x'))"),
         ("", "inputs['a'].sample(0.1)"),
         ("", "inputs['a'].limit(3)"),
+        ("", "inputs['a'].orderBy('x').limit(3)"),
+        ("", "inputs['a'].dropDuplicates(['k'])"),
+        ("", "inputs['a'].drop_duplicates(subset=['k'])"),
+        ("", "inputs['a'].first()"),
+        ("", "inputs['a'].take(3)"),
+        ("", "inputs['a'].rdd.collect()"),
+        ("", "inputs['a'].agg({'x': 'first'})"),
+        ("", "inputs['a'].selectExpr('id', 'now() as t')"),
+        ("", "inputs['a'].filter('rand() < 0.5')"),
+        ("", "inputs['a'].where('x > current_date')"),
+        ("", "inputs['a'].sparkSession.sql('select any_value(x) from a')"),
+        ("TEXT = 'rand() < 0.5'", "inputs['a'].filter(TEXT)"),
+        ("", "inputs['a'].filter(f'{inputs} < rand()')"),
+        ("", "sorted(inputs, key=hash) and hash('x')"),
+        ("import datetime\nnow = datetime.datetime.now", "1"),
+        ("from pyspark.sql import functions as F", "rows.withColumn('x', F.expr('rand()'))"),
+        ("from pyspark.sql import functions as F", "F.call_function('rand')"),
+        ("from pyspark.sql import functions as F", "[f() for f in (F.rand, F.randn)]"),
+        ("from pyspark.sql import functions as F", "rows.agg(F.max_by('x', 'y'))"),
+        ("from pyspark.sql import functions as F", "rows.agg(F.expr('max_by(x, y)'))"),
+        ("from pyspark.sql import functions as F", "F.expr('row_number() over (partition by k order by g)')"),
+        ("from pyspark.sql import functions as F", "F.row_number().over(Window.partitionBy('k').orderBy('g'))"),
+        ("from pyspark.sql import functions as F", "F.lag('x').over(window)"),
     ],
 )
 def test_the_clock_chance_and_row_order_are_refused(imports: str, body: str) -> None:
@@ -54,15 +77,44 @@ def test_the_clock_chance_and_row_order_are_refused(imports: str, body: str) -> 
     [
         "inputs['a'].where(F.col('x') < context.as_of)",
         "rows.agg(F.sort_array(F.collect_list('x')).alias('x'))",
-        "rows.agg(F.max_by('x', 'y'))",
-        "rows.withColumn('n', F.first('x').over(window))",
-        "rows.orderBy('x').limit(3)",
+        "rows.agg(F.max_by('x', F.struct('y', 'x')))",
+        "rows.withColumn('n', F.first('x').over(Window.partitionBy('k').orderBy('x', F.xxhash64(*sorted(rows.columns)))))",
+        "rows.orderBy('x', F.xxhash64(*sorted(rows.columns))).limit(3)",
+        "rows.dropDuplicates().distinct()",
+        "rows.agg(F.rank().over(Window.orderBy('x')))",
+        "rows.filter('x > 3 and upper(name) = upper(other)').agg({'x': 'sum'})",
+        "rows.withColumn('n', F.expr('sum(x) over (partition by k)')).selectExpr('k', 'sort_array(collect_list(x)) as xs')",
+        "rows.withColumn('id', F.col('id')).alias('current_date')",
         "F.to_timestamp('x').now",
         "context.config['first']",
     ],
 )
 def test_what_has_one_answer_is_taken(body: str) -> None:
     assert refused(body, "from pyspark.sql import functions as F") == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "body", "slug"),
+    [
+        ("import os", "os.environ['RATE']", "outside-input"),
+        ("from os import environ", "environ['RATE']", "outside-input"),
+        ("import os", "os.getenv('RATE')", "outside-input"),
+        ("import requests", "1", "outside-input"),
+        ("import subprocess as s", "1", "outside-input"),
+        ("", "open('rates.txt').read()", "outside-input"),
+        ("from pathlib import Path", "Path('rates.txt').read_text()", "outside-input"),
+        ("import pandas as pd", "pd.read_csv('rates.csv')", "outside-input"),
+        ("", "inputs['a'].sparkSession.read.parquet('x')", "outside-input"),
+        ("", "inputs['a'].sparkSession.table('x')", "outside-input"),
+        ("from pyspark.sql import functions as F", "F.current_user()", "outside-input"),
+        ("from pyspark.sql import functions as F", "F.expr(context.config['text'])", "text-not-literal"),
+        ("from pyspark.sql import functions as F", "[F.expr(f'sum({c})') for c in 'ab']", "text-not-literal"),
+        ("", "inputs['a'].selectExpr(*context.config['columns'])", "text-not-literal"),
+        ("", "inputs['a'].agg({'x': context.config['how']})", "text-not-literal"),
+    ],
+)
+def test_what_is_not_an_input_and_text_that_cannot_be_looked_into_are_refused(imports: str, body: str, slug: str) -> None:
+    assert set(refused(body, imports)) == {slug}
 
 
 def test_the_logical_time_is_noticed() -> None:

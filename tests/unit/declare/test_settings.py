@@ -144,3 +144,20 @@ def test_a_wrong_word_for_what_a_run_fails_on_is_a_mistake(tmp_path: Path) -> No
     assert "Did you mean `held`?  [unknown-value]" in wrong
     assert outside.startswith("`STRANDLINE_FAIL_ON` is `hold`")
     assert outside.endswith("[unknown-value]")
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.mapKeyDedupPolicy"]
+)
+def test_a_setting_of_spark_that_may_change_results_is_refused(key: str, tmp_path: Path) -> None:
+    told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: x}}}}}}")
+
+    assert "[conf-changes-results]" in told
+    assert f"`{key}`" in told
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.driver.memory", "spark.hadoop.fs.s3a.endpoint"]
+)
+def test_a_setting_of_spark_that_changes_speed_or_place_is_taken(key: str, tmp_path: Path) -> None:
+    assert report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: 1}}}}}}") == ""

@@ -1,11 +1,15 @@
 """SQL that two runs could answer differently is refused, with what to use instead (L11)."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from strandline.declare.report import Report
 from strandline.declare.sql_checks import check_deterministic, check_parameters, check_tables_are_named
 from strandline.declare.sql_parse import find_tables, hashed_sql, parse_query, table_name
 from strandline.model.errors import Place
+from tests.unit.declare.builders import PROPERTY, report
 
 
 def place_of(line: int) -> Place:
@@ -203,15 +207,38 @@ def test_parameters_come_from_config_or_are_as_of() -> None:
     assert "Did you mean `codec`?" in str(report.mistakes[0])
 
 
-def test_sql_is_hashed_without_comments_layout_and_case() -> None:
-    one = hashed_sql("select A, 'x Y' -- why\nfrom T /* which */ where a > 1;")
-    other = hashed_sql("SELECT a,\n  'x Y'\nFROM t\nWHERE A > 1")
+def test_sql_is_hashed_without_comments_layout_and_the_case_of_keywords_and_functions() -> None:
+    one = hashed_sql("select sum(A), 'x Y' -- why\nfrom T /* which */ where A > 1;")
+    other = hashed_sql("SELECT SUM (A),\n  'x Y'\nFROM T\nWHERE A > 1")
 
     assert one == other
 
 
 @pytest.mark.parametrize(
-    "sql", ["select a, 'x y' from t where a > 1", "select a, 'x Y' from t where a > 2", "select a, `x Y` from t where a > 1"]
+    "sql",
+    [
+        "select a, 'x y' from t where a > 1",
+        "select a, 'x Y' from t where a > 2",
+        "select a, `x Y` from t where a > 1",
+        "select A, 'x Y' from t where a > 1",
+    ],
 )
 def test_sql_that_means_something_else_is_hashed_otherwise(sql: str) -> None:
     assert hashed_sql(sql) != hashed_sql("select a, 'x Y' from t where a > 1")
+
+
+@pytest.mark.parametrize("word", ["amount", "date", "last", "row", "end"])
+def test_the_case_of_a_field_counts_for_it_reaches_the_json_that_is_made_of_it(word: str) -> None:
+    one, other = (hashed_sql(f"select id, to_json(struct(a as {name})) as j from t") for name in (word, word.title()))
+
+    assert one != other
+
+
+@pytest.mark.parametrize("sql", ["select '${env:RATE}' as x from property", "select ${rate} as x from property", "select 1 --${x}\n"])
+def test_what_would_be_filled_in_from_outside_is_refused(sql: str, tmp_path: Path) -> None:
+    yaml = PROPERTY + f"jobs:\n  - {{name: j, input_datasets: [property], output_dataset: j, sql: {json.dumps(sql)}}}\n"
+
+    told = report(tmp_path, yaml)
+
+    assert "[substitution]" in told
+    assert "`config:`" in told

@@ -1,0 +1,131 @@
+"""What a job may not read yet: rows of an input that are of an older configuration, or some of them of an older one than others.
+
+A job that reads such rows would publish values that no configuration gives. It is held, with all that reads it, until a backfill has
+settled its input. A change in a column that a job does not read does not hold it.
+"""
+
+from dataclasses import replace
+
+from strandline.model.columns import METADATA_COLUMNS, SOURCE_AT, SOURCE_TS
+from strandline.model.hashing import compare_configs
+from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig, NodeKind, Quarantine, Snapshot
+from strandline.model.plan import Cause, Held, Strategy, Task
+from strandline.model.project import FactDataset
+from strandline.model.records import NodeRecord, TableState
+
+from .draft import Draft, Unsettled, pending
+from .request import Observed
+
+EVERYTHING = frozenset({EVERY_COLUMN})
+_OF_A_COLUMN = ("column", "type", "cast")
+_HOLDING_NOBODY = ("final_after", "lookup")
+"""Parts of a job that leave the rows of a partition as they are, and lookups, whose change is declared to touch nothing."""
+
+
+def find_hold(node: Node, draft: Draft) -> Held | None:
+    """Why a node cannot be computed yet. Snapshots follow their facts: they are as settled as those."""
+    if node.kind not in (NodeKind.JOB, NodeKind.CHAIN):
+        return None
+    reasons: dict[str, str] = {}
+    for given in node.inputs:
+        unsettled = draft.unsettled.get(given.dataset)
+        if unsettled is not None and _reads(given, unsettled.columns):
+            reasons[given.dataset] = f"it reads `{given.name}`, {unsettled.why}; {unsettled.command}"
+    return Held(node=node.name, reason="; ".join(reasons.values()), changed=()) if reasons else None
+
+
+def find_unsettled(
+    node: Node, record: NodeRecord | None, own: TableState | None, config: NodeConfig, held: Held | None, *, frozen: bool
+) -> Unsettled | None:
+    """What readers must not mix: the columns in which some rows are of an older configuration."""
+    if record is None or node.kind is NodeKind.SOURCE:
+        return None
+    if unknown := _find_unrecorded(record, own, config):
+        why = f"whose version {unknown} is of another configuration and not in the catalog yet"
+        return Unsettled(columns=EVERYTHING, why=why, command="this run records it")
+    if held is None:
+        return None
+    changed = held.changed
+    if frozen:
+        changed = tuple(sorted({part for written in record.configs for part in compare_configs(written.parts, config)[0]}))
+    columns = _columns_of(node, changed)
+    if not columns:
+        return None
+    parts = ", ".join(f"`{part}`" for part in changed) or "its configuration"
+    why = f"which is {'frozen' if frozen else 'stale'} ({parts} changed)"
+    command = f"`strandline backfill {_short_name(node)} {'--all' if frozen else '--stale'}` settles it"
+    return Unsettled(columns=columns, why=why, command=command)
+
+
+def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
+    """A held node is behind its inputs by an unknown amount: what joins it with others waits with it."""
+    commands = dict.fromkeys(
+        draft.unsettled[i.dataset].command
+        for i in node.inputs
+        if i.dataset in draft.unsettled and _reads(i, draft.unsettled[i.dataset].columns)
+    )
+    return Unsettled(columns=EVERYTHING, why="which is held itself", command=" and ".join(commands))
+
+
+def settles(node: Node, task: Task | None, observed: Observed, draft: Draft) -> bool:
+    """Whether every row is of the current configuration once the task is done. One that may find nothing to do settles nothing."""
+    if task is None or task.strategy is not Strategy.FULL or task.refuses:
+        return False
+    if task.cause is not Cause.NEW_INPUT or task.overwrite:
+        return True
+    for given in (i for i in task.inputs if i.changes):
+        table, upstream = observed.tables.get(given.dataset), draft.tasks.get(given.dataset)
+        if given.after is None or (upstream is not None and upstream.overwrite):
+            return True
+        if table is not None and pending(node, table, given.after):
+            return True
+    return False
+
+
+def without_partitions(stale: Held, task: Task | None) -> Held | None:
+    """What stays stale of a node with partitions, some of which a task builds again."""
+    if task is None or not stale.partitions:
+        return stale
+    left = tuple(p for p in stale.partitions if p not in task.partitions)
+    return replace(stale, partitions=left) if left else None
+
+
+def _reads(given: Input, columns: frozenset[str]) -> bool:
+    if EVERY_COLUMN in columns or given.reads & columns:
+        return True
+    return EVERY_COLUMN in given.reads and bool(columns - set(METADATA_COLUMNS))
+
+
+def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
+    columns: set[str] = set()
+    for part in changed or ("",):
+        word, _, name = part.partition(" ")
+        if node.kind is NodeKind.JOB and word in _HOLDING_NOBODY:
+            continue
+        if node.kind in (NodeKind.FACTS, NodeKind.SNAPSHOT) and word in _OF_A_COLUMN:
+            columns.add(name)
+        elif node.kind in (NodeKind.FACTS, NodeKind.SNAPSHOT) and part == "source_at":
+            columns |= {SOURCE_AT, SOURCE_TS}
+        else:
+            return EVERYTHING
+    return frozenset(columns)
+
+
+def _find_unrecorded(record: NodeRecord, own: TableState | None, config: NodeConfig) -> int | None:
+    """A commit that stands and that the catalog was not told of, by another configuration: which rows are whose is known after it is."""
+    if own is None or own.table_id != record.table_id:
+        return None
+    for commit in own.commits_after(record.table_version):
+        metadata = commit.metadata
+        if metadata and not metadata.operation.is_bare and metadata.config.hash not in ("", config.hash):
+            return commit.version
+    return None
+
+
+def _short_name(node: Node) -> str:
+    """What a person types: a fact dataset's own name means its facts, quarantine and snapshot together."""
+    match node.definition:
+        case FactDataset(name=name) | Quarantine(facts=FactDataset(name=name)) | Snapshot(facts=FactDataset(name=name)):
+            return name
+        case _:
+            return node.name
