@@ -16,6 +16,7 @@ from strandline.model.records import Operation
 
 from .decode import ACCEPTED, DERIVED, DUPLICATE, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG, decode
 from .exports import derive_deletions
+from .job_rows import fit_types
 from .keys import row_hash, user_columns
 
 CONFLICT = "identity-conflict"
@@ -35,6 +36,8 @@ def prepare_facts(work: Work) -> Prepared:
             counts[name] += moved
             counts["quarantined"] -= moved
     rows = rows.withColumn(CONFIG, F.lit(work.config.hash))
+    if not full and any(column.type is None for column in dataset.columns) and (own := work.read_own()) is not None:
+        rows = fit_types(rows, own, work)  # the type of such a column is whatever its SQL gives
     written = counts["accepted"] + counts["derived"]
     operation = Operation.OVERWRITE if full else Operation.APPEND if written else Operation.COUNTS
     return Prepared(

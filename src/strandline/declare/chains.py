@@ -125,5 +125,5 @@ def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str]
         Input(name=dataset, dataset=tables[dataset], relation=By(columns=key)),
         Input(name=chain.name, dataset=chain.name, relation=By(columns=key)),
     )
-    config = job_config(job, inputs, (), calendar)
+    config = job_config(job, inputs, (), calendar, {})
     return Node(name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)

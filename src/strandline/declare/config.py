@@ -30,7 +30,10 @@ def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     return make_config(_decode_parts(dataset, calendar), frozenset({"from"}))
 
 
-def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar) -> NodeConfig:
+def job_config(
+    job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar, positions: Mapping[str, tuple[str, ...]]
+) -> NodeConfig:
+    """`positions`: by input whose columns the code may tell by where they stand, their order."""
     parts: dict[str, object] = {
         str(job.language): hashed_sql(job.code) if job.language is Language.SQL else job.code,
         "function": job.function,
@@ -42,6 +45,7 @@ def job_config(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], ca
         "final_after": job.partition.final_after if job.partition else None,
         "inputs": {i.name: _spell(i.relation) for i in inputs if i.name not in lookups},
         "lookups": sorted(lookups),
+        "columns": {name: order for name, order in positions.items() if order},
         "config": dict(job.config),
         "calendar": _calendar(calendar) if uses_calendar(job.code) else None,
     }

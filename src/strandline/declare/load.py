@@ -17,6 +17,7 @@ from .known import NOTHING, Known
 from .mending import UNKNOWN_INPUT
 from .names import NameRegistry
 from .nodes import dataset_nodes, job_node, sort_jobs, source_node
+from .reads import find_positions
 from .report import Report, find_nearest, suggest
 from .schema import ChainSpec, FactDatasetSpec, OutputSpec
 from .settings import Secrets, make_calendar, make_settings
@@ -270,7 +271,8 @@ class _Loading:
             report.add("unknown-column", what, suggest(missing[0], known.names, "columns"), place)
         if self.right:
             inputs = make_inputs(draft, relations, self.tables)
-            self.nodes.append(job_node(make_job(draft, row_key), inputs, draft.lookups, calendar, known.order))
+            positions = find_positions(draft.code, inputs, self.known) if draft.code else {}
+            self.nodes.append(job_node(make_job(draft, row_key), inputs, draft.lookups, calendar, positions, known.order))
         self.names[draft.output] = (draft.output,)
         self.names[draft.spec.name] = (draft.output,)
 

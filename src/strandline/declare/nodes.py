@@ -47,8 +47,15 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
     return facts, quarantine, snapshot
 
 
-def job_node(job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar, columns: tuple[str, ...] = ()) -> Node:
-    config = job_config(job, inputs, lookups, calendar)
+def job_node(
+    job: Job,
+    inputs: tuple[Input, ...],
+    lookups: tuple[str, ...],
+    calendar: Calendar,
+    positions: Mapping[str, tuple[str, ...]],
+    columns: tuple[str, ...] = (),
+) -> Node:
+    config = job_config(job, inputs, lookups, calendar, positions)
     return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)
 
 

@@ -1,13 +1,14 @@
 """Which columns of its inputs a job's SQL may read: never too few, so that a change in a column it names always counts."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from sqlglot import exp
 
-from strandline.model.node import EVERY_COLUMN
+from strandline.model.node import EVERY_COLUMN, Input
 
 from .code import Code
+from .known import Known
 from .sql_parse import find_tables, table_name
 
 _WORD = re.compile(r"\w+")
@@ -20,6 +21,18 @@ def find_reads(code: Code, inputs: Collection[str]) -> dict[str, frozenset[str]]
     words = {*_WORD.findall(code.text.lower()), *(i.name.lower() for i in code.tree.find_all(exp.Identifier))}
     whole = _find_read_whole(code.tree)
     return {name: frozenset(words | {EVERY_COLUMN}) if whole is None or name in whole else frozenset(words) for name in inputs}
+
+
+def find_positions(code: Code, inputs: Iterable[Input], known: Mapping[str, Known]) -> dict[str, tuple[str, ...]]:
+    """By input whose columns the code may tell by where they stand: their order. Python may always (`union`)."""
+    if code.tree is not None and not _goes_by_position(code.tree):
+        return {}
+    return {i.name: known[i.name].order for i in inputs if EVERY_COLUMN in i.reads}
+
+
+def _goes_by_position(tree: exp.Expr) -> bool:
+    named = any(alias.columns for alias in tree.find_all(exp.TableAlias))
+    return named or any(not operation.args.get("by_name") for operation in tree.find_all(exp.SetOperation))
 
 
 def _find_read_whole(tree: exp.Expr) -> set[str] | None:

@@ -92,7 +92,7 @@ def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeC
     return any(word in ("type", "cast") or (word == "column" and not _is_typed(name, config)) for word, name in words)
 
 
-_CODE = {"sql", "python", "function", "config", "inputs", "lookups"}
+_CODE = {"sql", "python", "function", "config", "inputs", "lookups", "columns", "modules"}
 """Parts of a job that may give its result other columns. What they are is known when it runs."""
 
 

@@ -187,3 +187,30 @@ def test_another_source_freezes_what_is_made_of_it(node: str, tmp_path: Path) ->
 
 def test_the_shipped_json_schema_is_up_to_date() -> None:
     assert SCHEMA_FILE.read_text() == make_json_schema(), "run `python -m strandline.declare.json_schema`"
+
+
+@pytest.mark.parametrize(
+    ("sql", "counts"),
+    [
+        ("select * from visits union all select * from others", True),
+        ("select * from visits union by name select * from others", False),
+        ("select id, page from visits union all select id, page from others", False),
+        ("select * from visits", False),
+    ],
+)
+def test_the_order_of_columns_counts_where_the_sql_goes_by_it(sql: str, counts: bool, tmp_path: Path) -> None:
+    inputs = "[visits, others]" if "others" in sql else "[visits]"
+    yaml = f"""
+project: x
+sources: {{events: {{files: "d/*.jsonl"}}}}
+datasets:
+  visits: {{from: events, columns: {{id: id, page: page}}}}
+  others: {{from: events, columns: {{id: id, page: page}}}}
+jobs:
+  - {{name: j, input_datasets: {inputs}, output_dataset: j, sql: "{sql}"}}
+"""
+    before, after = (
+        load(tmp_path, text).get("j").config for text in (yaml, yaml.replace("{id: id, page: page}", "{page: page, id: id}", 1))
+    )
+
+    assert (before.hash != after.hash) is counts

@@ -1,0 +1,29 @@
+"""A backfill of what is held is refused with the call that settles it, and that call is no longer refused."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from strandline.app.running import _refuse_impossible
+from strandline.model.errors import CallError
+from tests.golden.cases import World, tell
+
+CHANGED = ("project shop", "built", "edit sum(pieces) as pieces from sale => sum(pieces + 0) as pieces from sale")
+
+
+def refuse(world: World) -> None:
+    _refuse_impossible(SimpleNamespace(project=world.project), world.plan(), world.request)
+
+
+def test_a_backfill_of_what_is_held_names_the_input_to_settle_and_settling_that_brings_it_along() -> None:
+    world = tell((*CHANGED, "ask backfill best --all"))
+
+    with pytest.raises(CallError) as refused:
+        refuse(world)
+
+    assert refused.value.slug == "held"
+    assert "`strandline backfill pieces --stale`" in str(refused.value)
+    settled = tell((*CHANGED, "ask backfill pieces --stale"))
+    refuse(settled)
+    assert [t.node for t in settled.plan().tasks] == ["pieces", "best"]
+    assert settled.plan().held == ()
