@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from strandline.app.planning import RunRequest
-from strandline.model.plan import Status
-from tests.harness import TestProject, result_of
+from tests.harness import TestProject
 
 YAML = """
 project: order
@@ -53,14 +52,14 @@ def test_users_code_sees_columns_in_declared_order(make_project: Callable[[str],
 
     p.declare(YAML.format(columns="id: id, region: region, k: k, ts: ts", jobs=JOBS))
     p.lines("b/1.jsonl", {"id": "2", "k": "a", "ts": "1", "region": "US"})
-    early = p.run(ok=False)
-    p.run(RunRequest(backfill="y2023"))
+    early = p.run()
+    _, _, *names, option = early.held.command.split()
+    p.run(RunRequest(backfill=" ".join(names), only_stale=option == "--stale"))
     p.run(RunRequest(backfill="passed_on"))
     p.lines("a/2.jsonl", {"id": "3", "k": "c", "ts": "1", "region": "EU"})
     p.run()
 
-    assert result_of(early, "both").status is Status.FAILED
-    assert "backfill y2023 --all" in result_of(early, "both").error
+    assert {h.node for h in early.plan.held} >= {"both", "passed_on"}  # the table lacks the column so far
     assert p.rows("both", "k", "region", "n") == {("a", "EU", 1), ("a", "US", 1), ("c", "EU", 1)}
     assert p.rows("named", "k", "r", "i") == {("a", "EU", "1"), ("c", "EU", "3")}
     assert p.rows("seen") == {("y2023", "id,region,k,ts"), ("passed_on", "id,region,k,ts")}

@@ -244,7 +244,6 @@ TESTED: Mapping[str, str] = {
     "frozen": "tests/golden/cases/asked.txt",
     "strict-incremental": "tests/unit/plan/test_strict_incremental.py",
     "order-not-total": "tests/unit/declare/test_ranking.py",
-    "column-not-built": "tests/spark/test_column_order.py",
     "guarded": "tests/spark/test_facts.py",
     "file-rewritten": "tests/spark/test_ingest.py",
     "source-lost": "tests/unit/cli/test_lost_source.py",
@@ -260,6 +259,7 @@ _ANOTHER_CALL = "the call is wrong; the remedy is to type it as the message says
 _USERS_CODE = "the remedy is to correct what the project's SQL, Python or data gives; only its author knows how"
 _MACHINE = "the remedy is outside the project: the disk, the network, Java, the database"
 _AGAIN = "the remedy is to run again, which is what a scheduler does anyway"
+_HELD_FIRST = "what reads such a table is held before it comes to this"
 _RULES_OUT = "the remedy is to write something else; there is not one spelling of it"
 NOT_EXECUTED: Mapping[str, str] = {
     **dict.fromkeys(("bad-instant", "no-facts", "wrong-key", "already-there", "unknown-example", "call", "no-quarantine"), _ANOTHER_CALL),
@@ -275,7 +275,8 @@ NOT_EXECUTED: Mapping[str, str] = {
     **dict.fromkeys(("via-whole", "hidden-table", "parameter-not-a-value"), _RULES_OUT),
     **dict.fromkeys(("folder-unwritable", "lake-unreadable", "catalog-unreachable", "catalog-newer", "java-missing"), _MACHINE),
     **dict.fromkeys(("jar-folder-not-writable", "jars-not-resolved", "jar-with-wrong-checksum", "jars-missing", "spark-start"), _MACHINE),
-    **dict.fromkeys(("table-missing",), _MACHINE),
+    "table-missing": _MACHINE,
+    "column-not-built": _HELD_FIRST,
     **dict.fromkeys(("lease-held", "run-not-open", "counts-lost", "conflict", "blocked", "written-anew", "table-replaced"), _AGAIN),
 }
 """No test applies the remedy, for the reason that stands beside it."""
