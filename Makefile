@@ -3,7 +3,7 @@ EXAMPLE ?= property_tax
 MINUTES ?= 30
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults soak lint bench clean
+.PHONY: help setup demo test test-faults test-types test-scale soak lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -21,6 +21,12 @@ test: setup ## run all tests; PYTEST_ARGS='-k late -x' to choose
 test-faults: setup ## every kill, 10,000 schedules, real processes and damage; `make test` has a share of it
 	@$(PYTHON) scripts/test_needs.py
 	@STRANDLINE_FAULTS=all STRANDLINE_SCHEDULES=$${STRANDLINE_SCHEDULES:-10000} $(BIN)/python -m pytest -n 2 --dist loadscope --durations=15 tests/faults $(PYTEST_ARGS)
+
+test-types: setup ## every type in every role, on every path that sizes choose between; `make test` takes one of the paths
+	@STRANDLINE_TYPES=all $(BIN)/python -m pytest tests/types $(PYTEST_ARGS)
+
+test-scale: setup ## two million rows in one scope, a million facts of one key, 5,000 files, 500 nodes, 10,000 commits
+	@STRANDLINE_SCALE=1 $(BIN)/python -m pytest tests/scale --durations=0 $(PYTEST_ARGS)
 
 soak: setup ## a mixed load and a random SIGKILL every 20 to 60 seconds for MINUTES=30, then the laws; SOAK_ARGS='--seed 7' repeats one
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(SOAK_ARGS)

@@ -113,7 +113,8 @@ def _winning_message(rows: DataFrame, record_set: RecordSet, declared: Sequence[
     once = Window.partitionBy(*parent, SIDE, POSITION, *ordered, *(quote(c) for c in record_set.key)).orderBy(F.col("__h").desc())
     elements = elements.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
     message = Window.partitionBy(*parent, SIDE, POSITION, *ordered)
-    elements = elements.withColumn("__list", F.sum("__h").over(message))
+    # A sum of bigints would overflow from some 260,000 elements on.
+    elements = elements.withColumn("__list", F.sum(F.col("__h").cast("decimal(20,0)")).over(message))
     best = Window.partitionBy(*parent).orderBy(takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc())
     side_first = Window.partitionBy(*parent).orderBy(takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc(), F.col(SIDE))
     elements = elements.withColumn("__rank", F.dense_rank().over(best)).withColumn("__side0", F.first(SIDE).over(side_first))
