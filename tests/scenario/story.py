@@ -6,11 +6,15 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from examples.play import EXAMPLES, MADE_BY_RUNNING, Command, read_story, run_command
 from strandline.cli import main as strandline
+from tests.harness import PATHS
 
 
 @dataclass
@@ -31,11 +35,17 @@ def copy_project(example: str, folder: Path) -> Path:
 
 
 def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[Told]:
-    """Run commands in the working directory, one after the other; `after` looks at what each has left."""
+    """Run commands in the working directory, one after the other; `after` looks at what each has left.
+
+    Each run takes another path of those that sizes choose between: what one of them wrote, the next one reads.
+    """
     told = []
+    paths = cycle(PATHS.values())
     for command in commands:
         printed = io.StringIO()
-        with redirect_stdout(printed):
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
+            if command.words[:2] in (["strandline", "run"], ["strandline", "backfill"]):
+                patch.setenv("STRANDLINE_THRESHOLDS", next(paths))
             code = run_command(command)
         told.append(Told(command=command, code=code, printed=printed.getvalue()))
         after(command)

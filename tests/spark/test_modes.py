@@ -1,23 +1,43 @@
 """Modes `cursor` and `partition`, appending, invalidations and partial backfills, through runs (L2, L4, L5, L13)."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
 
 from strandline.app.invalidating import Invalidated, invalidate
 from strandline.app.planning import RunRequest
+from strandline.app.running import RunOutcome
 from strandline.app.workspace import open_workspace
 from strandline.catalog import read_invalidations
 from strandline.model.errors import CallError
 from strandline.model.plan import Cause, Status
 from strandline.model.records import NodeRecord
-from tests.harness import TestProject, result_of
+from tests.harness import PATHS, TestProject, result_of
 from tests.spark.test_jobs import tiny_hash
 
 pytestmark = pytest.mark.spark
 
 Make = Callable[..., TestProject]
+
+
+@pytest.fixture(autouse=True)
+def _every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of a test takes another path of those that sizes choose between, beginning with another in each test."""
+    run, paths = TestProject.run, list(PATHS.values())
+    turns = count(sum(request.node.name.encode()))
+
+    def run_on_the_next(project: TestProject, *arguments: Any, **options: Any) -> RunOutcome:
+        with pytest.MonkeyPatch.context() as patch:
+            if "STRANDLINE_THRESHOLDS" not in os.environ:
+                patch.setenv("STRANDLINE_THRESHOLDS", paths[next(turns) % len(paths)])
+            return run(project, *arguments, **options)
+
+    monkeypatch.setattr(TestProject, "run", run_on_the_next)
+
 
 SOURCES = """
     project: blocks
