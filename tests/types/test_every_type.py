@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tests.harness import PATHS, TestProject
-from tests.types.catalogue import KINDS, Kind
+from tests.types.catalogue import KINDS as CATALOGUE
+from tests.types.catalogue import Kind
 
 pytestmark = pytest.mark.spark
 
-ROUNDS = 3
-TAKEN = PATHS if os.environ.get("STRANDLINE_TYPES") == "all" else {"looked_up": PATHS["looked_up"]}
+EVERYTHING = os.environ.get("STRANDLINE_TYPES") == "all"
+TAKEN = PATHS if EVERYTHING else {"looked_up": PATHS["looked_up"]}
 """`make test` takes the path on which a literal that is slightly off finds nothing; `make test-types` takes them all."""
+KINDS = CATALOGUE if EVERYTHING else tuple(k for k in CATALOGUE if k.name in ("binary", "digits", "double", "timestamp", "pair", "map"))
+"""Likewise the types that have the most ways to go wrong, or all."""
+ROUNDS = 3 if EVERYTHING else 2
 PARTITIONED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "zoneless")
 REFUSED: dict[tuple[str, str], str] = {
     **{
@@ -27,6 +31,7 @@ REFUSED: dict[tuple[str, str], str] = {
         if k.name not in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "zoneless")
     },
     **{(role, "map"): "key-type" for role in ("keyed", "cursor", "append")},
+    ("through", "map"): "blocked: it waits for keyed_map",
 }
 """Role and type that are refused, and how."""
 
@@ -186,7 +191,7 @@ def test_every_type_in_every_role_of_a_job_is_right_or_refused(
         for kind in KINDS:
             ever[kind.name] |= {_identity(kind, pick) for _, pick, _ in rows.values()}
 
-        bad = {r.node: r.error for r in outcome.results if str(r.status) not in ("done", "unchanged")}
+        bad = {r.node: r.error for r in outcome.results if str(r.status) not in ("done", "unchanged", "blocked")}
         expected = {f"{role}_{name}": slug for (role, name), slug in REFUSED.items()}
         unexpected = {node: error for node, error in bad.items() if f"[{expected.get(node)}]" not in error}
         assert not unexpected, unexpected
