@@ -201,7 +201,7 @@ def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted)
     names = (*chain.key, chain.hash)
     there = wanted.where(F.col(quote(chain.hash)).isNotNull()).select(*(F.col(quote(c)).alias(f"__wanted_{c}") for c in names))
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__wanted_{c}"))) for c in names]
-    found = facts.join(F.broadcast(there), same, "left_semi").withColumn(KEY, typed_key(chain.key))
+    found = facts.join(there, same, "left_semi").withColumn(KEY, typed_key(chain.key))
     order = [F.col(POSITION) if c == POSITION else F.col(quote(c)) for c in chain.order_by]
     once = Window.partitionBy(*map(quote, names)).orderBy(*(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared))
     first = found.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
