@@ -140,7 +140,9 @@ def _parse(name: str, text: str, kind: Any) -> object:
         if pa.types.is_timestamp(kind):
             at = datetime.fromisoformat(text)
             return at.replace(tzinfo=UTC) if at.tzinfo is None else at
-        return pa.scalar(text).cast(kind).as_py()
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return bytes.fromhex(text.removeprefix("0x"))
+        return float(text) if pa.types.is_floating(kind) else pa.scalar(text).cast(kind).as_py()
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise CallError(
             f"`{text}` is not a value of `{name}`, which is {kind}.", remedy="Write it as query prints it.", slug="bad-value"
