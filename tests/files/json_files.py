@@ -45,6 +45,7 @@ JSON_FILES = [
         b'{"v":1} {"v":2}\n{"v":1}] {"v":2}\n{"v":1}}\n[{"v":1}]\n7\n{1:2.0}\n{"v":1.0,2:3.0}\n{"v":"tab\there"}\n',
         broken=["not-json"] * 18,
     ),
+    JsonFile("large.jsonl", _line('"after"') + _line('"' + "x" * 20_000_001 + '"'), ["after"], broken=["too-large"]),
     JsonFile("bytes.jsonl", b'{"v":"caf\xe9"}\n{"v":"ok"}\n\xff\xfe{"v":"x"}\n', ["ok"], broken=["not-text"] * 2),
     JsonFile("cut_off.jsonl.gz", gzip.compress(_line('"gz"') * 1000)[:-30], refused="file-unreadable"),
 ]  # fmt: skip

@@ -35,6 +35,8 @@ ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = "accepted", "quarantine
 # What decoding keeps beside a row for a while; no column of a file may begin so.
 _MESSAGE, _ITEM, _PARENT, _LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("message", "item", "parent", "list", "misfit"))
 RAW = f"{RESERVED_PREFIX}raw_"
+_LARGEST = 20_000_000
+"""Characters in one string of a message: Spark's JSON parser takes no more."""
 _ESCAPED_BYTES = r"(?<!\\)(\\\\)*\\x[0-9a-f]{2}"
 """How a byte that is not text is shown in what was received."""
 
@@ -59,11 +61,13 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
         rows = _explode(rows, dataset)
     for column in dataset.columns:
         rows = _add_message_column(rows, column, calendar)
-    undecodable = F.col(PAYLOAD).rlike(_ESCAPED_BYTES)
-    broken = F.when(undecodable, "The line has bytes that are not text; they are shown as \\xNN.").otherwise(
-        "The line is not one JSON object, or a name stands twice in it, or it holds half a character."
+    undecodable, large = F.col(PAYLOAD).rlike(_ESCAPED_BYTES), F.length(F.col(PAYLOAD)) > _LARGEST
+    broken = (
+        F.when(undecodable, "The line has bytes that are not text; they are shown as \\xNN.")
+        .when(large, "The message is not JSON, or has a string of more than 20,000,000 characters.")
+        .otherwise("The line is not one JSON object, or a name stands twice in it, or it holds half a character.")
     )
-    slug = F.when(undecodable, "not-text").otherwise("not-json")
+    slug = F.when(undecodable, "not-text").when(large, "too-large").otherwise("not-json")
     return rows.withColumns({SLUG: F.when(F.col(_MESSAGE).isNull(), slug), REASON: F.when(F.col(_MESSAGE).isNull(), broken)})
 
 
