@@ -195,7 +195,7 @@ class Expressions:
         if not known:
             return Typed(null_boolean(), BOOLEAN)
         first, *others = (n.copy() for n in nodes if n is not None)
-        within: exp.Expression = exp.Paren(this=exp.In(this=exp.Paren(this=first), expressions=others))
+        within = exp.Paren(this=_among(first, others, all(item.literal is not None for item in known)))
         if len(known) < len(items):  # NULL among them: not known to be absent
             within = exp.Paren(this=exp.Or(this=within, expression=null_boolean()))
         return Typed(within, BOOLEAN)
@@ -435,6 +435,17 @@ def _cast_difference(source: SparkType | None, target: SparkType | None) -> str:
     if TIMESTAMP in (source, target):
         return "Spark counts seconds, DataFusion microseconds"
     return NOT_COMPARED
+
+
+def _among(value: exp.Expression, others: list[exp.Expression], literals: bool) -> exp.Expression:
+    """`value IN (...)`. Of what is not a literal DataFusion's IN loses matches, so that equalities stand for it."""
+    if literals:
+        return exp.In(this=exp.Paren(this=value), expressions=others)
+    equal = [exp.Paren(this=exp.EQ(this=value.copy(), expression=other)) for other in others]
+    found: exp.Expression = equal[0]
+    for one in equal[1:]:
+        found = exp.Or(this=found, expression=one)
+    return found
 
 
 def _text_of_operator(node: exp.Expression) -> str:

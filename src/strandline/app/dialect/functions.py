@@ -6,7 +6,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from .building import Typed, as_type, call, choose, number, operation, same_nan, text
+from .building import Typed, as_type, call, canonical, choose, number, operation, text
 from .casts import cast
 from .operators import comparable, comparison
 from .types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, MAX_PRECISION, STRING, TIMESTAMP, VOID, SparkType, decimal, widest
@@ -20,6 +20,8 @@ _STRFTIME = {
     "yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "SSS": "%3f", "SSSSSS": "%6f",
     "MMM": "%b", "MMMM": "%B", "E": "%a", "EEEE": "%A", "a": "%p", "DDD": "%j",
 }  # fmt: skip
+_FEW = 3
+"""Doubles among which the greatest is looked for by comparing: each repeats what came before it."""
 _JAVA_PATTERN = re.compile(r"([A-Za-z])\1*|[^A-Za-z'%\[\]{}#]+")
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _DATE_FIELDS = {"year": "year", "quarter": "quarter", "month": "month", "week": "week", "day": "day", "doy": "doy", "dow": "dow"}
@@ -57,11 +59,21 @@ def _unified(name: str, arguments: Arguments) -> Typed | None:
 
 
 def _extreme(name: str, arguments: Arguments) -> Typed | None:
+    """Of doubles the first that no other exceeds: 0.0 and -0.0 are equal in Spark, and DataFusion tells them apart."""
     unified = unify(arguments)
     if unified is None or len(arguments) < 2:
         return None
     nodes, common = unified
-    return Typed(call(name, *(same_nan(Typed(node, common)) for node in nodes)), common)
+    if not common.is_floating:
+        return Typed(call(name, *nodes), common)
+    if len(nodes) > _FEW:
+        return None
+    best = nodes[0]
+    for node in nodes[1:]:
+        beyond = operation(exp.GT if name == "greatest" else exp.LT, *(canonical(Typed(n, common)) for n in (node, best)))
+        missing = exp.Is(this=exp.Paren(this=best.copy()), expression=exp.Null())
+        best = choose((exp.Or(this=beyond, expression=missing), node), otherwise=best)
+    return Typed(best, common)
 
 
 def _null_if(arguments: Arguments) -> Typed | None:
