@@ -3,7 +3,7 @@ EXAMPLE ?= property_tax
 MINUTES ?= 30
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults test-types test-scale soak lint bench clean
+.PHONY: help setup demo test test-faults test-types test-scale fuzz soak lint bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -27,6 +27,9 @@ test-types: setup ## every type in every role, on every path that sizes choose b
 
 test-scale: setup ## two million rows in one scope, a million facts of one key, 5,000 files, 500 nodes, 10,000 commits
 	@STRANDLINE_SCALE=1 $(BIN)/python -m pytest tests/scale --durations=0 $(PYTEST_ARGS)
+
+fuzz: setup ## random jobs against recomputes by Spark and DuckDB for MINUTES=30; FUZZ_ARGS='--seed 7' repeats one
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ_ARGS)
 
 soak: setup ## a mixed load and a random SIGKILL every 20 to 60 seconds for MINUTES=30, then the laws; SOAK_ARGS='--seed 7' repeats one
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(SOAK_ARGS)

@@ -106,12 +106,15 @@ class _Prover:
                 rows = self.query(node.this, environment, outer)
             case _:
                 return self.opaque(node, environment, outer)
-        cut = node.args.get("limit") or node.args.get("offset") or node.args.get("fetch")
-        if cut is not None:
-            if node.args.get("order") and not isinstance(node, exp.Select):
-                self.note(cut, judge_cut_of_rows(cut, node, rows))
-            rows = self.broken(rows, "`LIMIT` takes the first rows over all keys")
-        return rows
+        return self.cut(node, rows)
+
+    def cut(self, node: exp.Expr, rows: Rows) -> Rows:
+        limit = node.args.get("limit") or node.args.get("offset") or node.args.get("fetch")
+        if limit is None:
+            return rows
+        if node.args.get("order") and isinstance(node, exp.Query) and not isinstance(node, exp.Select):
+            self.note(limit, judge_cut_of_rows(limit, node, rows))
+        return self.broken(rows, "`LIMIT` takes the first rows over all keys")
 
     def note(self, node: exp.Expr, tie: Tie | None) -> None:
         """What became of an order that matters."""
@@ -221,9 +224,7 @@ class _Prover:
         for lateral in node.args.get("laterals") or ():
             self.lateral(scope, lateral)
         clauses = clauses_of(node)
-        for part in own_nodes(clauses):
-            if isinstance(part, exp.Query):
-                self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
+        self.subqueries(clauses, environment, (scope, *outer))
         self.unknown_columns += check_names(node, scope, outer)
         groups = groups_of(node)
         self.rank(scope, node, groups)
@@ -250,9 +251,12 @@ class _Prover:
         for name, reason in add_joined(scope, join, alias, rows, self.key).items():
             self.reasons.setdefault(name, reason)
         on = join.args.get("on")
-        for part in own_nodes([on] if on is not None else []):
+        self.subqueries([on] if on is not None else [], environment, (scope, *outer))
+
+    def subqueries(self, clauses: list[exp.Expr], environment: Environment, outer: tuple[Scope, ...]) -> None:
+        for part in own_nodes(clauses):
             if isinstance(part, exp.Query):
-                self.broken(self.query(part, environment, (scope, *outer)), "it is read in a subquery of an expression")
+                self.broken(self.query(part, environment, outer), "it is read in a subquery of an expression")
 
     def rank(self, scope: Scope, node: exp.Select, groups: Groups) -> None:
         """Orders that matter must leave no two rows equal."""

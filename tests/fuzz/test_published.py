@@ -1,0 +1,30 @@
+"""A share of `make fuzz` with Spark: what the engine publishes run after run, and the law behind proofs, each against plain recomputes."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from strandline.app.workspace import open_workspace
+from strandline.lake.session import get_session
+from tests.fuzz.laws import Duck, SparkRun, holds
+from tests.fuzz.published import accepted_cases, compare, make_yaml
+from tests.harness import TestProject
+
+pytestmark = pytest.mark.spark
+JOBS = 8
+
+
+def test_random_jobs_publish_what_a_full_recompute_gives(make_project: Callable[[str], TestProject], say: Callable[[str], None]) -> None:
+    duck = Duck()
+    cases = list(accepted_cases(1, JOBS, duck))
+    project = make_project(make_yaml(cases))
+    with open_workspace(project.folder) as workspace:
+        spark = SparkRun(get_session(workspace.project.settings).newSession())
+
+    found = compare(project, cases, random.Random(1), {"spark": spark, "duckdb": duck}, times=2)
+
+    assert not found.wrong, "\n".join(found.wrong)
+    assert min(found.compared["spark"], found.compared["duckdb"]) >= JOBS
+    assert all(holds(case, spark) for case in cases[:3])
+    say(f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, wrong {len(found.wrong)}; make fuzz does more")
