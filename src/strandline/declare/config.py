@@ -77,14 +77,17 @@ An added column has a type that nothing was written by; an added cast changes a 
 
 def _decode_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]:
     columns = _column_parts(dataset, calendar)
+    filled = {c.name: c.default for c in dataset.columns if c.name in _never_null(dataset)}
     parts: dict[str, object] = {
         "from": dataset.source,
         "where": hashed_sql(dataset.where),
         "explode": dataset.explode,
-        "require": _with_columns(sorted(dataset.require), columns, dataset.require),
+        "require": sorted(dataset.require),
         "source_at": _source_at(dataset, columns),
-        **_kind_parts(dataset, columns),
+        **_kind_parts(dataset),
+        "deciding columns": {name: columns[name] for name in _deciding(dataset, columns)},
         **{f"column {name}": value for name, value in columns.items()},
+        **{f"default {name}": [value] for name, value in filled.items() if value is not None},
         **_type_parts(dataset),
     }
     if dataset.where and uses_calendar(dataset.where):
@@ -92,12 +95,28 @@ def _decode_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
     return parts
 
 
+def _never_null(dataset: FactDataset) -> frozenset[str]:
+    """Columns in which a fact without a value is refused: a default added to one lets refused facts pass and changes none that did."""
+    return frozenset((*dataset.require, *(dataset.record_set.key if dataset.record_set else ())))
+
+
+def _deciding(dataset: FactDataset, columns: Mapping[str, object]) -> list[str]:
+    """The columns whose values decide which rows there are: what is refused, which facts are about one record, and which of them wins."""
+    record_set = dataset.record_set
+    if record_set is None:
+        named = {*dataset.identity, *dataset.require}
+    else:
+        named = {*record_set.key, *record_set.order_by, *_mentioned(record_set.deleted or "", columns), *dataset.require}
+    return sorted(named & set(columns))
+
+
 def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]:
     """By column: all that its values depend on, the columns above it that its SQL names among it."""
     parts: dict[str, object] = {}
     for column in dataset.columns:
         spelt = str(column.type) if column.type else None
-        part: dict[str, object] = {"path": column.path, "sql": hashed_sql(column.sql), "default": column.default, "type": spelt}
+        default = None if column.name in _never_null(dataset) else column.default
+        part: dict[str, object] = {"path": column.path, "sql": hashed_sql(column.sql), "default": default, "type": spelt}
         if column.sql:
             part["above"] = {name: parts[name] for name in _mentioned(column.sql, parts)}
             part["calendar"] = _calendar(calendar) if uses_calendar(column.sql) else None
@@ -108,16 +127,14 @@ def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
     return parts
 
 
-def _kind_parts(dataset: FactDataset, columns: Mapping[str, object]) -> dict[str, object]:
-    """Which facts are about one record and which of them wins: what the columns that decide it hold counts as much as their names."""
+def _kind_parts(dataset: FactDataset) -> dict[str, object]:
     record_set = dataset.record_set
     if record_set is None:
-        return {"identity": _with_columns(dataset.identity, columns, dataset.identity)}
-    deleted = hashed_sql(record_set.deleted)
+        return {"identity": dataset.identity}
     return {
-        "key": _with_columns(record_set.key, columns, record_set.key),
-        "order_by": _with_columns(record_set.order_by, columns, record_set.order_by),
-        "deleted": _with_columns(deleted, columns, _mentioned(record_set.deleted, columns)) if record_set.deleted else None,
+        "key": record_set.key,
+        "order_by": record_set.order_by,
+        "deleted": hashed_sql(record_set.deleted),
         "children": record_set.children if record_set.children != "upsert" else None,
         "latest_non_null": sorted(record_set.latest_non_null),
     }
@@ -126,10 +143,6 @@ def _kind_parts(dataset: FactDataset, columns: Mapping[str, object]) -> dict[str
 def _mentioned(sql: str, names: Iterable[str]) -> list[str]:
     """The names that stand in the SQL, perhaps as part of another word: one too many does no harm."""
     return [name for name in names if name in sql.lower()]
-
-
-def _with_columns(value: object, columns: Mapping[str, object], names: Iterable[str]) -> object:
-    return [value, {name: columns[name] for name in names if name in columns}] if value else None
 
 
 def _type_parts(dataset: FactDataset) -> dict[str, object]:
@@ -147,7 +160,7 @@ def _source_at(dataset: FactDataset, columns: Mapping[str, object]) -> object:
     if dataset.source_at is None:
         return None
     column, type_ = dataset.source_at.column, dataset.source_at.type
-    return _with_columns([column, dataset.source_at.path, str(type_) if type_ else None], columns, [column] if column else [])
+    return [column, dataset.source_at.path, str(type_) if type_ else None, columns.get(column) if column else None]
 
 
 def _partition(partition: Partitioning, calendar: Calendar) -> object:

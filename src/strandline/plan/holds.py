@@ -48,7 +48,7 @@ def find_unsettled(
     changed = held.changed
     if frozen:
         changed = tuple(sorted({part for written in record.configs for part in compare_configs(written.parts, config)[0]}))
-    columns = _columns_of(node, changed)
+    columns = EVERYTHING if not changed else _columns_of(node, tuple(part for part in changed if not _fills_nothing(part, record, config)))
     if not columns:
         return None
     parts = ", ".join(f"`{part}`" for part in changed) or "its configuration"
@@ -98,7 +98,7 @@ def _reads(given: Input, columns: frozenset[str]) -> bool:
 
 def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
     columns: set[str] = set()
-    for part in changed or ("",):
+    for part in changed:
         word, _, name = part.partition(" ")
         if node.kind is NodeKind.JOB and word in _HOLDING_NOBODY:
             continue
@@ -109,6 +109,12 @@ def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
         else:
             return EVERYTHING
     return frozenset(columns)
+
+
+def _fills_nothing(part: str, record: NodeRecord, config: NodeConfig) -> bool:
+    """A default added to a column in which a fact without a value is refused: no row that is there has it."""
+    others = [written.parts[part] for written in record.configs if part in written.parts]
+    return part.startswith("default ") and all(other == config.parts.get(part) for other in others)
 
 
 def _find_unrecorded(record: NodeRecord, own: TableState | None, config: NodeConfig) -> int | None:
