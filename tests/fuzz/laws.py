@@ -54,7 +54,7 @@ def make_case(seed: int, profile: Profile) -> Case | None:
     except sqlglot.errors.SqlglotError:
         return None
     assert isinstance(tree, exp.Query)
-    analysis = profile.analyse(tree)
+    analysis = profile.prove(tree)
     if not analysis.proved or analysis.ties or analysis.unknown_columns:
         return None
     tables = make_tables(chance, profile)

@@ -123,7 +123,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, Profile, int]] = {
     "columns of other types are joined alike": (joins, "same", lambda one, other: True, NEW_YORK, 1),
     "subqueries are not looked into": (_Prover, "subqueries", lambda *_: None, KEYS, 6),
     "subqueries in HAVING are not looked into": (_Prover, "subqueries", _without_subqueries_of(exp.Having), KEYS, 90),
-    "subqueries in WHERE are not looked into": (_Prover, "subqueries", _without_subqueries_of(exp.Where), KEYS, 961),
+    "subqueries in WHERE are not looked into": (_Prover, "subqueries", _without_subqueries_of(exp.Where), KEYS, 2163),
     "a cast of the key is the key": (Scope, "resolve", _look_through(exp.Cast, exp.Abs), KEYS, 1252),
     "a function of the key is the key": (Scope, "resolve", _look_through(exp.Coalesce, exp.Upper), KEYS, 223),
     "a window by one column of the key is one by all": (Scope, "lacking", _any_column, KEYS, 883),

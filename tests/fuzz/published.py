@@ -3,12 +3,11 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import duckdb
 import sqlglot
 from pyspark.errors import PySparkException
-from sqlglot import exp
 
 from strandline.declare.sql_parse import find_tables
 from tests.fuzz.laws import Case, Run, Tables, make_case
@@ -56,7 +55,7 @@ def make_yaml(cases: list[Case]) -> str:
     lines += ["jobs:"]
     for number, case in enumerate(cases):
         used = [name for name in NAMES if name in _tables_of(case)]
-        related = ", ".join(f"{name}: whole" for name in used if name not in _proved_beside_whole(case))
+        related = ", ".join(f"{name}: whole" for name in used if name not in case.proved)
         inputs = f", inputs: {{{related}}}" if related else ""
         lines += [f"  - name: j{number}", f"    input_datasets: [{', '.join(used)}]", f"    output_dataset: j{number}"]
         lines += [f"    incremental: {{mode: keyed, key: [k1, k2]{inputs}}}", f"    sql: |\n      {case.sql}"]
@@ -65,17 +64,6 @@ def make_yaml(cases: list[Case]) -> str:
 
 def _tables_of(case: Case) -> set[str]:
     return {table.name.lower() for table in find_tables(sqlglot.parse_one(case.sql, dialect="spark"))}
-
-
-def _proved_beside_whole(case: Case) -> frozenset[str]:
-    """What is proved once the rest is declared `whole`: an input may have been proved beside one that is not."""
-    profile, proved = KEYS, case.proved
-    while not (whole := frozenset(NAMES) - proved) <= profile.whole:
-        profile = replace(profile, whole=profile.whole | whole)
-        tree = sqlglot.parse_one(case.sql, dialect="spark")
-        assert isinstance(tree, exp.Query)
-        proved = profile.analyse(tree).proved
-    return proved
 
 
 class World:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from strandline.declare.finer import find_steps
 from strandline.declare.known import Known
-from strandline.declare.relations import Analysis, Table, analyse
+from strandline.declare.relations import Analysis, Table, prove
 from strandline.model.project import Calendar, Partitioning, Unit
 
 Row = tuple[object, ...]
@@ -42,14 +42,14 @@ class Profile:
     timezone: str = "UTC"
     partitioned: bool = False
 
-    def analyse(self, tree: exp.Query) -> Analysis:
+    def prove(self, tree: exp.Query) -> Analysis:
         tables = {
             name: Table(known=self._known(columns), by=() if name in self.whole else self.key) for name, columns in self.tables.items()
         }
         if not self.partitioned:
-            return analyse(tree, self.key, tables)
+            return prove(tree, self.key, tables, self.tables)
         steps = find_steps(Partitioning(column=self.key[-1], unit=Unit.DAY), Calendar(timezone=self.timezone))
-        return analyse(tree, self.key, tables, by_name=False, steps=steps)
+        return prove(tree, self.key, tables, self.tables, by_name=False, steps=steps)
 
     def _known(self, columns: Mapping[str, str]) -> Known:
         types = {name: {"digits": "string", "number": "bigint"}.get(kind, kind) for name, kind in columns.items()}

@@ -16,7 +16,7 @@ from .jobs import Draft
 from .known import NOTHING, Known
 from .mending import UNKNOWN_INPUT
 from .reads import find_reads
-from .relations import Analysis, Table, analyse
+from .relations import Analysis, Table, analyse, prove
 from .report import Report, find_nearest, listed, suggest
 from .schema import ByKey, RelationSpec, ViaInput
 from .sql_parse import line_of
@@ -53,7 +53,7 @@ def relate_inputs(
         by = {**restricted, **open_inputs}
         tables = {name: Table(known=known.get(name, NOTHING), by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
         steps = find_steps(draft.partition, calendar) if draft.partition else None
-        analysis = analyse(code.tree, draft.key, tables, by_name=draft.partition is None, steps=steps)
+        analysis = prove(code.tree, draft.key, tables, open_inputs, by_name=draft.partition is None, steps=steps)
         for tie in analysis.ties:
             what = f"the SQL of job `{draft.spec.name}`: {tie.what}"
             report.add("order-not-total", what, tie.remedy, code.place_of(line_of(tie.node)))

@@ -4,7 +4,7 @@ Every operator either lets a restriction of the key through to its inputs or bre
 not list proves nothing: a wrong proof is silently wrong data, a missing one is a line of YAML.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -42,6 +42,29 @@ class Analysis:
     """Columns that are certainly none, each with those there are."""
     ties: tuple[Tie, ...] = ()
     """Orders that leave rows equal where that matters."""
+
+
+def prove(
+    tree: exp.Query,
+    key: tuple[str, ...],
+    tables: Mapping[str, Table],
+    asked: Collection[str],
+    *,
+    by_name: bool = True,
+    steps: Steps | None = None,
+) -> Analysis:
+    """Which of the inputs asked about are related by the key once all the others of them are read whole.
+
+    What is proved beside an input that is not might hold for a restriction of both alone.
+    """
+    reasons: dict[str, str] = {}
+    while True:
+        analysis = analyse(tree, key, tables, by_name=by_name, steps=steps)
+        lost = [name for name in asked if tables[name].by and name not in analysis.proved]
+        if not lost:
+            return replace(analysis, reasons={**analysis.reasons, **reasons})
+        reasons |= {name: analysis.reasons[name] for name in lost}
+        tables = {**tables, **{name: replace(tables[name], by=()) for name in lost}}
 
 
 def analyse(

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from strandline.declare.finer import find_steps
 from strandline.declare.known import Known
-from strandline.declare.relations import Analysis, Table, analyse
+from strandline.declare.relations import Analysis, Table, analyse, prove
 from strandline.model.project import Calendar, Partitioning, Unit
 from tests.unit.declare.proof_cases import CASES, KEY, TABLES
 
@@ -125,3 +125,17 @@ def test_what_tells_partitions_apart_speaks_of_the_column_of_the_partition_alone
     analysis = analyse(tree, ("seen_at", "at"), tables, by_name=False, steps=steps)
 
     assert set(analysis.proved) == set(proved.split())
+
+
+def test_what_is_proved_beside_an_input_that_is_not_is_asked_for_too() -> None:
+    on = "p.tenant_id = u.tenant_id AND p.property_id = u.property_id"
+    sql = f"SELECT p.*, u.size FROM property p LEFT JOIN unit u ON {on} CROSS JOIN (SELECT max(area) AS m FROM property) x"
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    assert isinstance(tree, exp.Query)
+
+    analysis = prove(tree, KEY, TABLES, ("property", "unit"))
+
+    assert set(analyse(tree, KEY, TABLES).proved) == {"unit"}
+    assert analysis.proved == frozenset()
+    assert analysis.reasons["property"] == "it is aggregated over all keys at once"
+    assert analysis.reasons["unit"] == "it is joined without `=` on `tenant_id` to an input that holds it"
