@@ -218,6 +218,24 @@ def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> d
     return {"chain": chain, "number": number, "hash": hash, "parent": parent, "weight": weight}
 
 
+def test_an_announcement_that_turns_out_to_be_the_first_changes_what_a_block_stands_on(make_project: Make) -> None:
+    """Of a block announced twice the first counts, by position: a file that arrives later may stand before."""
+    project = make_project(CHAIN)
+    project.lines(
+        "data/m.jsonl",
+        *(block("x", 1, "r", "q"), block("x", 2, "t", "r", 10), block("x", 2, "u", "r", 8)),
+        *(block("y", 1, "r", "q"), block("y", 2, "p", "r", 2), block("y", 2, "o", "r", 2), block("y", 3, "z", "p")),
+    )
+    project.run()
+    project.lines("data/a.jsonl", block("x", 2, "t", "r", 5), block("y", 3, "z", "o"))
+    project.run()
+    assert project.rows("hot", "chain", "number", "hash") == {
+        *(("x", 1, "r"), ("x", 2, "u")),
+        *(("y", 1, "r"), ("y", 2, "o"), ("y", 3, "z")),
+    }
+    project.assert_verified()
+
+
 def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_anchor(
     make_project: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

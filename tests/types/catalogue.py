@@ -13,7 +13,6 @@ class Kind:
     name: str
     sql: str
     values: tuple[tuple[str, str], ...]
-    is_ordered: bool = True
 
 
 def _same(sql: str, *texts: str) -> tuple[tuple[str, str], ...]:
@@ -145,6 +144,22 @@ KINDS = (
             ("map('a', TIMESTAMP '2024-01-01T00:00:00.000002Z', 'b', NULL)", "a2"),
             ("CAST(NULL AS MAP<STRING,TIMESTAMP>)", "NULL"),
         ),
-        is_ordered=False,
+    ),
+    Kind(
+        "maps",
+        "map<string,array<map<string,int>>>",
+        tuple(
+            (f"CAST({text} AS MAP<STRING,ARRAY<MAP<STRING,INT>>>)", text)
+            for text in (
+                "map('a', array(map('b', 1)))",
+                "map('a', array(map('b', NULL)))",
+                "map('a', array(map()))",
+                "map('a', array(NULL))",
+                "map('a', array())",
+                "map('a', NULL)",
+                "map()",
+                "NULL",
+            )
+        ),
     ),
 )

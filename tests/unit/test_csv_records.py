@@ -82,3 +82,10 @@ def test_bytes_that_are_not_text_are_shown_and_can_be_told_from_text() -> None:
 def test_a_large_file_is_split_quickly(tmp_path: Path) -> None:
     """Quotes in every line, and not one that is closed: the work stays in proportion."""
     assert len(split(b'x,"a\n' * 20_000, block=1 << 16)) == 10_000
+
+
+def test_a_row_of_empty_fields_is_a_row_and_blanks_before_a_quote_may_be_skipped() -> None:
+    assert [r.text for r in split(b"a\tb\n\t\n4\t\n", sep="\t")] == ["a\tb", "\t", "4\t"]
+    assert [r.text for r in split("a\n\u3000\n \t\n".encode())] == ["a", "\u3000"]
+    assert [r.text for r in split(b'1, "a\n2, b"\n3, c\n', ignoreLeadingWhiteSpace="true")] == ['1, "a\n2, b"', "3, c"]
+    assert [r.text for r in split(b'1, "a\n2, b"\n')] == ['1, "a', '2, b"']

@@ -208,8 +208,8 @@ def test_a_group_stands_before_the_range(partitioning: Partitioning, name: str, 
     assert (span.start, span.end) == span_of(Partitioning(column="x", size=partitioning.size, unit=partitioning.unit), name.split("/")[-1])
 
 
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
-def test_values_of_any_text_stand_in_a_name_and_are_read_back_from_it(values: list[str]) -> None:
+@given(st.lists(st.none() | st.just("null") | st.text(min_size=1), min_size=1, max_size=3))
+def test_values_of_any_text_stand_in_a_name_and_are_read_back_from_it(values: list[str | None]) -> None:
     by = [f"column_{place}" for place in range(len(values))]
 
     span = find_span(by_size(10, *by), UTC_DAYS, f"{encode_group(values)}/-10-0")

@@ -11,7 +11,7 @@ from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
 from strandline.model.node import By, Node, NodeKind
-from strandline.model.partitions import NULL, as_stored, decode_group, find_span
+from strandline.model.partitions import as_stored, decode_group, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Job, Partitioning
 from strandline.model.records import Invalidation
@@ -101,9 +101,9 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
     return Filter(comparisons=(*groups, *between))
 
 
-def _is_value(column: str, text: str, kind: str) -> Comparison:
+def _is_value(column: str, text: str | None, kind: str) -> Comparison:
     """A group's value by its text in a partition's name."""
-    if text == NULL:
+    if text is None:
         return Comparison(column=column, operator=Operator.IS_NULL, value=True)
     whole = kind in ("long", "integer", "short", "byte", "bigint", "int")
     return Comparison(column=column, operator=Operator.EQ, value=int(text) if whole else text)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from strandline.model.filters import Comparison, Filter, Operator, Scalar
-from strandline.model.partitions import NULL, Span, decode_group
+from strandline.model.partitions import Span, decode_group
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -56,9 +56,9 @@ def _in_span(said: Comparison, span: Span, zone: ZoneInfo) -> bool:
             return True
 
 
-def _in_group(said: Comparison, name: str) -> bool:
+def _in_group(said: Comparison, name: str | None) -> bool:
     if said.operator is Operator.IS_NULL:
-        return (name == NULL) is said.value
+        return (name is None) is said.value
     if said.operator not in (Operator.EQ, Operator.IN) or not all(type(value) in (int, str) for value in said.values):
         return True  # how Spark writes other types as text is not known here
     return name in {str(value) for value in said.values}

@@ -125,11 +125,11 @@ def read_blocks(chain: Chain, table: pa.Table) -> list[tuple[Group, Block]]:
             seen=(*(_ordered(columns[c][i]) for c in chain.order_by), _ordered(columns[POSITION][i]), hash_),
         )
         known = found.get((group, *block.place))
-        found[group, *block.place] = block if known is None else _first(chain, known, block)
+        found[group, *block.place] = block if known is None else first_announced(chain, known, block)
     return [(group, block) for (group, _, _), block in found.items()]
 
 
-def _first(chain: Chain, one: Block, other: Block) -> Block:
+def first_announced(chain: Chain, one: Block, other: Block) -> Block:
     """Of two announcements of a block the earlier; under `last` it counts as seen when it was seen last."""
     first, later = (one, other) if one.seen <= other.seen else (other, one)
     if chain.head.kind is not Head.LAST or first.weight >= later.weight:

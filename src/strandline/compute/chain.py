@@ -18,10 +18,10 @@ from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
 from strandline.model.plan import Strategy
-from strandline.model.project import Chain
+from strandline.model.project import Chain, Head
 from strandline.model.records import Invalidation, Operation
 
-from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, read_new
+from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, first_announced, read_new
 from .branches import Block, Hash, Place, Step, build, follow
 from .chain_types import require_types, show_hash
 from .compare import compared_columns, replace_differences, stage_differences, tag, write_whole
@@ -53,7 +53,7 @@ def prepare_chain(work: Work) -> Prepared:
         return _prepare_whole(work, chain, own, full_rows, "everything")
     touched = _follow(work, chain, dataset)
     if touched is None:
-        return _prepare_whole(work, chain, own, full_rows, "everything: the lowest block is another")
+        return _prepare_whole(work, chain, own, full_rows, "everything: the lowest block is another, or a block's first announcement")
     counts = {"waiting": touched.waiting} if touched.waiting else {}
     if not touched.hashes:
         write = Write(operation=Operation.COUNTS, rows=own.limit(0)) if counts else None
@@ -82,7 +82,11 @@ def prepare_chain(work: Work) -> Prepared:
 
 
 def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
-    """What the blocks announced since the cursor change; None when a lower block than any before moves the anchor."""
+    """What the blocks announced since the cursor change; None when that is not a step from the branch as it stands.
+
+    So when a lower block than any before moves the anchor, and when a block's first announcement is another now, with
+    another parent or weight: what stands on it, and what it was better than, is to be judged again.
+    """
     after, upto = work.after(dataset), work.version(dataset)
     assert work.own_version is not None
     facts = BlockTable(lake=work.lake, dataset=dataset, version=upto, chain=chain, live_only=False)
@@ -95,7 +99,10 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
     for group, blocks in by_group.items():
         touched.read += len(blocks)
         lowest = min(b.number for b in blocks)
-        known = _known(before, group, blocks)
+        earlier = _announced_before(before, group, blocks)
+        if any(_is_another(chain, earlier[b.place], b) for b in blocks if b.place in earlier):
+            return None
+        known = frozenset(earlier)
         anchor = chain.anchor
         if anchor is None:
             first = before.bounds(group)[0]
@@ -118,17 +125,23 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
     return touched
 
 
-def _known(before: BlockTable, group: Group, blocks: list[Block]) -> frozenset[Place]:
-    """Which of these had been announced before; looked up in the stretches of numbers they are in."""
+def _is_another(chain: Chain, earlier: Block, block: Block) -> bool:
+    """Whether a block counts otherwise now. Under `last` its weight only grows, which `follow` sees."""
+    first = first_announced(chain, earlier, block)
+    return first.parent != earlier.parent or (chain.head.kind is not Head.LAST and first.weight != earlier.weight)
+
+
+def _announced_before(before: BlockTable, group: Group, blocks: list[Block]) -> dict[Place, Block]:
+    """Those of these blocks that had been announced before, as they were; looked up in the stretches of numbers they are in."""
     numbers = sorted({b.number for b in blocks})
     places = {b.place for b in blocks}
-    known: set[Place] = set()
+    known: dict[Place, Block] = {}
     start = 0
     for i, number in enumerate(numbers):
         if i + 1 == len(numbers) or numbers[i + 1] > number + 1000:
-            known |= {b.place for b in before.blocks(group, numbers[start], number)} & places
+            known |= {b.place: b for b in before.blocks(group, numbers[start], number) if b.place in places}
             start = i + 1
-    return frozenset(known)
+    return known
 
 
 def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:

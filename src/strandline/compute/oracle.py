@@ -122,7 +122,7 @@ def _name_column(partitioning: Partitioning, calendar: Calendar, rows: DataFrame
 
     def name(*values: Any) -> str:
         *groups, own = values
-        texts = ["null" if g is None else g.replace("%", "%25").replace("/", "%2F") for g in groups]
+        texts = ["null" if g is None else "%6Eull" if g == "null" else g.replace("%", "%25").replace("/", "%2F") for g in groups]
         if own is None:
             return "/".join([*texts, "null"])
         if size is not None:

@@ -25,7 +25,7 @@ from strandline.lake.work import Work
 from strandline.lake.writes import Within
 from strandline.model.columns import KEY, quote
 from strandline.model.errors import WorkError
-from strandline.model.partitions import NULL, cover, find_span, format_after_year
+from strandline.model.partitions import NULL, NULL_TEXT, cover, find_span, format_after_year
 from strandline.model.project import Calendar, Job, Mode, Partitioning, Unit
 
 from .keys import key_hash, typed_key
@@ -174,7 +174,8 @@ def _later(at: datetime) -> datetime | None:
 
 def _encoded(text: Column) -> Column:
     """A group's value with the separator of names in it spelt otherwise, as `partitions.encode_group` does."""
-    return F.replace(F.replace(text, F.lit("%"), F.lit("%25")), F.lit("/"), F.lit("%2F"))
+    spelt = F.replace(F.replace(text, F.lit("%"), F.lit("%25")), F.lit("/"), F.lit("%2F"))
+    return F.when(text == NULL, F.lit(NULL_TEXT)).otherwise(spelt)
 
 
 def make_scoping(work: Work, job: Job, own: DataFrame | None) -> Scoping:

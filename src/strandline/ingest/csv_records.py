@@ -35,9 +35,16 @@ class Dialect:
         self.escape = options.get("escape", '"')[:1]
         self.comment = options.get("comment", "")[:1]
         self.header = options.get("header", "true").lower() != "false"
+        self._skips_blanks = options.get("ignoreleadingwhitespace", "false").lower() == "true"
         quote, escape = re.escape(self.quote), re.escape(self.escape)
         inside = f"[^{quote}]|{quote}{quote}" if self.escape in ("", self.quote) else rf"[^{quote}{escape}]|{escape}."
         self._closing = re.compile(f"(?:{inside})*+{quote}", re.DOTALL) if self.quote else None
+
+    def _begin(self, text: str, position: int) -> int:
+        """Where a field begins: a quote may stand behind blanks that the options say to skip."""
+        while self._skips_blanks and position < len(text) and text[position] in " \t" and text[position] != self.separator:
+            position += 1
+        return position
 
     def leaves_open(self, text: str, *, quoted: bool) -> bool:
         """Whether a line ends inside a quoted field; `quoted`: it begins in one."""
@@ -45,6 +52,7 @@ class Dialect:
             return False
         position = 0
         while True:
+            position = position if quoted else self._begin(text, position)
             if quoted or text.startswith(self.quote, position):
                 closed = self._closing.match(text, position if quoted else position + 1)
                 if closed is None:
@@ -58,6 +66,7 @@ class Dialect:
     def count_fields(self, text: str) -> int:
         position, fields = 0, 1
         while True:
+            position = self._begin(text, position)
             if self._closing is not None and text.startswith(self.quote, position):
                 closed = self._closing.match(text, position + 1)
                 position = closed.end() if closed else len(text)
@@ -83,7 +92,8 @@ def split_records(blocks: Iterable[bytes], dialect: Dialect, encoding: str, *, m
     lines = _Lines(_split_lines(blocks))
     for line, start in lines:
         text, sound = decode_line(line.rstrip(b"\r\n"), encoding)
-        if not text.strip() or (dialect.comment and text.startswith(dialect.comment)):
+        is_blank = not text.strip(" \t") and dialect.separator not in text
+        if is_blank or (dialect.comment and text.startswith(dialect.comment)):
             continue
         if dialect.quote not in text or not dialect.leaves_open(text, quoted=False):
             yield Record(text, start, sound)

@@ -29,8 +29,9 @@ def fingerprint(value: Column, kind: DataType) -> Column:
             elements = F.transform(value, lambda element: fingerprint(element, kind.elementType))
             inner = F.xxhash64(F.lit("array"), F.size(value), elements)
         case MapType():
-            entries = ArrayType(StructType().add("key", kind.keyType).add("value", kind.valueType))
-            return fingerprint(_entries(value, kind, _round), entries)
+            entry = StructType().add("key", kind.keyType).add("value", kind.valueType)
+            hashes = F.transform(F.map_entries(value), lambda pair: fingerprint(pair, entry))
+            inner = F.xxhash64(F.lit("map"), F.size(value), F.sort_array(hashes))
         case _:
             inner = F.xxhash64(F.lit("value"), _round(value, kind))
     return F.when(value.isNull(), F.xxhash64(F.lit("null"))).otherwise(inner)

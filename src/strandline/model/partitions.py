@@ -11,6 +11,8 @@ from .project import Calendar, Partitioning, Unit
 
 NULL = "null"
 """The partition of rows whose column is NULL."""
+NULL_TEXT = "%6Eull"
+"""The group of rows whose column is the text `null`."""
 _FORMAT = {Unit.HOUR: "%Y-%m-%dT%H", Unit.DAY: "%Y-%m-%d", Unit.MONTH: "%Y-%m"}
 _AFTER_YEAR = {Unit.HOUR: "-MM-dd'T'HH", Unit.DAY: "-MM-dd", Unit.MONTH: "-MM"}
 _EVER = datetime.max.replace(tzinfo=UTC)
@@ -34,11 +36,20 @@ class Span:
 
 def encode_group(values: Iterable[str | None]) -> str:
     """The values of `by` as the first part of a partition's name."""
-    return "/".join(NULL if v is None else v.replace("%", "%25").replace("/", "%2F") for v in values)
+    return "/".join(NULL if v is None else _encode(v) for v in values)
 
 
-def decode_group(group: str) -> list[str]:
-    return [part.replace("%2F", "/").replace("%25", "%") for part in group.split("/")]
+def _encode(value: str) -> str:
+    return NULL_TEXT if value == NULL else value.replace("%", "%25").replace("/", "%2F")
+
+
+def decode_group(group: str) -> list[str | None]:
+    """The values of `by` in a partition's name; None for NULL."""
+    return [None if part == NULL else _decode(part) for part in group.split("/")]
+
+
+def _decode(part: str) -> str:
+    return NULL if part == NULL_TEXT else part.replace("%2F", "/").replace("%25", "%")
 
 
 def format_after_year(unit: Unit) -> str:
