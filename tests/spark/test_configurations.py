@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from strandline.app.planning import RunRequest
 from tests.harness import TestProject
+
+pytestmark = pytest.mark.spark
 
 YAML = """
     project: shop
