@@ -23,6 +23,7 @@ NOT_A_PATH = {
     "_BLOCK": "how much of a file is read at once",
     "MOST_FIELDS": "more are refused",
     "LONGEST_QUOTED": "a longer one is refused",
+    "_LARGEST": "a message with a longer string is put aside",
     "_ID_LENGTH": "of a name",
     "OLDEST_JAVA": "a version",
     "_MANY": "how many are named in a message",
