@@ -37,6 +37,14 @@ def _cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
 
 
+def _damaged_page(path: Path) -> None:
+    """The footer is sound; the first page is not what its codec writes."""
+    pq.write_table(pa.table({"damaged_page": pa.array([f"value {i % 97}" for i in range(5000)])}), path, compression="snappy")
+    data = bytearray(path.read_bytes())
+    data[40:400] = bytes(byte ^ 0xFF for byte in data[40:400])
+    path.write_bytes(data)
+
+
 def _too_many_digits(path: Path) -> None:
     pq.write_table(pa.table({"d": pa.array([D(1)], pa.decimal256(50, 2))}), path)
 
@@ -100,6 +108,7 @@ PARQUET_FILES = [
     ParquetFile("no_rows", lambda path: pq.write_table(pa.table({"no_rows": pa.array([], pa.int64())}), path), []),
     ParquetFile("odd_names", _odd_names),
     ParquetFile("cut_off", _cut_off, refused="file-unreadable"),
+    ParquetFile("damaged_page", _damaged_page, refused="file-unreadable"),
     ParquetFile("no_bytes", lambda path: path.write_bytes(b"") and None),
     ParquetFile("not_parquet", lambda path: path.write_bytes(b"PAR1 is how it begins") and None, refused="file-unreadable"),
     ParquetFile("decimal_50", _too_many_digits, refused="type-not-kept"),

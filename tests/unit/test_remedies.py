@@ -101,6 +101,10 @@ CHECKED: Mapping[str, tuple[Edit, Edit]] = {
         ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.ansi.enabled: false}}}"),
         ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.shuffle.partitions: 8}}}"),
     ),
+    "option-not-taken": (
+        ('{files: "s/*.csv"}', '{files: "s/*.csv", options: {lineSep: "|", sep: ";"}}'),
+        ('{files: "s/*.csv"}', '{files: "s/*.csv", options: {sep: ";"}}'),
+    ),
     "secret-not-set": (("project: shop", "project: shop\nsettings: {lake: '${NOT_SET_HERE}'}"), ("x", "x")),
     "bad-name": (("name: totals", "name: Totals!"), ("name: totals", "name: totals")),
     "reserved-name": (("output_dataset: totals", "output_dataset: totals_facts"), ("output_dataset: totals", "output_dataset: all_totals")),

@@ -27,13 +27,13 @@ from strandline.model.project import Calendar, Children, FactColumn, FactDataset
 
 from .calendar import inline_calendar
 from .keys import typed_key
-from .payload import PayloadSql, get_element, get_list, get_text, parse_message
+from .payload import ITEM, MESSAGE, PARENT, PayloadSql, get_list, get_text, parse_messages
 from .values import decode_text, decode_value
 
 OUTCOME, SLUG, REASON = f"{RESERVED_PREFIX}outcome", f"{RESERVED_PREFIX}slug", f"{RESERVED_PREFIX}reason"
 ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = "accepted", "quarantined", "passed_over", "derived", "duplicate"
 # What decoding keeps beside a row for a while; no column of a file may begin so.
-_MESSAGE, _ITEM, _PARENT, _LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("message", "item", "parent", "list", "misfit"))
+_LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("list", "misfit"))
 RAW = f"{RESERVED_PREFIX}raw_"
 _LARGEST = 20_000_000
 """Characters in one string of a message: Spark's JSON parser takes no more."""
@@ -49,12 +49,12 @@ def decode(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> Dat
 
 
 def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
-    rows = received.select(PAYLOAD, POSITION, INGESTED_AT, parse_message(F.col(PAYLOAD)).alias(_MESSAGE))
-    unparsed = F.col(_MESSAGE).isNull()
+    rows = parse_messages(received.select(PAYLOAD, POSITION, INGESTED_AT), PAYLOAD)
+    unparsed = F.col(MESSAGE).isNull()
     outcome = F.when(unparsed, QUARANTINED)
     if dataset.where:
         where = PayloadSql(inline_calendar(dataset.where, calendar), columns=frozenset())
-        rows, condition = where.apply(rows, F.col(_MESSAGE), None, None)
+        rows, condition = where.apply(rows)
         outcome = outcome.when(~F.coalesce(condition, F.lit(False)), PASSED_OVER)
     rows = rows.withColumn(OUTCOME, outcome)
     if dataset.explode:
@@ -68,11 +68,11 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
         .otherwise("The line is not one JSON object, or a name stands twice in it, or it holds half a character.")
     )
     slug = F.when(undecodable, "not-text").when(large, "too-large").otherwise("not-json")
-    return rows.withColumns({SLUG: F.when(F.col(_MESSAGE).isNull(), slug), REASON: F.when(F.col(_MESSAGE).isNull(), broken)})
+    return rows.withColumns({SLUG: F.when(F.col(MESSAGE).isNull(), slug), REASON: F.when(F.col(MESSAGE).isNull(), broken)})
 
 
 def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
-    elements = get_list(F.col(_MESSAGE), dataset.explode)
+    elements = get_list(dataset.explode)
     rows = rows.withColumn(_LIST, F.when(F.col(OUTCOME).isNull(), elements))
     empty = F.col(OUTCOME).isNull() & (F.coalesce(F.size(_LIST), F.lit(0)) <= 0)
     # `children: replace`: an empty list is the whole truth too, so it leaves one deleting fact of the parent; an absent one says nothing.
@@ -84,28 +84,19 @@ def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     outcomes = F.coalesce(marker, F.array(F.when(empty, F.lit(PASSED_OVER)).otherwise(F.col(OUTCOME))))
     rows = rows.withColumn(OUTCOME, F.explode(outcomes))
     rows = rows.withColumn("__element", F.explode_outer(_LIST))
-    return rows.withColumn(_ITEM, F.col("__element.item")).withColumn(_PARENT, F.col("__element.parent")).drop("__element", _LIST)
+    return rows.withColumn(ITEM, F.col("__element.item")).withColumn(PARENT, F.col("__element.parent")).drop("__element", _LIST)
 
 
 def _add_message_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:
     if column.sql is not None:
         return _add_sql_column(rows, column, calendar)
-    match column.path:
-        case ("item", *rest):
-            text = get_element(F.col(_ITEM), tuple(rest))
-        case ("parent", *rest) if _PARENT in rows.columns:
-            text = get_element(F.col(_PARENT), tuple(rest))
-        case path:
-            text = get_text(F.col(_MESSAGE), path)
-    return _add_decoded(rows, column, text)
+    return _add_decoded(rows, column, get_text(rows, column.path))
 
 
 def _add_sql_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:
     above = frozenset(c for c in rows.columns if not c.startswith("__"))
     sql = PayloadSql(inline_calendar(column.sql or "", calendar), columns=above)
-    item = F.col(_ITEM) if _ITEM in rows.columns else None
-    parent = F.col(_PARENT) if _PARENT in rows.columns else None
-    rows, value = sql.apply(rows, F.col(_MESSAGE), item, parent)
+    rows, value = sql.apply(rows)
     return rows.withColumn(column.name, _typed(value, column))
 
 
@@ -246,11 +237,7 @@ def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]
     else:
         assert given.type is not None
         column_type = given.type
-        raw = (
-            get_text(F.col(_MESSAGE), given.path)
-            if _MESSAGE in rows.columns
-            else F.col(quote(native_name(".".join(given.path)))).cast("string")
-        )
+        raw = get_text(rows, given.path) if MESSAGE in rows.columns else F.col(quote(native_name(".".join(given.path)))).cast("string")
         at = decode_text(raw, column_type).cast("timestamp")
     if raw is not None and column_type is not None and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US):
         return at, F.coalesce(raw.try_cast("decimal(38,0)").try_cast("bigint"), F.unix_micros(at))

@@ -7,16 +7,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from strandline.model.columns import RESERVED_PREFIX
+
+MESSAGE, ITEM, PARENT = (RESERVED_PREFIX + name for name in ("message", "item", "parent"))
+"""Columns that hold a parsed message, one element of its exploded list, and the element around that one."""
+_SHIELDED, _PARSED = (RESERVED_PREFIX + name for name in ("shielded", "parsed"))
 _MARK = "\x01"
 _SPELT_MARK = "\\u0001"
-"""The mark as JSON spells it: raw, it may not stand in a JSON text at all."""
+"""The mark as JSON spells it. A raw one may not stand in a JSON text."""
 _INEXACT = (
-    r"[:,\[]\s*+-?+[0-9]++(?:\.[0-9]*0[\s,}\]]|(?:\.[0-9]++)?+[eE])"  # a fraction that ends in 0, an exponent
+    r"[:,\[]\s*+-?+(?:"  # where a number begins
+    r"[0-9]++(?:\.[0-9]*0[\s,}\]]|(?:\.[0-9]++)?+[eE])"  # a fraction that ends in 0, an exponent
     r"|[0-9.]{39}"  # more digits than a decimal holds
-    r"|-0[\s,}\]]"
-    r"|\\u0001"
+    r"|(?<=-)0[\s,}\]])"
 )
-"""What a variant does not keep as it came. It may also match inside a string, which costs time alone."""
+"""Numbers that a variant does not keep as they were written. A match inside a string costs time and changes nothing."""
 _NUMBER = (
     r'\G([^"0-9-]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"0-9-]*+)*+)'  # from the last number on: what is not one, strings whole
     r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)(?=\s*+[,}\]])"
@@ -26,17 +31,22 @@ _MARKS_IN_JSON = r"(?<!\\)((?:\\\\)*+)\\u0001"
 _MARKED_IN_JSON = r'(?<!\\)"\\u0001(-?[0-9][^"]*+)"'
 
 
-def parse_message(text: Column) -> Column:
-    """The message as a variant; NULL unless the text is exactly one JSON object.
+def parse_messages(rows: DataFrame, text: str) -> DataFrame:
+    """The rows with their message as a variant beside them; NULL unless the text is exactly one JSON object.
 
     Spark's parser ignores what follows the first value, which would lose the second of two messages torn onto one line. So a hash of the
     text follows the message inside brackets: whoever ends the list early does not reach it.
+
+    Each step is a column of its own, because Spark would otherwise parse a message once for the check and once for the value.
     """
-    shielded = F.when(text.rlike(_INEXACT), _shield(text)).otherwise(text)
-    check = F.xxhash64(text)
-    wrapped = F.try_parse_json(F.concat(F.lit("["), shielded, F.lit(","), check.cast("string"), F.lit("]")))
-    one_object = F.ltrim(text).startswith("{") & (F.try_variant_get(wrapped, "$[1]", "bigint") == check)
-    return F.when(one_object, wrapped)
+    written = F.col(text)
+    check = F.xxhash64(written)
+    rows = rows.withColumn(_SHIELDED, written.contains(_SPELT_MARK) | written.rlike(_INEXACT))
+    exact = F.when(F.col(_SHIELDED), _shield(written)).otherwise(written)
+    parsed = F.try_parse_json(F.concat(F.lit("["), exact, F.lit(","), check.cast("string"), F.lit("]")))
+    rows = rows.withColumn(_PARSED, parsed)
+    one_object = F.ltrim(written).startswith("{") & (F.try_variant_get(F.col(_PARSED), "$[1]", "bigint") == check)
+    return rows.withColumn(MESSAGE, F.when(one_object, F.col(_PARSED))).drop(_PARSED)
 
 
 def _shield(text: Column) -> Column:
@@ -48,6 +58,17 @@ def _shield(text: Column) -> Column:
     return F.regexp_replace(doubled, _NUMBER, r'$1"\\u0001$2"')
 
 
+def get_text(rows: DataFrame, path: tuple[str, ...]) -> Column:
+    """The value at a path of a row's message, or of its exploded element, as text; an object or a list as its JSON."""
+    match path:
+        case ("item", *rest) if ITEM in rows.columns:
+            return _as_text(F.col(ITEM), _path((), tuple(rest)))
+        case ("parent", *rest) if PARENT in rows.columns:
+            return _as_text(F.col(PARENT), _path((), tuple(rest)))
+        case _:
+            return _as_text(F.col(MESSAGE), _path(("[0]",), path))
+
+
 def _as_text(value: Column, path: str) -> Column:
     """The value at a path as text: a number as it was written, an object or a list as its JSON."""
     text = F.try_variant_get(value, path, "string")
@@ -56,20 +77,11 @@ def _as_text(value: Column, path: str) -> Column:
     nested = F.schema_of_variant(F.try_variant_get(value, path, "variant")).rlike("^(OBJECT|ARRAY)")
     bared = F.regexp_replace(text, _MARKED_IN_JSON, "$1")
     bared = F.regexp_replace(bared, _MARKS_IN_JSON + _SPELT_MARK.replace("\\", "\\\\"), r"$1\\u0001")
-    return F.when(text.contains(_MARK), scalar).when(text.contains(_SPELT_MARK) & nested, bared).otherwise(text)
+    exact = F.when(text.contains(_MARK), scalar).when(text.contains(_SPELT_MARK) & nested, bared).otherwise(text)
+    return F.when(F.col(_SHIELDED), exact).otherwise(text)
 
 
-def get_text(message: Column, path: tuple[str, ...]) -> Column:
-    """The value at a path of a parsed message, as text; an object or a list as its JSON."""
-    return _as_text(message, _path(("[0]",), path))
-
-
-def get_element(element: Column, path: tuple[str, ...]) -> Column:
-    """The value at a path of one element of a list, as text."""
-    return _as_text(element, _path((), path))
-
-
-def get_list(message: Column, path: tuple[str, ...]) -> Column:
+def get_list(path: tuple[str, ...]) -> Column:
     """The elements to explode, each with the element around it; NULL when the (outermost) list is absent, empty when it is empty.
 
     A step `a[]` goes through every element of the list `a`.
@@ -79,7 +91,7 @@ def get_list(message: Column, path: tuple[str, ...]) -> Column:
         steps[-1] = (*steps[-1], step.removesuffix("[]"))
         if step.endswith("[]"):
             steps.append(())
-    first = F.try_variant_get(message, _path(("[0]",), steps[0]), "array<variant>")
+    first = F.try_variant_get(F.col(MESSAGE), _path(("[0]",), steps[0]), "array<variant>")
     pairs = F.transform(first, lambda item: F.struct(F.lit(None).cast("variant").alias("parent"), item.alias("item")))
     for inner in steps[1:]:
         pairs = _go_through(pairs, inner)
@@ -106,7 +118,7 @@ class PayloadSql:
     sql: str
     columns: frozenset[str]
 
-    def apply(self, rows: DataFrame, message: Column, item: Column | None, parent: Column | None) -> tuple[DataFrame, Column]:
+    def apply(self, rows: DataFrame) -> tuple[DataFrame, Column]:
         """The rows with the payload's values beside them, and the expression over those."""
         tree = sqlglot.parse_one(self.sql, read="spark")
         names: dict[tuple[str, ...], str] = {}
@@ -124,12 +136,5 @@ class PayloadSql:
         text = tree.transform(rewrite).sql(dialect="spark")
         for path, name in names.items():
             if name not in rows.columns:
-                match path:
-                    case ("item", *rest) if item is not None:
-                        value = get_element(item, tuple(rest))
-                    case ("parent", *rest) if parent is not None:
-                        value = get_element(parent, tuple(rest))
-                    case _:
-                        value = get_text(message, path)
-                rows = rows.withColumn(name, value)
+                rows = rows.withColumn(name, get_text(rows, path))
         return rows, F.expr(text)

@@ -56,8 +56,8 @@ def make_settings(
         return environ.get(variable) or (secrets.fill(declared, ("settings", *path)) if declared is not None else default)
 
     spark = spec.spark
-    for key in spark.conf if spark else ():
-        _check_conf(key, document, report)
+    for key, value in (spark.conf if spark else {}).items():
+        _check_conf(key, as_text(value), document, report)
     conf = {k: secrets.fill(as_text(v), ("settings", "spark", "conf", k)) for k, v in (spark.conf if spark else {}).items()}
     return Settings(
         lake=_resolve_lake(choose("STRANDLINE_LAKE", spec.lake, ".strandline/lake", "lake"), folder),
@@ -93,18 +93,27 @@ _HARMLESS_CONF = (
     "spark.sql.ui.",
     "spark.sql.debug.",
     "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.databricks.delta.snapshotPartitions",
+    "spark.databricks.delta.optimizeWrite.",
 )
-"""Of Spark's SQL settings, those that change how quickly a result comes and never what it is."""
+"""Of the settings of Spark's SQL and of Delta, those that change how quickly a result comes and never what it is."""
+_JUDGED_CONF = ("spark.sql.", "spark.databricks.")
+_DECIDING_JAVA = re.compile(r"-D(?:user\.|file\.encoding|sun\.jnu\.encoding|java\.locale\.|java\.time\.|jdk\.|sun\.timezone)")
+"""Properties of Java that results hang on: its time zone, its language, its encoding, its calendar."""
 
 
-def _check_conf(key: str, document: Document, report: Report) -> None:
+def _check_conf(key: str, value: str, document: Document, report: Report) -> None:
     """Settings are never hashed (they say where, not what), so none of them may change a result."""
-    if key.startswith("spark.sql.") and not key.startswith(_HARMLESS_CONF):
+    place = document.place("settings", "spark", "conf", key)
+    if key.endswith("JavaOptions") and (deciding := _DECIDING_JAVA.search(value)):
+        what = f"`{key}` has `{deciding[0]}`, which may change what a query gives. The engine starts Java with what its results need."
+        report.add("conf-changes-results", what, "Remove that option. Others, such as `-Xss4m`, may stay.", place)
+    if key.startswith(_JUDGED_CONF) and not key.startswith(_HARMLESS_CONF):
         what = f"`{key}` may change what a query gives, and settings are not part of the configuration that rows are kept by."
         remedy = (
-            "Remove it. Of `spark.sql.` only settings of speed may be set, as `spark.sql.shuffle.partitions`; the reference lists them."
+            "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, such as `spark.sql.shuffle.partitions`."
         )
-        report.add("conf-changes-results", what, remedy, document.place("settings", "spark", "conf", key))
+        report.add("conf-changes-results", what, remedy, place)
 
 
 def _keep(text: str, document: Document, report: Report) -> timedelta:

@@ -19,6 +19,13 @@ from .yaml_lines import Document
 _MOST_FILES = 200
 """With more files than this, columns are left to be checked when they are read."""
 
+_FIXED_CSV_OPTIONS = {
+    "linesep": "Remove it: a line ends with LF, CR LF or CR. Write the files so.",
+    "unescapedquotehandling": "Remove it: a quote that does not begin a field is part of its text.",
+    "chartoescapequoteescaping": "Remove it, and say `escape` if quotes are escaped by another character than a second quote.",
+    "mode": "Remove it: a row that cannot be read goes to the quarantine of the datasets that read the source.",
+    "columnnameofcorruptrecord": "Remove it: a row that cannot be read goes to the quarantine of the datasets that read the source.",
+}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -34,6 +41,8 @@ def make_source(name: str, spec: SourceSpec, secrets: Secrets, document: Documen
         what = f"the ending of `{spec.files}` tells no format."
         report.add("unknown-format", what, "Add `format: jsonl`, `json`, `csv` or `parquet`.", document.place(*path, "files"))
         return None
+    if found is FileFormat.CSV:
+        _check_csv_options(spec, path, document, report)
     return FileSource(
         name=name,
         place=place,
@@ -43,6 +52,15 @@ def make_source(name: str, spec: SourceSpec, secrets: Secrets, document: Documen
         offer_rewritten_again=spec.on_rewrite == "offer_again",
         options={key: secrets.fill(as_text(value), (*path, "options", key)) for key, value in spec.options.items()},
     )
+
+
+def _check_csv_options(spec: SourceSpec, path: tuple[str, ...], document: Document, report: Report) -> None:
+    """The engine finds where a record ends by itself, so that positions never change. What would move those ends is refused."""
+    for option, value in spec.options.items():
+        remedy = _FIXED_CSV_OPTIONS.get(option.lower())
+        if remedy is not None and not (option.lower() == "linesep" and as_text(value) in ("\n", "\r\n", "\r")):
+            what = f"`{option}` of a CSV source cannot be set."
+            report.add("option-not-taken", what, remedy, document.place(*path, "options", option))
 
 
 def find_format(files: str) -> FileFormat | None:

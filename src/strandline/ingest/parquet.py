@@ -59,6 +59,7 @@ def _group(source: FileSource, pieces: tuple[Piece, ...], received: Received) ->
             metadata = pq.read_metadata(piece.file)
             schema = metadata.schema.to_arrow_schema()
             check_names(source, piece, schema.names)
+            _read_pages(piece)
         except FileRefusedError as error:
             received.refused[path] = error
             continue
@@ -75,6 +76,13 @@ def _group(source: FileSource, pieces: tuple[Piece, ...], received: Received) ->
         signature = (*(f"{f.name}:{f.type}" for f in schema), *physical, str(spark_reads))
         grouped.setdefault(signature, (schema, spark_reads, []))[2].append(piece)
     return list(grouped.values())
+
+
+def _read_pages(piece: Piece) -> None:
+    """Read every page once. A damaged one behind a sound footer would fail the commit, and with it every other file of the task."""
+    with pq.ParquetFile(piece.file) as file:
+        for _ in file.iter_batches():
+            pass
 
 
 def _spark_reads(metadata: pq.FileMetaData) -> bool:

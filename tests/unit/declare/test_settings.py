@@ -147,7 +147,15 @@ def test_a_wrong_word_for_what_a_run_fails_on_is_a_mistake(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "key", ["spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.mapKeyDedupPolicy"]
+    "key",
+    [
+        "spark.sql.session.timeZone",
+        "spark.sql.ansi.enabled",
+        "spark.sql.caseSensitive",
+        "spark.sql.mapKeyDedupPolicy",
+        "spark.databricks.delta.autoCompact.enabled",
+        "spark.databricks.delta.stalenessLimit",
+    ],
 )
 def test_a_setting_of_spark_that_may_change_results_is_refused(key: str, tmp_path: Path) -> None:
     told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: x}}}}}}")
@@ -161,3 +169,16 @@ def test_a_setting_of_spark_that_may_change_results_is_refused(key: str, tmp_pat
 )
 def test_a_setting_of_spark_that_changes_speed_or_place_is_taken(key: str, tmp_path: Path) -> None:
     assert report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: 1}}}}}}") == ""
+
+
+@pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+@pytest.mark.parametrize("option", ["-Duser.timezone=Asia/Kolkata", "-Dfile.encoding=latin1", "-Duser.language=tr"])
+def test_an_option_of_java_that_may_change_results_is_refused(key: str, option: str, tmp_path: Path) -> None:
+    told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: '-Xss4m {option}'}}}}}}")
+
+    assert "[conf-changes-results]" in told
+    assert option.split("=")[0].split(".")[0] in told
+
+
+def test_an_option_of_java_that_changes_memory_is_taken(tmp_path: Path) -> None:
+    assert report(tmp_path, "project: x\nsettings: {spark: {conf: {spark.driver.extraJavaOptions: '-Xss4m -Dmy.app=1'}}}") == ""
