@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import pytest
 from pyspark.sql import functions as F
 
-from strandline.compute.payload import get_element, get_list, get_text, parse_message
+from strandline.compute.payload import ITEM, get_list, get_text, parse_messages
 from strandline.compute.values import decode_text
 from strandline.lake.session import get_session
 from strandline.model.columns import find_type
@@ -69,19 +69,18 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
     numbers = make_numbers(seed=13)
     messages = [f'{{"id": {i}, "n":{n} , "o": {{"l": [{n},"{n}"]}}}}' for i, n in enumerate(numbers)]
     session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
-    rows = session.createDataFrame(list(enumerate(messages)), "i int, text string").withColumn("m", parse_message(F.col("text")))
+    rows = parse_messages(session.createDataFrame(list(enumerate(messages)), "i int, text string"), "text")
 
     def decoded(kind: str) -> F.Column:
         found = find_type(kind)
         assert found is not None
-        value = decode_text(get_text(F.col("m"), ("n",)), found)
+        value = decode_text(get_text(rows, ("n",)), found)
         return (F.unix_micros(value) if kind.startswith("timestamp") else value).alias(kind)
 
-    listed = get_list(F.col("m"), ("o", "l"))
-    rows = rows.select(
-        "i", *map(decoded, TYPES), get_text(F.col("m"), ("o",)).alias("o"), get_element(listed[0]["item"], ()).alias("item"),
-        get_element(listed[1]["item"], ()).alias("quoted"),
-    )  # fmt: skip
+    items = rows.select("*", F.posexplode(get_list(("o", "l"))).alias("place", "element")).withColumn(ITEM, F.col("element.item"))
+    items = items.select("i", "place", get_text(items, ("item",)).alias("item"))
+    item_of = {(row["i"], row["place"]): row["item"] for row in items.collect()}
+    rows = rows.select("i", *map(decoded, TYPES), get_text(rows, ("o",)).alias("o"))
     found = {row["i"]: row for row in rows.collect()}
 
     wrong = []
@@ -92,6 +91,6 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
                 expected = (expected - _EPOCH) // timedelta(microseconds=1)
             if found[i][kind] != expected or str(found[i][kind]) == "-0.0" != str(expected):
                 wrong.append((number, kind, expected, found[i][kind]))
-        if (found[i]["o"], found[i]["item"], found[i]["quoted"]) != (f'{{"l":[{number},"{number}"]}}', number, number):
+        if (found[i]["o"], item_of[i, 0], item_of[i, 1]) != (f'{{"l":[{number},"{number}"]}}', number, number):
             wrong.append((number, "nested", number, found[i]["o"]))
     assert not wrong, wrong[:20]
