@@ -192,7 +192,9 @@ def _pass(winner: Path, wanted: Change, ticket: Ticket) -> int:
 
 
 def _raced(ticket: Ticket) -> ConflictError:
-    return ConflictError(f"Another writer committed to `{ticket.dataset}`.", remedy="It is planned afresh.", slug="conflict")
+    return ConflictError(
+        f"Another writer committed to `{ticket.dataset}`.", remedy="It is tried again; if that fails too, run again.", slug="conflict"
+    )
 
 
 def _replace(now: Snapshot, rows: Rows | None, matches: Callable[[Row], bool]) -> Change:

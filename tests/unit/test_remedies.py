@@ -1,4 +1,4 @@
-"""Every remedy settles its error: each slug is provoked and its remedy applied here, or a test named here does it, or it says why none can.
+"""Every remedy settles its error: each slug names the test that provokes it and does what its remedy says, or why no test can.
 
 A slug that is in no list fails: whoever writes an error shows that what it tells people to do helps.
 """
@@ -6,284 +6,71 @@ A slug that is in no list fails: whoever writes an error shows that what it tell
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.unit.declare.builders import slugs
+from tests.unit.declare.test_remedies import CHECKED
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "strandline"
 
-BASE = """
-project: shop
-sources:
-  events: {files: "d/*.jsonl"}
-  sheets: {files: "s/*.csv"}
-datasets:
-  item:
-    from: events
-    columns:
-      id: id
-      shop: shop
-      price: {path: price, type: bigint}
-      at: {path: at, type: timestamp}
-    record_set: {key: [id], order_by: [at]}
-  part:
-    from: events
-    explode: parts
-    columns: {id: id, part_id: item.id, at: {path: at, type: timestamp}}
-    record_set: {key: [id, part_id], order_by: [at], children: replace}
-  block:
-    from: events
-    columns: {number: {path: n, type: bigint}, hash: h, parent: p, weight: {path: w, type: bigint}}
-    event_stream: {identity: [hash]}
-chains:
-  canonical: {from: block, number: number, hash: hash, parent: parent, head: {most: weight}}
-jobs:
-  - name: totals
-    input_datasets: [item]
-    output_dataset: totals
-    incremental: {mode: keyed, key: [shop]}
-    config: {least: 1}
-    sql: select shop, sum(price) as price from item where price > :least group by shop
-  - name: rows
-    input_datasets: [item]
-    output_dataset: rows_out
-    incremental: {mode: keyed, key: [shop], inputs: {item: {by: [shop]}}}
-    python: jobs/rows.py:rows
-  - name: parts
-    input_datasets: [canonical]
-    output_dataset: parts_out
-    incremental: {mode: partition}
-    partition: {column: number, size: 10, final_after: 2}
-    sql: select * from canonical
-  - name: seen
-    input_datasets: [canonical]
-    output_dataset: seen_out
-    incremental: {mode: cursor, cursor_column: number, unique_key: [hash]}
-    update_strategy: append
-    sql: select number, hash from canonical
-"""
-FILES = {"jobs/rows.py": "def rows(inputs, context):\n    return inputs['item'].select('shop', 'price')\n"}
-SQL = "select shop, sum(price) as price from item where price > :least group by shop"
-PYTHON = "    return inputs['item'].select('shop', 'price')\n"
-
-FUNCTIONS = "from pyspark.sql import functions as F\n\n"
-
-Edit = tuple[str, str]
-
-CHECKED: Mapping[str, tuple[Edit, Edit]] = {
-    # slug: (an edit of the project that provokes it, the same place as the remedy says)
-    "yaml-syntax": (("project: shop", "project: [shop"), ("project: shop", "project: shop")),
-    "unknown-key": (("order_by: [at]}\n  part", "orderby: [at]}\n  part"), ("order_by: [at]}\n  part", "order_by: [at]}\n  part")),
-    "wrong-type": (("size: 10,", "size: ten,"), ("size: 10,", "size: 10000,")),
-    "missing-key": (("project: shop\n", ""), ("project: shop\n", "project: shop\n")),
-    "unknown-value": (("mode: partition}", "mode: partitions}"), ("mode: partition}", "mode: partition}")),
-    "unknown-source": (("from: events\n    columns:\n      id", "from: event\n    columns:\n      id"), ("from: events", "from: events")),
-    "unknown-dataset": (
-        ("input_datasets: [item]\n    output_dataset: totals", "input_datasets: [itm]\n    output_dataset: totals"),
-        ("x", "x"),
-    ),
-    "unknown-column": (("key: [id], order", "key: [ident], order"), ("key: [id], order", "key: [shop], order")),
-    "unknown-format": (('"s/*.csv"', '"s/*.xml"'), ('"s/*.csv"', '"s/*.xml", format: csv')),
-    "unknown-type": (("type: bigint}\n      at", "type: bigit}\n      at"), ("type: bigint}\n      at", "type: bigint}\n      at")),
-    "unknown-timezone": (
-        ("project: shop", "project: shop\ntimezone: asia/kolkata"),
-        ("project: shop", "project: shop\ntimezone: Asia/Kolkata"),
-    ),
-    "unknown-catalog": (
-        ("project: shop", "project: shop\nsettings: {catalog: 'mysql://x'}"),
-        ("project: shop", "project: shop\nsettings: {catalog: 'sqlite:///.strandline/catalog.db'}"),
-    ),
-    "unknown-parameter": ((":least", ":lest"), (":least", ":least")),
-    "conf-changes-results": (
-        ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.ansi.enabled: false}}}"),
-        ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.shuffle.partitions: 8}}}"),
-    ),
-    "option-not-taken": (
-        ('{files: "s/*.csv"}', '{files: "s/*.csv", options: {lineSep: "|", sep: ";"}}'),
-        ('{files: "s/*.csv"}', '{files: "s/*.csv", options: {sep: ";"}}'),
-    ),
-    "secret-not-set": (("project: shop", "project: shop\nsettings: {lake: '${NOT_SET_HERE}'}"), ("x", "x")),
-    "bad-name": (("name: totals", "name: Totals!"), ("name: totals", "name: totals")),
-    "reserved-name": (("output_dataset: totals", "output_dataset: totals_facts"), ("output_dataset: totals", "output_dataset: all_totals")),
-    "name-taken": (("output_dataset: totals", "output_dataset: item"), ("output_dataset: totals", "output_dataset: other")),
-    "named-twice": (("key: [id], order", "key: [id, id], order"), ("key: [id], order", "key: [id], order")),
-    "metadata-column": (("as price from", "as _key from"), ("as price from", "as key from")),
-    "record-set-without-ordering": (
-        ("key: [id], order_by: [at]", "key: [id]"),
-        ("key: [id], order_by: [at]", "key: [id], order_by: [price]"),
-    ),
-    "position-not-last": (
-        ("key: [id], order_by: [at]", "key: [id], order_by: [_source_position, at]"),
-        ("key: [id], order_by: [at]", "key: [id], order_by: [at, _source_position]"),
-    ),
-    "latest-non-null-of-key": (
-        ("key: [id], order_by: [at]", "key: [id], order_by: [at], latest_non_null: [id]"),
-        ("key: [id], order_by: [at]", "key: [id], order_by: [at], latest_non_null: [price]"),
-    ),
-    "children-without-explode": (
-        ("key: [id], order_by: [at]", "key: [id], order_by: [at], children: replace"),
-        ("key: [id], order_by: [at]", "key: [id], order_by: [at]"),
-    ),
-    "children-without-parent": (("key: [id, part_id]", "key: [part_id]"), ("key: [id, part_id]", "key: [part_id, id]")),
-    "item-without-explode": (("shop: shop\n", "shop: item.shop\n"), ("shop: shop\n", "shop: here.shop\n")),
-    "complete-without-record-set": (
-        ('{files: "d/*.jsonl"}', '{files: "d/*.jsonl", complete: true}'),
-        ("event_stream: {identity: [hash]}", "event_stream: {identity: [hash]}"),
-    ),
-    "two-kinds": (
-        ("event_stream: {identity: [hash]}", "event_stream: {identity: [hash]}\n    record_set: {key: [hash], order_by: [number]}"),
-        ("x", "x"),
-    ),
-    "path-and-sql": (
-        ("{path: price, type: bigint}", "{path: price, sql: 'price', type: bigint}"),
-        ("{path: price, type: bigint}", "{sql: 'price', type: bigint}"),
-    ),
-    "default-does-not-fit": (
-        ("{path: price, type: bigint}", "{path: price, type: bigint, default: x}"),
-        ("{path: price, type: bigint}", "{path: price, type: bigint, default: 0}"),
-    ),
-    "sql-not-row-wise": (
-        ("{path: price, type: bigint}", "{sql: 'sum(price)', type: bigint}"),
-        ("{path: price, type: bigint}", "{path: price, type: bigint}"),
-    ),
-    "source-at-not-a-time": (
-        ("    record_set: {key: [id], order", "    source_at: shop\n    record_set: {key: [id], order"),
-        ("    record_set: {key: [id], order", "    source_at: at\n    record_set: {key: [id], order"),
-    ),
-    "guard-without-record-set": (
-        ("event_stream: {identity: [hash]}", "event_stream: {identity: [hash]}\n    guard: {max_deleted: 10%}"),
-        ("event_stream: {identity: [hash]}", "event_stream: {identity: [hash]}"),
-    ),
-    "bad-path": (("shop: shop\n", "shop: 'a..b'\n"), ("shop: shop\n", "shop: a.b\n")),
-    "chain-needs-stream": (("{from: block, number", "{from: item, number"), ("{from: block, number", "{from: block, number")),
-    "chain-number": (("number: {path: n, type: bigint}", "number: {path: n, type: string}"), ("x", "x")),
-    "chain-weight": (("weight: {path: w, type: bigint}", "weight: {path: w, type: string}"), ("x", "x")),
-    "chain-parent": (("parent: parent, head", "parent: hash, head"), ("x", "x")),
-    "head-rule": (("head: {most: weight}", "head: {most: weight, last: weight}"), ("head: {most: weight}", "head: longest")),
-    "children-ranked-by-item": (
-        ("part_id: item.id, at: {path: at, type: timestamp}", "part_id: item.id, at: {path: item.at, type: timestamp}"),
-        ("x", "x"),
-    ),
-    "parent-without-nesting": (("part_id: item.id", "part_id: parent.id"), ("explode: parts", "explode: 'boxes[].parts'")),
-    "via-cycle": (
-        ("inputs: {item: {by: [shop]}}", "inputs: {item: {via: item, on: [shop]}}"),
-        ("inputs: {item: {by: [shop]}}", "inputs: {item: whole}"),
-    ),
-    "partition-needs-by": (
-        ("mode: partition}", "mode: partition, inputs: {canonical: whole}}"),
-        ("mode: partition}", "mode: partition, inputs: {canonical: {by: [number]}}}"),
-    ),
-    "follow-needs-dataset": (
-        ("head: {most: weight}}", "head: {most: weight}, follow: {kept: totals}}"),
-        ("head: {most: weight}}", "head: {most: weight}, follow: {kept: block}}"),
-    ),
-    "sql-syntax": ((SQL, "select shop, sum(price as price from item group by shop"), (SQL, SQL)),
-    "sql-not-a-select": ((SQL, "delete from item"), (SQL, SQL)),
-    "sql-and-python": (("    sql: select number, hash", "    python: jobs/rows.py:rows\n    sql: select number, hash"), ("x", "x")),
-    "job-without-code": ((f"    sql: {SQL}\n", ""), (f"    sql: {SQL}\n", f"    sql: {SQL}\n")),
-    "substitution": ((":least", "${env:LEAST}"), (":least", ":least")),
-    "nondeterministic": (
-        ("sum(price) as price", "sum(price * rand()) as price"),
-        ("sum(price) as price", "sum(price * xxhash64(shop)) as price"),
-    ),
-    "undeclared-input": (
-        (SQL, "select t.shop, sum(t.price) as price from item t join part p on p.id = t.shop group by t.shop"),
-        (SQL, SQL),
-    ),
-    "unused-input": (
-        ("input_datasets: [item]\n    output_dataset: totals", "input_datasets: [item, part]\n    output_dataset: totals"),
-        ("x", "x"),
-    ),
-    "key-not-in-output": (("key: [shop]}\n", "key: [id]}\n"), ("key: [shop]}\n", "key: [shop]}\n")),
-    "input-relation-unknown": (
-        ((SQL), "select shop, price from item cross join (select max(price) as top from item)"),
-        (
-            f"key: [shop]}}\n    config: {{least: 1}}\n    sql: {SQL}",
-            "key: [shop], inputs: {item: whole}}\n    sql: select shop, price from item cross join (select max(price) as top from item)",
-        ),
-    ),
-    "by-is-not-the-key": (
-        ("inputs: {item: {by: [shop]}}", "inputs: {item: {by: [id]}}"),
-        ("inputs: {item: {by: [shop]}}", "inputs: {item: {by: {shop: id}}}"),
-    ),
-    "keyed-without-key": (("{mode: keyed, key: [shop]}", "{mode: keyed}"), ("{mode: keyed, key: [shop]}", "{mode: keyed, key: [shop]}")),
-    "cursor-without-column": (("cursor_column: number, ", ""), ("cursor_column: number, ", "cursor_column: number, ")),
-    "append-without-key": ((", unique_key: [hash]", ""), (", unique_key: [hash]", ", unique_key: [number, hash]")),
-    "append-without-cursor": (("mode: cursor, cursor_column: number, unique_key: [hash]", "mode: keyed, key: [number]"), ("x", "x")),
-    "partition-without-column": (("    partition: {column: number, size: 10, final_after: 2}\n", ""), ("size: 10,", "size: 10000,")),
-    "partition-size": (("size: 10,", "size: 10, unit: day,"), ("size: 10,", "size: 10000,")),
-    "final-after": (("final_after: 2", "final_after: 2 days"), ("final_after: 2", "final_after: 100")),
-    "unused-key": (("mode: partition}", "mode: partition, key: [number]}"), ("mode: partition}", "mode: partition}")),
-    "cycle": (("input_datasets: [item]\n    output_dataset: totals", "input_datasets: [totals]\n    output_dataset: totals"), ("x", "x")),
-    "bad-python": (("jobs/rows.py:rows", "jobs/rows.py"), ("jobs/rows.py:rows", "jobs/rows.py:rows")),
-    "file-not-found": (("jobs/rows.py:rows", "jobs/row.py:rows"), ("jobs/rows.py:rows", "jobs/rows.py:rows")),
-    "function-not-found": (("jobs/rows.py:rows", "jobs/rows.py:row"), ("jobs/rows.py:rows", "jobs/rows.py:rows")),
-}
-"""The base project with an edit is wrong; with the edit that the remedy tells it is not. (`x`, `x`) takes the edit back."""
-
-IN_PYTHON: Mapping[str, tuple[str, str]] = {
-    # slug: (a body that provokes it, a body as the remedy says)
-    "python-syntax": ("def rows(inputs, context:\n", f"def rows(inputs, context):\n{PYTHON}"),
-    "wrong-parameters": (f"def rows(inputs):\n{PYTHON}", f"def rows(inputs, context):\n{PYTHON}"),
-    "import-not-followed": (
-        f"import importlib\nrates = importlib.import_module('rates')\n\ndef rows(inputs, context):\n{PYTHON}",
-        f"import rates\n\ndef rows(inputs, context):\n{PYTHON}",
-    ),
-    "outside-input": (
-        "import os\n\ndef rows(inputs, context):\n    return inputs['item'].limit(os.environ['N'])\n",
-        "def rows(inputs, context):\n    return inputs['item'].where(inputs['item'].price < context.config['n'])\n",
-    ),
-    "text-not-literal": (
-        f"{FUNCTIONS}def rows(inputs, context):\n    return inputs['item'].select(F.expr(context.config['x']))\n",
-        f"{FUNCTIONS}def rows(inputs, context):\n    return inputs['item'].select(F.expr('price + 1'))\n",
-    ),
+_CHECK = "tests/unit/declare/test_remedies.py::test_what_a_mistake_tells_to_write_settles_it"
+_CALL = "tests/unit/cli/test_remedies.py::test_a_refused_call_is_done_when_made_as_the_message_says"
+_TABLE_CALL = "tests/unit/cli/test_remedies.py::test_a_refused_call_about_tables_is_done_when_made_as_the_message_says"
+_BACKFILL = "tests/unit/cli/test_remedies.py::test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says"
+EXECUTED: Mapping[str, str] = {
+    # slug: the test that provokes it and does what its remedy says
+    **dict.fromkeys(sorted(CHECKED), _CHECK),
+    **dict.fromkeys(("bad-instant", "no-facts", "wrong-key", "already-there", "unknown-example", "call", "no-quarantine"), _CALL),
+    **dict.fromkeys(("unknown-table", "unknown-version", "bad-known-at", "not-a-query", "unknown-verb", "bad-sql"), _CALL),
+    **dict.fromkeys(("unknown-name", "filter-unknown", "filter-type", "filter-too-large", "no-reader", "backfill-of-a-source"), _CALL),
+    "nothing-to-adopt": _TABLE_CALL,
+    **dict.fromkeys(("unknown-partition", "no-partitions", "no-rows-to-filter"), _BACKFILL),
+    "no-verb": "tests/unit/cli/test_remedies.py::test_a_call_without_a_verb_is_told_the_verbs",
+    "not-known-then": "tests/unit/cli/test_remedies.py::test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells",
+    "not-kept": "tests/unit/cli/test_remedies.py::test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read",
+    "bad-value": "tests/unit/cli/test_remedies.py::test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it",
+    "project-not-found": "tests/unit/cli/test_remedies.py::test_a_project_is_found_in_its_folder_or_made_by_init",
+    "folder-unwritable": "tests/unit/cli/test_remedies.py::test_a_folder_that_cannot_be_written_is_settled_by_naming_another",
+    "lake-unreadable": "tests/unit/cli/test_remedies.py::test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable",
+    "catalog-unreachable": "tests/unit/cli/test_rebuild_catalog.py::test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says",
+    "order-not-total": "tests/unit/declare/test_ranking.py::test_check_refuses_an_order_with_ties_and_its_remedy_settles_it",
+    "held": "tests/unit/test_held_calls.py::test_a_backfill_of_what_is_held_names_the_input_to_settle_and_settling_that_brings_it_along",
+    "frozen": "tests/unit/test_held_calls.py::test_a_backfill_of_a_part_of_what_is_frozen_names_the_call_that_thaws_it",
+    "strict-incremental": "tests/unit/plan/test_strict_incremental.py::test_every_remedy_of_the_refusal_gives_a_task_that_is_not_refused",
+    "lease-held": "tests/faults/test_remedies.py::test_a_lease_of_one_that_was_killed_runs_out_by_itself",
+    "conflict": "tests/faults/test_remedies.py::test_a_task_that_lost_every_race_is_done_by_the_next_run",
+    "table-replaced": "tests/faults/test_remedies.py::test_a_table_deleted_under_its_task_is_rebuilt_by_the_next_run",
+    "source-lost": "tests/faults/test_remedies.py::test_a_source_deleted_under_its_task_comes_back_as_the_messages_say",
+    "written-anew": "tests/faults/test_remedies.py::test_an_input_that_another_run_wrote_anew_is_read_whole_by_the_next_run",
+    "run-not-open": "tests/faults/test_remedies.py::test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost",
+    "types-changed": "tests/spark/test_configurations.py::test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out",
+    "guarded": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
+    "blocked": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
+    "release-overtakes": "tests/spark/test_facts.py::test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither",
+    "file-rewritten": "tests/spark/test_ingest.py::test_a_rewritten_file_fails_its_source_alone_until_its_next_revision_is_asked_for",
+    "foreign-commit": "tests/faults/test_protocol.py::test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired",
+    "lake-held": "tests/faults/test_processes.py::test_a_second_process_is_told_who_holds_the_lake",
 }
 
-TESTED: Mapping[str, str] = {
-    "types-changed": "tests/spark/test_configurations.py",
-    "held": "tests/unit/test_held_calls.py",
-    "frozen": "tests/golden/cases/asked.txt",
-    "strict-incremental": "tests/unit/plan/test_strict_incremental.py",
-    "order-not-total": "tests/unit/declare/test_ranking.py",
-    "guarded": "tests/spark/test_facts.py",
-    "file-rewritten": "tests/spark/test_ingest.py",
-    "source-lost": "tests/unit/cli/test_lost_source.py",
-    "foreign-commit": "tests/faults/test_protocol.py",
-    "lake-held": "tests/faults/test_processes.py",
-    "table-unreadable": "tests/faults/test_damage.py",
-    "file-damaged": "tests/faults/test_damage.py",
-    "release-overtakes": "tests/spark/test_facts.py",
-    "cannot-adopt": "tests/faults/test_adopt.py",
-}
-"""Provoked and settled by a test elsewhere."""
-
-_ANOTHER_CALL = "the call is wrong; the remedy is to type it as the message says"
-_USERS_CODE = "the remedy is to correct what the project's SQL, Python or data gives; only its author knows how"
-_MACHINE = "the remedy is outside the project: the disk, the network, Java, the database"
-_AGAIN = "the remedy is to run again, which is what a scheduler does anyway"
+_MACHINE = "the remedy is outside the project: Java, the network, another version of Strandline"
 _HELD_FIRST = "what reads such a table is held before it comes to this"
-_RULES_OUT = "the remedy is to write something else; there is not one spelling of it"
+_HASHES = "nobody knows two partitions whose names have the same hash of 64 bits"
+_REMOTE = "the lake is in an object store, which no test has"
+_SPARK = "its remedy is tried with Spark"
 NOT_EXECUTED: Mapping[str, str] = {
-    **dict.fromkeys(("bad-instant", "no-facts", "wrong-key", "already-there", "unknown-example", "call", "no-quarantine"), _ANOTHER_CALL),
-    **dict.fromkeys(("unknown-table", "unknown-version", "not-kept", "not-known-then", "bad-known-at", "not-a-query"), _ANOTHER_CALL),
-    **dict.fromkeys(("unknown-verb", "no-verb", "filter-unknown", "bad-share", "bad-sql", "bad-value", "filter-type"), _ANOTHER_CALL),
-    **dict.fromkeys(("filter-too-large", "no-reader", "nothing-to-adopt", "fresh-needs-local-lake", "project-not-found"), _ANOTHER_CALL),
-    **dict.fromkeys(("backfill-of-a-source", "unknown-partition", "no-partitions", "no-rows-to-filter", "unknown-name"), _ANOTHER_CALL),
-    **dict.fromkeys(("never-built", "not-built"), _ANOTHER_CALL),
-    **dict.fromkeys(("published-does-not-fit", "export-not-one-rank", "missing-column", "parameter-type", "python-result"), _USERS_CODE),
-    **dict.fromkeys(("sql-refused", "python-raised", "columns-coincide", "key-not-in-result", "key-type", "key-not-unique"), _USERS_CODE),
-    **dict.fromkeys(("partitions-collide", "too-many-partitions", "partition-type", "chain-types", "file-not-text"), _USERS_CODE),
-    **dict.fromkeys(("file-unreadable", "type-not-kept", "not-text", "too-many-columns", "unknown-encoding", "file-changed"), _USERS_CODE),
-    **dict.fromkeys(("column-without-path", "not-append-only", "ordering-without-key", "record-set-without-key", "not-yet"), _RULES_OUT),
-    **dict.fromkeys(("via-whole", "hidden-table", "parameter-not-a-value"), _RULES_OUT),
-    **dict.fromkeys(("folder-unwritable", "lake-unreadable", "catalog-unreachable", "catalog-newer", "java-missing"), _MACHINE),
+    **dict.fromkeys(("catalog-newer", "java-missing"), _MACHINE),
     **dict.fromkeys(("jar-folder-not-writable", "jars-not-resolved", "jar-with-wrong-checksum", "jars-missing", "spark-start"), _MACHINE),
-    "table-missing": _MACHINE,
+    "fresh-needs-local-lake": _REMOTE,
     "column-not-built": _HELD_FIRST,
-    **dict.fromkeys(("lease-held", "run-not-open", "counts-lost", "conflict", "blocked", "written-anew", "table-replaced"), _AGAIN),
+    "partitions-collide": _HASHES,
+    **dict.fromkeys(("never-built", "not-built", "bad-share", "published-does-not-fit", "export-not-one-rank", "missing-column"), _SPARK),
+    **dict.fromkeys(("parameter-type", "python-result", "sql-refused", "python-raised", "key-not-in-result", "key-type"), _SPARK),
+    **dict.fromkeys(("key-not-unique", "too-many-partitions", "partition-type", "chain-types", "file-unreadable"), _SPARK),
+    **dict.fromkeys(("type-not-kept", "not-text", "too-many-columns", "unknown-encoding", "file-changed", "counts-lost"), _SPARK),
+    **dict.fromkeys(("table-missing", "table-unreadable", "file-damaged", "cannot-adopt"), _SPARK),
 }
 """No test applies the remedy, for the reason that stands beside it."""
 
@@ -310,51 +97,45 @@ def _slugs_of(node: ast.AST) -> Iterator[str]:
                 yield value.value
 
 
-def provoked(folder: Path, edit: Edit, files: Mapping[str, str] = FILES) -> list[str]:
-    if edit[0] == "x":
-        return slugs(folder, BASE, dict(files))
-    assert edit[0] in BASE, f"the base project has no {edit[0]!r}"
-    return slugs(folder, BASE.replace(*edit), dict(files))
-
-
-def test_the_base_project_is_right(tmp_path: Path) -> None:
-    assert provoked(tmp_path, ("x", "x")) == []
-
-
-@pytest.mark.parametrize("slug", CHECKED)
-def test_what_a_mistake_tells_to_write_settles_it(slug: str, tmp_path: Path) -> None:
-    wrong, mended = CHECKED[slug]
-
-    before, after = provoked(tmp_path, wrong), provoked(tmp_path, mended)
-
-    assert slug in before
-    assert after == []
-
-
-@pytest.mark.parametrize("slug", IN_PYTHON)
-def test_what_a_mistake_in_python_tells_to_write_settles_it(slug: str, tmp_path: Path) -> None:
-    wrong, mended = IN_PYTHON[slug]
-    helper = {"jobs/rates.py": "RATE = 1\n"}
-
-    before = provoked(tmp_path, ("x", "x"), {"jobs/rows.py": wrong, **helper})
-    after = provoked(tmp_path, ("x", "x"), {"jobs/rows.py": mended, **helper})
-
-    assert slug in before
-    assert after == []
-
-
 def test_every_slug_has_a_remedy_that_is_tried_or_a_reason_why_it_is_not() -> None:
     written = find_slugs()
-    lists = (CHECKED, IN_PYTHON, TESTED, NOT_EXECUTED)
-    listed = [slug for each in lists for slug in each]
+    listed = [*EXECUTED, *NOT_EXECUTED]
 
     assert {slug: file for slug, file in written.items() if slug not in listed} == {}
     assert [slug for slug in listed if slug not in written] == []
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize("slug", TESTED)
-def test_the_test_that_tries_a_remedy_is_there(slug: str) -> None:
-    file = ROOT / TESTED[slug]
+@cache
+def _parse(file: str) -> tuple[str, ast.Module]:
+    text = (ROOT / file).read_text()
+    return text, ast.parse(text)
 
-    assert file.exists()
+
+@cache
+def find_test(place: str) -> str | None:
+    """The text of a test with its decorators, and of the tables at the file's top that they go by; None if there is no such test."""
+    file, _, name = place.partition("::")
+    text, module = _parse(file)
+    test = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if test is None:
+        return None
+    parts: list[ast.AST] = [test, *test.decorator_list]
+    for part in parts:  # it grows while it is walked
+        named = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
+        tables = [node for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign) and named & set(_targets(node))]
+        parts += [node for node in tables if node not in parts]
+    return "\n".join(ast.get_source_segment(text, part) or "" for part in parts)
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+@pytest.mark.parametrize("slug", EXECUTED)
+def test_the_test_that_tries_a_remedy_is_there_and_speaks_of_it(slug: str) -> None:
+    text = find_test(EXECUTED[slug])
+
+    assert text is not None, f"there is no {EXECUTED[slug]}"
+    assert re.search(rf"(?<![\w-]){slug}(?![\w-])", text), f"{EXECUTED[slug]} does not speak of {slug}"

@@ -55,7 +55,8 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
             if columns
             else f"`{facts.name}` is an event stream without identity: it has no key."
         )
-        raise CallError(what, remedy=f"strandline history {name} {told}" if columns else "Use `strandline query`.", slug="wrong-key")
+        remedy = f"Write `strandline history {name} {told}`." if columns else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
+        raise CallError(what, remedy=remedy, slug="wrong-key")
     uri = workspace.lake.table(f"{facts.name}_facts")
     if not list_versions(uri):
         raise CallError(f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
@@ -76,9 +77,8 @@ def _get_fact_dataset(project: Project, name: str) -> FactDataset:
             return definition
         if isinstance(facts := getattr(definition, "facts", None), FactDataset):
             return facts
-    raise CallError(
-        f"`{name}` is not decoded from a source, so there are no facts about its keys.", remedy="Name a fact dataset.", slug="no-facts"
-    )
+    what = f"`{name}` is not decoded from a source, so there are no facts about its keys."
+    raise CallError(what, remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.", slug="no-facts")
 
 
 def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:

@@ -45,7 +45,7 @@ def invalidate(
     if not jobs:
         raise CallError(
             f"No job reads `{node.name}`, so nothing would be processed again.",
-            remedy="Invalidate what a job reads; to compute a dataset itself again, use `strandline backfill`.",
+            remedy=f"Invalidate what a job reads; to compute it again itself, use `strandline backfill {name} --all`.",
             slug="no-reader",
         )
     if partition:
@@ -83,12 +83,11 @@ def _make_id(dataset: str, at: datetime, said: Filter) -> str:
 
 def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]) -> Filter:
     """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
-    partitioning, columns = _find_partitioning(node, jobs)
+    partitioning, columns, partitioned = _find_partitioning(node, jobs)
     span = find_span(partitioning, workspace.project.calendar, name)
     if span is None:
-        raise CallError(
-            f"`{node.name}` has no partition `{name}`.", remedy="`strandline status` lists the partitions.", slug="unknown-partition"
-        )
+        remedy = f"`strandline status {partitioned}` lists the partitions."
+        raise CallError(f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition")
     values = decode_group(span.group) if columns[1:] else []
     groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
@@ -109,11 +108,12 @@ def _is_value(column: str, text: str | None, kind: str) -> Comparison:
     return Comparison(column=column, operator=Operator.EQ, value=int(text) if whole else text)
 
 
-def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...]]:
+def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...], str]:
+    """What a partition is, the columns that say so here, and a dataset that has such partitions."""
     if isinstance(node.definition, Job) and node.definition.partition is not None:
-        return node.definition.partition, node.definition.key
+        return node.definition.partition, node.definition.key, node.name
     found = {
-        (job.definition.partition, given.relation.columns)
+        (job.definition.partition, given.relation.columns): job.name
         for job in jobs
         for given in job.inputs
         if given.dataset == node.name
@@ -127,4 +127,5 @@ def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tupl
             remedy="Use `--where`.",
             slug="no-partitions",
         )
-    return next(iter(found))
+    (((partitioning, columns), job),) = found.items()
+    return partitioning, columns, job

@@ -9,7 +9,7 @@ from strandline.model.errors import CallError
 from strandline.model.filters import Filter, check_filter
 from strandline.model.node import Node, Project
 from strandline.model.plan import Plan
-from strandline.model.project import FailOn, Job
+from strandline.model.project import FactDataset, FailOn, Job
 from strandline.plan import Backfill, Observed, PlanRequest, plan, select_nodes
 
 from .clock import now
@@ -73,9 +73,10 @@ def _check_backfill(project: Project, names: str) -> frozenset[str]:
     for name in names.split():
         nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
         if not nodes:
+            decoded = sorted({n.definition.name for n in project.readers_of(name) if isinstance(n.definition, FactDataset)})
             raise CallError(
                 f"`{name}` is a source: what was received is never changed.",
-                remedy="Backfill the datasets that are decoded from it.",
+                remedy=f"Backfill the datasets that are decoded from it: {', '.join(decoded) or 'there are none'}.",
                 slug="backfill-of-a-source",
             )
         found |= nodes
@@ -113,7 +114,9 @@ def _check_where(project: Project, observed: Observed, request: RunRequest, node
 
 def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:
     if len(nodes) != 1:
-        raise CallError(f"`{word}` needs one job, and `{request.backfill}` means {len(nodes)} nodes.", remedy="Name a job.", slug="call")
+        jobs = ", ".join(n.name for n in project.nodes if isinstance(n.definition, Job) and n.definition.partition is not None)
+        what = f"`{word}` needs one job, and `{request.backfill}` means {len(nodes)} nodes."
+        raise CallError(what, remedy=f"Name a job with partitions: {jobs or 'there is none'}.", slug="call")
     return project.get(next(iter(nodes)))
 
 
@@ -121,5 +124,6 @@ def _fact_dataset(workspace: Workspace, name: str) -> str:
     nodes = select_nodes(workspace.project, name)
     found = next((n.removesuffix("_quarantine") for n in sorted(nodes) if n.endswith("_quarantine")), None)
     if found is None or found not in workspace.project.names:
-        raise CallError(f"`{name}` has no quarantine.", remedy="Name a fact dataset.", slug="no-quarantine")
+        named = ", ".join(workspace.project.fact_datasets)
+        raise CallError(f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {named}.", slug="no-quarantine")
     return found

@@ -49,7 +49,9 @@ def read_quarantine(workspace: Readable, name: str, limit: int | None = None) ->
     if node is None and (beside := f"{name.removesuffix('_facts')}_quarantine") in project.names:
         node = beside
     if node is None:
-        raise CallError(f"`{name}` has no quarantine.", remedy="Name a fact dataset.", slug="no-quarantine")
+        raise CallError(
+            f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.", slug="no-quarantine"
+        )
     read = read_refused(workspace.lake.table(node), EXAMPLES, limit)
     examples = {slug: tuple(_refused(row) for row in read.examples if row["slug"] == slug) for slug in read.counts}
     return QuarantineContent(counts=read.counts, examples=examples, rows=tuple(_refused(row) for row in read.rows))

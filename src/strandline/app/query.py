@@ -117,7 +117,8 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     elif known_at is not None:
         version = known_at.versions.get(dataset, version)
     if not versions[0] <= version <= versions[-1]:
-        raise CallError(f"`{name}` has no version {version}.", remedy=f"It has {versions[0]} to {versions[-1]}.", slug="unknown-version")
+        remedy = f"It has {versions[0]} to {versions[-1]}: write `--known-at {name}={versions[-1]}`, say."
+        raise CallError(f"`{name}` has no version {version}.", remedy=remedy, slug="unknown-version")
     if known_at is not None:
         _require_kept(uri, name, version)
     node = workspace.project.get(dataset)
@@ -130,7 +131,7 @@ def _require_kept(uri: str, name: str, version: int) -> None:
     if version < kept:
         raise CallError(
             f"The files of version {version} of `{name}` are gone: `maintain` kept it from version {kept} on.",
-            remedy="`settings.keep` says how far back everything is kept from now on.",
+            remedy=f"Ask for it at `--known-at {name}={kept}` or later; `settings.keep` says how much is kept from now on.",
             slug="not-kept",
         )
 
@@ -140,7 +141,7 @@ def _version_at(uri: str, name: str, at: datetime) -> int:
     commits = [(e.version, e.committed_at) for e in read_entries(uri, -1) if e.committed_at is not None]
     known = [version for version, committed_at in commits if committed_at <= at]
     if not known:
-        first = f"Its first version was committed at {instant_text(commits[0][1])}." if commits else "Its log is gone."
+        first = f"Its first version is of then: `--known-at {instant_text(commits[0][1])}`." if commits else "Its log is gone."
         raise CallError(f"`{name}` was not there at {instant_text(at)}.", remedy=first, slug="not-known-then")
     return known[-1]
 

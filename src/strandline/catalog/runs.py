@@ -26,7 +26,11 @@ def finish_run(catalog: Catalog, run: str, status: str) -> None:
     with catalog.writing() as connection:
         change = update(runs).where(runs.c.run == run, runs.c.ended_at.is_(None)).values(ended_at=database_now(), status=status)
         if connection.execute(change).rowcount != 1:
-            raise ConflictError(f"Run `{run}` is not open, so it can't end as {status}.", slug="run-not-open")
+            raise ConflictError(
+                f"Run `{run}` is not open, so it can't end as {status}: it was closed, or the catalog was put back, while it worked.",
+                remedy="What its tasks published stands. Run again: what is left is done.",
+                slug="run-not-open",
+            )
 
 
 def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:

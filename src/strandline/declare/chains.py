@@ -77,7 +77,7 @@ def _check_number(name: str, chain: Chain, known: Known, document: Document, rep
     stored = known.type_of(chain.number)
     if stored is not None and stored not in ("int", "bigint") and known.may_have(chain.number):
         what = f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
-        report.add("chain-number", what, f"Give it a type: `{chain.number}: {{type: bigint}}`.", document.place("chains", name, "number"))
+        report.add("chain-number", what, _type_it(chain, chain.number), document.place("chains", name, "number"))
 
 
 def _check_weight(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
@@ -85,7 +85,11 @@ def _check_weight(name: str, chain: Chain, known: Known, document: Document, rep
     column = chain.head.column
     if chain.head.kind in (Head.MOST, Head.MOST_SUMMED) and column and known.type_of(column) == "string" and known.may_have(column):
         what = f"`head` of the chain `{name}` goes by `{column}`, which is text and not a number."
-        report.add("chain-weight", what, f"Give it a type: `{column}: {{type: bigint}}`.", document.place("chains", name, "head"))
+        report.add("chain-weight", what, _type_it(chain, column), document.place("chains", name, "head"))
+
+
+def _type_it(chain: Chain, column: str) -> str:
+    return f"Give it a type under `columns:` of `{chain.blocks}`: `{column}: {{type: bigint}}`, beside its `path` if it has one."
 
 
 def _head(spec: ChainSpec) -> HeadRule:

@@ -40,7 +40,7 @@ def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, r
         report.add("sql-and-python", f"job `{spec.name}` has both `sql` and `python`.", "Keep one of them.", place)
         return None
     if spec.python is not None:
-        return _load_python(spec.python, document.place(*path, "python"), folder, report)
+        return _load_python(spec.python, spec.name, document.place(*path, "python"), folder, report)
     if spec.sql is not None:
         return _load_sql(spec.sql, (*path, "sql"), spec.config, folder, document, report)
     report.add("job-without-code", f"job `{spec.name}` has neither `sql` nor `python`.", f"Add `sql: jobs/{spec.name}.sql`, say.", place)
@@ -67,10 +67,11 @@ def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Pa
     return Code(language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of)
 
 
-def _load_python(spec: str, place: Place, folder: Path, report: Report) -> Code | None:
+def _load_python(spec: str, job: str, place: Place, folder: Path, report: Report) -> Code | None:
     file, colon, function = spec.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
-        report.add("bad-python", f"`python: {spec}` names no function of a file.", "Write it as `jobs/totals.py:demand_totals`.", place)
+        named = next((text for text in (spec, file) if text.endswith(".py")), f"jobs/{job}.py")
+        report.add("bad-python", f"`python: {spec}` names no function of a file.", f"Write it as `{named}:{job}`, say.", place)
         return None
     found = load_text(file, folder, place, report)
     if found is None:

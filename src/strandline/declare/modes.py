@@ -56,10 +56,13 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
         told = word == "unique_key" and spec.update_strategy == "append"  # with what appending needs
         if incremental is not None and mode is not of and getattr(incremental, word) and not told:
             what = f"job `{spec.name}` has mode `{mode}` and `{word}`, which only mode `{of}` has."
-            report.add("unused-key", what, f"Remove `{word}`, or write `mode: {of}`.", document.place(*path, "incremental", word))
+            instead = " and remove `partition`" if spec.partition is not None else ""
+            report.add("unused-key", what, f"Remove `{word}`, or write `mode: {of}`{instead}.", document.place(*path, "incremental", word))
     if mode is Mode.FULL and incremental is not None and incremental.inputs:
         what = f"job `{spec.name}` has mode `full` and `inputs`: it reads all of them whole."
-        report.add("unused-key", what, "Remove `inputs`, or write `mode: keyed`.", document.place(*path, "incremental", "inputs"))
+        report.add(
+            "unused-key", what, "Remove `inputs`, or write `mode: keyed` with a `key`.", document.place(*path, "incremental", "inputs")
+        )
 
 
 def _check_append(spec: JobSpec, mode: Mode, path: DataPath, document: Document, report: Report) -> None:

@@ -226,7 +226,7 @@ def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None
         entries = [e for e in read_entries(desk.lake.table(given.dataset), given.after.version) if e.version <= upto]
         if any(e.metadata and e.metadata.operation is Operation.OVERWRITE for e in entries):
             raise WorkError(
-                f"`{given.dataset}` was written anew with other columns or types, which the plan of this run did not foresee.",
+                f"`{given.dataset}` was written anew, which the plan of this run did not foresee.",
                 remedy=f"Run `strandline run` again: it recomputes `{task.node}` from all of it.",
                 slug="written-anew",
             )

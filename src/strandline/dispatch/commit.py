@@ -36,7 +36,7 @@ def write_and_confirm(
             raise failed
         raise FencedError(
             f"The commit of `{node.name}` with token {lease.token} was refused by its table: a newer writer was there.",
-            remedy="Nothing was changed; it is planned afresh.",
+            remedy="Nothing was changed. It is tried again; if that fails too, run again.",
         )
     between = foreign_versions([e for e in entries if e.version <= entry.version])
     if between and node.inputs:

@@ -186,7 +186,9 @@ def explain_failure(error: Exception) -> NoReturn:
     if any(word in text for word in ("Object at location", "object_store", "Generic ", "Parquet", "Deletion Vector")):
         raise _unreadable(error) from error
     raise CallError(
-        f"DataFusion refuses the query: {text}", remedy="The SQL is DataFusion's; `--engine spark` takes Spark's.", slug="bad-sql"
+        f"DataFusion refuses the query: {text}",
+        remedy="Correct the SQL, which is DataFusion's here; `--engine spark` takes Spark's.",
+        slug="bad-sql",
     ) from error
 
 

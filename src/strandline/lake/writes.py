@@ -176,7 +176,7 @@ def explained(dataset: str) -> Iterator[None]:
         if any(word in str(error) for word in _RACED) or "Concurrent" in type(error).__name__:
             raise ConflictError(
                 f"Another writer committed to `{dataset}` while this task was writing it.",
-                remedy="It is planned afresh.",
+                remedy="It is tried again; if that fails too, run again.",
                 slug="conflict",
             ) from error
         raise

@@ -172,6 +172,11 @@ class Project:
     def find(self, name: str) -> Node | None:
         return self._by_name().get(name)
 
+    @property
+    def fact_datasets(self) -> tuple[str, ...]:
+        """By the names that people give them, for messages."""
+        return tuple(sorted({d.name for d in (node.definition for node in self.nodes) if isinstance(d, FactDataset)}))
+
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
 

@@ -115,6 +115,18 @@ def test_a_damaged_one_is_laid_aside(lake: Written, damage: str, capsys: pytest.
     catalog.close()
 
 
+def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.catalog_file.write_bytes(b"this is no database" * 1000)
+
+    refused = lake.call("status")
+
+    why = capsys.readouterr().err
+    assert refused == 3
+    assert "Run `strandline rebuild-catalog`: it lays the file aside.  [catalog-unreachable]" in why
+    assert lake.call("rebuild-catalog") == 0
+    assert lake.call("status") == 0
+
+
 @pytest.mark.parametrize("point", ["before-rebuild", "before-swap", "after-swap"])
 def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(lake: Written, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = told(lake)

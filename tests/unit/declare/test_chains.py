@@ -159,7 +159,7 @@ def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tm
         told
         == f"""\
 strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, which is {type_} and not a whole number.
-  Give it a type: `{number}: {{type: bigint}}`.  [chain-number]"""
+  Give it a type under `columns:` of `blocks`: `{number}: {{type: bigint}}`, beside its `path` if it has one.  [chain-number]"""
     )
 
 
@@ -176,7 +176,7 @@ def test_a_number_that_csv_gives_as_text_is_told(columns: str, files: dict[str, 
     told = report(tmp_path, yaml, files)
 
     what = "`number` of the chain `hot_blocks` is `block_number`, which is string and not a whole number."
-    remedy = "Give it a type: `block_number: {type: bigint}`."
+    remedy = "Give it a type under `columns:` of `blocks`: `block_number: {type: bigint}`, beside its `path` if it has one."
     assert told == f"strandline.yaml:{line_of(yaml, '    number:')}: {what}\n  {remedy}  [chain-number]"
 
 
@@ -460,5 +460,5 @@ def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(tm
     told = report(tmp_path, yaml)
 
     what = "`head` of the chain `hot_blocks` goes by `difficulty`, which is text and not a number."
-    remedy = "Give it a type: `difficulty: {type: bigint}`."
+    remedy = "Give it a type under `columns:` of `blocks`: `difficulty: {type: bigint}`, beside its `path` if it has one."
     assert told == f"strandline.yaml:{line_of(yaml, '    head:')}: {what}\n  {remedy}  [chain-weight]"

@@ -188,7 +188,7 @@ job `a` has mode `cursor` and `key`, which only mode `keyed` has.
             " key:",
             """\
 job `a` has mode `partition` and `key`, which only mode `keyed` has.
-  Remove `key`, or write `mode: keyed`.  [unused-key]""",
+  Remove `key`, or write `mode: keyed` and remove `partition`.  [unused-key]""",
         ),
         (
             "    incremental:\n      mode: full\n      cursor_column: block_number\n" + ALL,

@@ -64,6 +64,25 @@ def test_a_changed_whole_input_fails_the_task_before_it_is_attempted(tmp_path: P
     assert "strandline backfill turnover --all" in result.error
 
 
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        ("commit price replace_keys 1 rows", "ask backfill turnover --all"),
+        ("edit strict_incremental: true => strict_incremental: false", "commit price replace_keys 1 rows"),
+        ("edit price: whole => price: {via: sale, on: [article]}", "commit price replace_keys 1 rows"),
+    ],
+    ids=["backfill", "not strict", "related by the key"],
+)
+def test_every_remedy_of_the_refusal_gives_a_task_that_is_not_refused(remedy: tuple[str, ...]) -> None:
+    """Of `strict-incremental`."""
+    refused = tell(("project shop", STRICT, "built", "commit price replace_keys 1 rows")).plan()
+
+    settled = tell(("project shop", STRICT, "built", *remedy)).plan()
+
+    assert [t.refuses for t in refused.tasks if t.node == "turnover"] == [("price",)]
+    assert [t.refuses for t in settled.tasks if t.node == "turnover"] == [()]
+
+
 def test_a_whole_input_that_proves_unchanged_refuses_nothing(tmp_path: Path, tables: dict[str, Cursor]) -> None:
     task = plan_turnover(tables, price_read_up_to=1)
 
