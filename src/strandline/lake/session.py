@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from strandline.model.errors import OutsideError
@@ -165,6 +166,9 @@ def stop_session() -> None:
             _fitted.clear()
 
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 def _heap_gib() -> int:
     """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB. `settings.spark.conf` may say otherwise."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -173,6 +177,13 @@ def _heap_gib() -> int:
 
 def _is_one_process(master: str) -> bool:
     return master == "local" or master.startswith("local[")
+
+
+def driver_conf(declared: Mapping[str, str], archive_options: str) -> dict[str, str]:
+    """The driver's settings. Java options of a project come beside ours, because results hang on Java's time zone."""
+    conf = {"spark.driver.memory": f"{_heap_gib()}g", **declared}
+    options = (conf.get(_JAVA_OPTIONS, ""), "-Duser.timezone=UTC", _COLLECT_AT_ONCE, _COMPILE_LATER, archive_options)
+    return {**conf, _JAVA_OPTIONS: " ".join(options).strip()}
 
 
 def start_session(settings: Settings, java_options: str | None = None) -> "SparkSession":
@@ -203,10 +214,7 @@ def start_session(settings: Settings, java_options: str | None = None) -> "Spark
     else:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
     options = archive.java_options(home) if java_options is None else java_options
-    told = f"-Duser.timezone=UTC {_COLLECT_AT_ONCE} {_COMPILE_LATER} {options}".strip()
-    builder = builder.config("spark.driver.extraJavaOptions", told)
-    builder = builder.config("spark.driver.memory", f"{_heap_gib()}g")
-    for name, value in settings.spark_conf.items():
+    for name, value in driver_conf(settings.spark_conf, options).items():
         builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()
