@@ -46,6 +46,9 @@ EXECUTED: Mapping[str, str] = {
     "source-lost": "tests/faults/test_remedies.py::test_a_source_deleted_under_its_task_comes_back_as_the_messages_say",
     "written-anew": "tests/faults/test_remedies.py::test_an_input_that_another_run_wrote_anew_is_read_whole_by_the_next_run",
     "run-not-open": "tests/faults/test_remedies.py::test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost",
+    "table-unreadable": "tests/unit/cli/test_remedies.py::test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says",
+    "file-damaged": "tests/unit/cli/test_remedies.py::test_a_damaged_file_is_settled_as_the_deep_doctor_says",
+    "cannot-adopt": "tests/unit/cli/test_remedies.py::test_what_cannot_be_adopted_is_settled_as_the_message_says",
     "types-changed": "tests/spark/test_configurations.py::test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out",
     "guarded": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
     "blocked": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
@@ -70,7 +73,7 @@ NOT_EXECUTED: Mapping[str, str] = {
     **dict.fromkeys(("parameter-type", "python-result", "sql-refused", "python-raised", "key-not-in-result", "key-type"), _SPARK),
     **dict.fromkeys(("key-not-unique", "too-many-partitions", "partition-type", "chain-types", "file-unreadable"), _SPARK),
     **dict.fromkeys(("type-not-kept", "not-text", "too-many-columns", "unknown-encoding", "file-changed", "counts-lost"), _SPARK),
-    **dict.fromkeys(("table-missing", "table-unreadable", "file-damaged", "cannot-adopt"), _SPARK),
+    "table-missing": _SPARK,
 }
 """No test applies the remedy, for the reason that stands beside it."""
 

@@ -1,7 +1,8 @@
 """Orders that do not rank every row: which of two equal ones comes first depends on how rows happen to lie (L11).
 
 An order is total when the columns it names, with those of the partition or group, settle the row: they hold a key of every source, or all
-of its columns. Rows that are equal throughout may change places. `struct(*)`, the whole row, makes any order of a window total.
+of its columns. Rows that are equal throughout may change places. `struct(*)`, the whole row, makes any order of a window total;
+maps cannot be ordered, so of those their sorted entries stand in it.
 """
 
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ _TAKING = {"first", "last", "first_value", "last_value", "nth_value", "array_agg
 _OF_PEERS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
 _BEST = (exp.ArgMax, exp.ArgMin)
 _CUTS = (exp.Limit, exp.Offset, exp.Fetch)
+_MAPS = "; a map `m` in it cannot be ordered: then with `struct(* EXCEPT (m), array_sort(map_entries(m)))`"
 _GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
 
 
@@ -59,19 +61,29 @@ class Settled:
 def settle(scope: Scope, expressions: Iterable[exp.Expr]) -> Settled:
     settled = Settled()
     visible = [alias for alias in scope.sources if alias not in scope.hidden]
+    stars: list[tuple[set[str], set[str]]] = []
     for expression in _flatten(expressions):
         settled.texts.add(_text(expression))
-        if isinstance(expression, exp.Star):
-            settled.aliases |= set(visible)
-        elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
-            settled.aliases |= {expression.table.lower()} & set(visible)
+        star = expression.this if isinstance(expression, exp.Column) else expression
+        if isinstance(star, exp.Star):
+            owners = {expression.table.lower()} if isinstance(expression, exp.Column) else set(visible)
+            if not star.args.get("replace"):
+                stars.append((owners & set(visible), {column.name.lower() for column in star.args.get("except_") or ()}))
         elif (ref := scope.resolve(expression)) is not None:
             settled.refs.add(ref)
     before = -1
     while before != (before := len(settled.refs) + len(settled.aliases)):
+        for owners, left_out in stars:
+            settled.aliases |= {alias for alias in owners if all(_is_without(alias, name, scope, settled) for name in left_out)}
         settled.aliases |= {alias for alias in visible if _is_told(alias, scope.sources[alias], settled.refs)}
         settled.refs |= {other for one, other in scope.equal if one in settled.refs or one[0] in settled.aliases}
     return settled
+
+
+def _is_without(alias: str, name: str, scope: Scope, settled: Settled) -> bool:
+    """Whether a star that leaves out this column still tells the source's whole row."""
+    rows = scope.sources[alias]
+    return (alias, name) in settled.refs or (rows.complete and name not in rows.types)
 
 
 def _is_told(alias: str, rows: Rows, refs: set[Ref]) -> bool:
@@ -84,8 +96,10 @@ def _flatten(expressions: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
     for expression in expressions:
         if isinstance(expression, (exp.Ordered, exp.Paren, exp.Alias, exp.PropertyEQ)):
             yield from _flatten([expression.expression if isinstance(expression, exp.PropertyEQ) else expression.this])
-        elif isinstance(expression, (exp.Struct, exp.Tuple)):
+        elif isinstance(expression, (exp.Struct, exp.Tuple)) or function_name(expression) == "map_entries":
             yield from _flatten(expression.expressions)
+        elif isinstance(expression, exp.ArraySort) and not expression.expression and function_name(expression.this) == "map_entries":
+            yield from _flatten([expression.this])  # sorted entries tell the map; of other arrays, sorting loses the order
         else:
             yield expression
 
@@ -253,11 +267,18 @@ def _row_remedy(settled: Settled, scope: Scope, groups: Groups) -> str:
     rest = [alias for alias in visible if alias not in settled.aliases]
     key = [min(scope.sources[alias].unique, key=len, default=None) for alias in rest]
     whole = "struct(*)" if len(rest) == len(visible) else f"struct({', '.join(f'{alias}.*' for alias in rest)})"
+    maps = _MAPS if any(_may_hold_map(scope.sources[alias]) for alias in rest) else ""
     if None in key:
-        return f"End its ORDER BY with `{whole}`, the whole row."
+        return f"End its ORDER BY with `{whole}`, the whole row{maps}."
     prefixes = ["" if len(visible) == 1 else f"{alias}." for alias in rest]
     named = [f"{prefix}{column}" for prefix, columns in zip(prefixes, key, strict=True) for column in sorted(columns or ())]
-    return f"Add {listed(named)} to its ORDER BY, or end it with `{whole}`, the whole row."
+    return f"Add {listed(named)} to its ORDER BY, or end it with `{whole}`, the whole row{maps}."
+
+
+def _may_hold_map(rows: Rows) -> bool:
+    """Whether a column is a map, or of a type that is not known: those spell their origin and a dot."""
+    kinds = [*rows.types.values(), *(() if rows.complete else (rows.other_type or "",))]
+    return any(not kind or "map" in kind or "." in kind for kind in kinds)
 
 
 def _ordered_by(order: exp.Order) -> str:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from strandline.cli import main
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.filters import MOST_VALUES
 from tests.golden.cases import tell
 from tests.unit.cli.builders import INSTANT, POSITION, Shop, at, make_shop, order
+from tests.unit.cli.damaging import add_checksum, flip
 from tests.unit.cli.lake_builder import Written, write_lake
 
 MORE = """
@@ -338,3 +339,60 @@ def test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable(
     assert "[lake-unreadable]" in why
     assert (by_variable, by_setting) == (True, True)
     assert told.split() == ["count(*)", "3"]
+
+
+def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = write_lake(tmp_path / "shop")
+    log = lake.log("customer_totals", 1)
+    log.write_bytes(log.read_bytes()[:-40])
+
+    refused, why = ask(lake, capsys, 'query "SELECT * FROM customer_totals"')
+    lake.call("doctor")
+    told = capsys.readouterr().out
+    away = re.search(r"move `(.+?)` away and run", told)
+
+    assert not refused
+    assert "[table-unreadable]" in why
+    assert "Run `strandline doctor`" in why
+    assert away, told
+    Path(away[1]).rename(tmp_path / "away")
+    assert ask(lake, capsys, "status")[0]
+    assert ask(lake, capsys, "run")[0]
+
+
+def test_a_damaged_file_is_settled_as_the_deep_doctor_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = write_lake(tmp_path / "shop")
+    (file, *_) = lake.files("customer_totals")
+    add_checksum(file)
+    flip(file)
+
+    refused, why = ask(lake, capsys, 'query "SELECT * FROM customer_totals"')
+    lake.call("doctor", "--deep")
+    told = capsys.readouterr().out
+    away = re.search(r"move `(.+?)` away and run", told)
+
+    assert not refused
+    assert "[file-damaged]" in why
+    assert "Run `strandline doctor --deep`" in why
+    assert away, told
+    Path(away[1]).rename(tmp_path / "away")
+    assert ask(lake, capsys, "run")[0]
+
+
+@pytest.mark.parametrize("dataset", ["orders_facts", "order_events"])
+def test_what_cannot_be_adopted_is_settled_as_the_message_says(tmp_path: Path, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = write_lake(tmp_path / "shop")
+    table = DeltaTable(str(lake.table(dataset)))
+    table.delete("id = 1")
+
+    refused, why = ask(lake, capsys, f"doctor --adopt {dataset}")
+
+    assert not refused
+    assert "[cannot-adopt]" in why
+    if dataset == "order_events":
+        assert "Restore the table to version 1, from before someone else wrote it." in why
+        table.restore(1)
+    else:
+        assert "Run `strandline run`: it rebuilds `orders_facts` from its inputs." in why
+        assert "orders_facts" in ask(lake, capsys, "plan")[1]
+    assert ask(lake, capsys, "run")[0], why

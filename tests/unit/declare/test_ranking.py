@@ -15,6 +15,7 @@ TABLES = {
     "item": Table(known=Known(types=TYPES, complete=True, names=frozenset(TYPES), unique=(("id",),)), by=("k",)),
     "other": Table(known=Known(types={"id": "bigint", "w": "bigint"}, complete=True, unique=(("id",),)), by=()),
     "log": Table(known=Known(types={"k": "string", "g": "bigint"}, complete=True), by=("k",)),
+    "mapped": Table(known=Known(types={}, complete=False), by=("k",)),
     "wide": Table(known=Known(types={}, complete=False, other_type="string"), by=("k",)),
 }
 
@@ -54,6 +55,10 @@ def ties(sql: str) -> list[str]:
         "select k, row_number() over (order by upper(k)) as n from log",
         "select k, row_number() over (partition by k order by g) as n from wide",
         "select k, row_number() over (partition by k order by _source_position) as n from wide",
+        "select k, row_number() over (partition by k order by struct(* except (v))) as n from wide",
+        "select k, row_number() over (partition by k order by struct(* except (id))) as n from item",
+        "select k, row_number() over (partition by k order by g, array_sort(array(id))) as n from item",
+        "select k, row_number() over (partition by k order by struct(* except (m), size(m))) as n from wide",
         "select g, row_number() over (order by count(*)) as n from item group by g",
         "select id, x, row_number() over (order by id) as n from item lateral view explode(array(1, 2)) e as x",
         "select id, row_number() over (order by id) as n from (select id, explode(array(1, 2)) as x from item)",
@@ -73,6 +78,10 @@ def test_an_order_that_leaves_rows_equal_is_refused(sql: str) -> None:
         "select k, row_number() over (partition by k order by g, id) as n from item",
         "select k, row_number() over (partition by k order by g desc, struct(*)) as n from item",
         "select k, row_number() over (partition by k order by struct(g, id)) as n from item",
+        "select k, row_number() over (partition by k order by struct(* except (v), v)) as n from item",
+        "select k, row_number() over (partition by k order by struct(* except (nothing))) as n from log",
+        "select k, row_number() over (partition by k order by struct(* except (m), array_sort(map_entries(m)))) as n from wide",
+        "select k, row_number() over (partition by k order by struct(* except (m), map_entries(m))) as n from wide",
         "select k, row_number() over (partition by id order by g) as n from item",
         "select k, lag(v) over w as p from item window w as (partition by k order by g, id)",
         "select k, first_value(g) over (partition by k order by g) as p from item",
@@ -130,6 +139,11 @@ def test_an_order_that_ranks_every_row_or_does_not_need_to_is_taken(sql: str) ->
         (
             "select a.k, lag(b.g) over (partition by a.k order by a.id) as n from item a join log b on a.k = b.k",
             "End its ORDER BY with `struct(b.*)`, the whole row.",
+        ),
+        (
+            "select k, row_number() over (partition by k order by x) as n from mapped",
+            "End its ORDER BY with `struct(*)`, the whole row; a map `m` in it cannot be ordered: then with "
+            "`struct(* EXCEPT (m), array_sort(map_entries(m)))`.",
         ),
         ("select k, max_by(v, g) as v from item group by k", "Write `max_by(v, struct(g, v))`."),
         ("select k, listagg(v) within group (order by g) as v from item group by k", "Add `v` to its ORDER BY."),
