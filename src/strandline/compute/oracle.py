@@ -4,6 +4,7 @@ Nothing here uses scopes, ranges, lookups or the walk of a change along a chain:
 them. Keys are grouped by their own columns, not by their hash; every table is read by Spark, whole.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -75,15 +76,38 @@ def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence
 def expect_job(work: Work, job: Job) -> DataFrame:
     """The user's code over everything; of a partitioned job without the partitions that wait to be final."""
     whole = lower_columns(job, compute_whole(work, job))
-    if job.partition is None or (set(job.key) <= set(whole.columns) and not work.waiting):
+    waiting = _find_waiting(work, job.partition) if job.partition is not None and work.waiting else []
+    if job.partition is None or (set(job.key) <= set(whole.columns) and not waiting):
         return whole
     if set(job.key) <= set(whole.columns):
         name = _name_column(job.partition, work.project.calendar, whole, job.key)
-        return whole.where(~name.isin(list(work.waiting)))
-    return _expect_each(work, job, job.partition)
+        return whole.where(~name.isin(waiting))
+    return _expect_each(work, job, job.partition, waiting)
 
 
-def _expect_each(work: Work, job: Job, partitioning: Partitioning) -> DataFrame:
+def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
+    """The partitions that are said to wait and do. One that is final by the newest value of its group should have been built."""
+    if partitioning.final_after is None:
+        return []
+    first: dict[str, str] = {}
+
+    def place(own: str) -> tuple[int, str]:
+        return (int(re.split(r"(?<=\d)-", own)[0]), "") if partitioning.size is not None else (0, own)
+
+    for given in work.node.inputs:
+        if isinstance(given.relation, By):
+            rows = work.read_live(given.dataset)
+            *groups, column = given.relation.columns
+            newest = rows.groupBy(*map(quote, groups)).agg(F.max(quote(column)).alias(column)).where(F.col(quote(column)).isNotNull())
+            name = _name_column(partitioning, work.project.calendar, newest, given.relation.columns, behind=partitioning.final_after)
+            for group, _, own in (row[0].rpartition("/") for row in newest.select(name).collect()):
+                first[group] = max(first.get(group, own), own, key=place)
+    split = {name: name.rpartition("/") for name in work.waiting}
+    dated = {name: (group, own) for name, (group, _, own) in split.items() if own != "null"}  # rows without value wait for nothing
+    return [name for name, (group, own) in dated.items() if group not in first or place(own) >= place(first[group])]
+
+
+def _expect_each(work: Work, job: Job, partitioning: Partitioning, waiting: Sequence[str]) -> DataFrame:
     """Where the result does not say which partition its rows are of, each is computed from its own rows."""
     named = {}
     for given in work.node.inputs:
@@ -92,7 +116,7 @@ def _expect_each(work: Work, job: Job, partitioning: Partitioning) -> DataFrame:
             named[given.name] = rows.withColumn(_NAME, _name_column(partitioning, work.project.calendar, rows, given.relation.columns))
     names = {row[0] for rows in named.values() for row in rows.select(_NAME).distinct().collect()}
     results = []
-    for name in sorted((names | set(work.partitions)) - set(work.waiting)):
+    for name in sorted((names | set(work.partitions)) - set(waiting)):
         inputs = {i.name: _rows_of(work, i, name, named) for i in work.node.inputs}
         results.append(lower_columns(job, compute(work, job, inputs)).localCheckpoint(eager=True))
     return reduce(DataFrame.unionByName, results) if results else lower_columns(job, compute_whole(work, job)).limit(0)
@@ -112,8 +136,10 @@ def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]
             return work.read_live(given.dataset)
 
 
-def _name_column(partitioning: Partitioning, calendar: Calendar, rows: DataFrame, columns: Sequence[str]) -> Column:
-    """The name of each row's partition, by plain Python."""
+def _name_column(
+    partitioning: Partitioning, calendar: Calendar, rows: DataFrame, columns: Sequence[str], *, behind: int | None = None
+) -> Column:
+    """The name of each row's partition, by plain Python; or of the one that lies so far behind it: the first that is not final yet."""
     size, unit, zone = partitioning.size, partitioning.unit, calendar.timezone
     kind, value = rows.schema[columns[-1]].dataType, F.col(quote(columns[-1]))
     is_date = isinstance(kind, DateType)
@@ -125,12 +151,20 @@ def _name_column(partitioning: Partitioning, calendar: Calendar, rows: DataFrame
         texts = ["null" if g is None else "%6Eull" if g == "null" else g.replace("%", "%25").replace("/", "%2F") for g in groups]
         if own is None:
             return "/".join([*texts, "null"])
+        if behind is not None:
+            own = int(own) - behind + 1 if size is not None else _go_back(own, behind, is_date=is_date)
         if size is not None:
             start = int(own) // size * size
             return "/".join([*texts, f"{start}-{start + size}"])
         return "/".join([*texts, _time_text(own, unit, None if is_date else zone)])
 
     return F.udf(name, StringType())(*(F.col(quote(c)).cast("string") for c in columns[:-1]), value)
+
+
+def _go_back(number: int, seconds: int, *, is_date: bool) -> int:
+    """So many seconds before a day or a microsecond, and as long again as clocks may go back: what is final has been so for that long."""
+    seconds += 2 * 3600
+    return (number * 86_400 - seconds) // 86_400 if is_date else number - seconds * 1_000_000
 
 
 def _time_text(number: int, unit: Unit | None, zone: str | None) -> str:

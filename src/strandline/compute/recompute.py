@@ -15,7 +15,8 @@ from strandline.model.node import Quarantine, Snapshot
 from strandline.model.project import Chain, FactDataset, FileSource, Job
 
 from .chain_oracle import expect_chain
-from .decode import ACCEPTED, OUTCOME, QUARANTINED, REASON, SLUG
+from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, REASON, SLUG
+from .export_oracle import expect_live, find_live, mark_live
 from .exports import LAST_PLACE
 from .facts import decode_received
 from .keys import key_hash, user_columns
@@ -70,12 +71,17 @@ def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Chain |
     assert own is not None
     match definition:
         case FactDataset() as dataset:
-            rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == ACCEPTED)
+            received = work.read_all(dataset.source)
+            rows = decode_received(work, dataset, received, own=None).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
             columns = [c for c in user_columns(rows.columns) if not c.startswith("__")]
             kept = [*columns, *([DELETED] if dataset.record_set else []), POSITION]
-            # Deleting facts derived from exports depend on what had arrived when; the snapshot folded from them does not, and is compared.
-            real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE) & ~_is_marker(dataset)
-            return rows.select(*map(quote, kept)), own.where(real), [POSITION]
+            # Deleting facts derived from exports depend on what had arrived when; which facts are live does not, and is compared.
+            real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE)
+            rows, facts = rows.where(real).select(*map(quote, kept)), own.where(real)
+            if is_complete(work, dataset):
+                rows = mark_live(rows, expect_live(received, dataset, work.project.calendar), dataset)
+                facts = mark_live(facts, find_live(own, dataset), dataset)
+            return rows, facts, [POSITION]
         case Quarantine(facts=dataset):
             rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == QUARANTINED)
             rows = rows.select(F.col(SLUG).alias("slug"), F.col(REASON).alias("reason"), F.col("_payload").alias("payload"), POSITION)
@@ -126,18 +132,6 @@ def _compare_published(work: Work, job: Job, *, stale: bool, sample_percent: flo
     )
     differing = staged.counts["missing"] + staged.counts["twice"] - waiting
     return Comparison(compared=staged.counts["compared"], differing=differing, stale=waiting, kept=staged.counts["kept"], examples=examples)
-
-
-def _is_marker(dataset: FactDataset) -> Column:
-    """The deleting fact that an empty list left for its parent (`children: replace`)."""
-    record_set = dataset.record_set
-    if record_set is None or not record_set.parent_key or record_set.parent_key == record_set.key:
-        return F.lit(False)
-    marker = F.col(DELETED)
-    for column in record_set.key:
-        if column not in record_set.parent_key:
-            marker = marker & F.col(quote(column)).isNull()
-    return marker
 
 
 def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool) -> Comparison:
