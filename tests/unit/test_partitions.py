@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.model.partitions import Span, as_stored, cover, decode_group, encode_group, find_span, is_final, name_number
+from strandline.model.partitions import Span, cover, decode_group, encode_group, find_edges, find_span, is_final, name_number
 from strandline.model.project import Calendar, Partitioning, Unit
 
 UTC_DAYS = Calendar()
@@ -424,11 +424,29 @@ def test_a_name_without_its_group_is_no_partition() -> None:
     assert find_span(grouped, Calendar(), "x/0-10") is not None
 
 
-def test_of_a_column_of_dates_the_edges_of_a_partition_are_days_of_the_projects_zone() -> None:
-    start, end = span_of(by_unit(Unit.MONTH), "2024-03", KOLKATA)
+@pytest.mark.parametrize(
+    ("zone", "unit", "name", "edges"),
+    [
+        ("Asia/Kolkata", Unit.MONTH, "2024-03", (date(2024, 3, 1), date(2024, 4, 1))),
+        ("Pacific/Apia", Unit.DAY, "2011-12-30", (date(2011, 12, 30), date(2011, 12, 31))),
+        ("Pacific/Apia", Unit.DAY, "x/2011-12-29", (date(2011, 12, 29), date(2011, 12, 30))),
+        ("America/St_Johns", Unit.DAY, "9999-12-31", (date(9999, 12, 31), None)),
+        ("Asia/Kolkata", Unit.MONTH, "0001-01", (date(1, 1, 1), date(1, 2, 1))),
+    ],
+)
+def test_of_a_column_of_dates_the_edges_of_a_partition_are_days_whatever_the_clocks_did(
+    zone: str, unit: Unit, name: str, edges: tuple[date, date | None]
+) -> None:
+    partitioning = Partitioning(column="at", unit=unit, by=("group",) if "/" in name else ())
+    span = find_span(partitioning, Calendar(timezone=zone), name)
 
-    assert isinstance(start, datetime)
-    assert isinstance(end, datetime)
-    assert (as_stored(start, KOLKATA, "date"), as_stored(end, KOLKATA, "date")) == (date(2024, 3, 1), date(2024, 4, 1))
-    assert as_stored(start, KOLKATA, "timestamp") == start
-    assert as_stored(10, KOLKATA, "date") == 10
+    assert span is not None
+    assert find_edges(partitioning, span, name, "date") == edges
+    assert find_edges(partitioning, span, name, "timestamp") == (span.start, None if edges[1] is None else span.end)
+
+
+def test_the_edges_of_a_partition_of_numbers_are_its_numbers() -> None:
+    span = find_span(by_size(10), UTC_DAYS, "-10-0")
+
+    assert span is not None
+    assert find_edges(by_size(10), span, "-10-0", "long") == (-10, 0)

@@ -11,7 +11,7 @@ from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
 from strandline.model.node import By, Node, NodeKind
-from strandline.model.partitions import as_stored, decode_group, find_span
+from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Job, Partitioning
 from strandline.model.records import Invalidation
@@ -92,11 +92,9 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
     groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
         return Filter(comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
-    start, end = (as_stored(edge, workspace.project.calendar, types.get(columns[-1], "")) for edge in (span.start, span.end))
-    between = (
-        Comparison(column=columns[-1], operator=Operator.GTE, value=start),
-        Comparison(column=columns[-1], operator=Operator.LT, value=end),
-    )
+    start, end = find_edges(partitioning, span, name, types.get(columns[-1], ""))
+    edges = ((Operator.GTE, start), (Operator.LT, end))
+    between = (Comparison(column=columns[-1], operator=operator, value=edge) for operator, edge in edges if edge is not None)
     return Filter(comparisons=(*groups, *between))
 
 
@@ -104,6 +102,8 @@ def _is_value(column: str, text: str | None, kind: str) -> Comparison:
     """A group's value by its text in a partition's name."""
     if text is None:
         return Comparison(column=column, operator=Operator.IS_NULL, value=True)
+    if kind == "boolean":
+        return Comparison(column=column, operator=Operator.EQ, value=text == "true")
     whole = kind in ("long", "integer", "short", "byte", "bigint", "int")
     return Comparison(column=column, operator=Operator.EQ, value=int(text) if whole else text)
 

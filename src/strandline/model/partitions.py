@@ -93,16 +93,23 @@ def _instant(local: datetime, zone: ZoneInfo) -> datetime:
         return _EVER if local.year > 5000 else datetime.min.replace(tzinfo=UTC)
 
 
-def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
+def _following(local: datetime, unit: Unit) -> datetime | None:
+    """Where the next partition begins; None after the last."""
     try:
         match unit:
             case Unit.HOUR:
-                following = local + timedelta(hours=1)
+                return local + timedelta(hours=1)
             case Unit.DAY:
-                following = local + timedelta(days=1)
+                return local + timedelta(days=1)
             case Unit.MONTH:
-                following = local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
+                return local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1)
     except (OverflowError, ValueError):
+        return None
+
+
+def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
+    following = _following(local, unit)
+    if following is None:
         return _EVER
     first = _instant(following, zone)
     second = _instant(following.replace(fold=1), zone)
@@ -140,6 +147,13 @@ def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None
     return min(starts), max(ends)
 
 
-def as_stored(edge: int | datetime, calendar: Calendar, kind: str) -> int | datetime | date:
-    """The edge of a partition as a column of some type has it: of dates, the project's own day."""
-    return edge.astimezone(ZoneInfo(calendar.timezone)).date() if kind == "date" and isinstance(edge, datetime) else edge
+def find_edges(partitioning: Partitioning, span: Span, name: str, kind: str) -> tuple[int | date | None, int | date | None]:
+    """From where up to where a column of some type has a partition's values; None where nothing lies beyond, up to the end of time.
+
+    Dates have no time zone: a day that the calendar's clocks left out is a day among them.
+    """
+    if kind != "date" or partitioning.unit is None or span.start is None:
+        return span.start, None if span.end == _EVER else span.end
+    first = datetime.strptime(name.rpartition("/")[2], _FORMAT[partitioning.unit])  # noqa: DTZ007 a day is a day everywhere
+    following = _following(first, Unit.MONTH if partitioning.unit is Unit.MONTH else Unit.DAY)
+    return first.date(), following.date() if following else None
