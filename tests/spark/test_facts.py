@@ -522,3 +522,85 @@ def test_complete_exports_ranked_by_their_position_delete_what_the_next_one_lack
     assert project.rows("r") == {("a", 4)}
     assert_conserved(project, "r")
     project.assert_verified()
+
+
+def test_a_late_export_of_the_same_rank_takes_nothing_from_the_one_after_it(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: register
+        sources:
+          register: {files: "exports/*.csv", complete: true}
+        datasets:
+          entry:
+            from: register
+            record_set: {key: [id], order_by: [day]}
+        """
+    )
+    project.write("exports/a.csv", "id,day\n1,1\n2,1\n")
+    project.run()
+    project.write("exports/c.csv", "id,day\n1,1\n2,1\n3,1\n")
+    project.run()
+    project.write("exports/b.csv", "id,day\n2,1\n")
+    project.run()
+
+    assert project.rows("entry", "id") == {("1",), ("2",), ("3",)}
+    project.assert_verified()
+
+
+def test_an_empty_list_inside_another_clears_the_element_around_it(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: houses
+        sources:
+          houses: {files: "data/*.jsonl"}
+        datasets:
+          room:
+            from: houses
+            explode: floors[].rooms
+            columns: {house: house, floor: parent.floor, room: item, v: {path: v, type: int}}
+            record_set: {key: [house, floor, room], order_by: [v], children: replace}
+        """
+    )
+    project.lines("data/1.jsonl", {"house": "h", "v": 1, "floors": [{"floor": f, "rooms": ["a", "b"]} for f in "123"]})
+    project.run()
+    floors = [{"floor": "1", "rooms": []}, {"floor": "2", "rooms": None}, {"floor": "3", "rooms": ["c"]}]
+    project.lines("data/2.jsonl", {"house": "h", "v": 2, "floors": floors})
+    second = project.run()
+
+    assert project.rows("room", "floor", "room") == {("2", "a"), ("2", "b"), ("3", "c")}
+    counts = result_of(second, "room_facts").counts
+    assert (counts["offered"], counts["accepted"], counts["derived"]) == (1, 1, 1)
+
+    project.lines("data/3.jsonl", {"house": "h", "v": 3, "floors": [{"floor": "2", "rooms": []}, {"floor": "3", "rooms": []}]})
+    third = project.run()
+
+    assert project.rows("room") == set()
+    assert result_of(third, "room_facts").counts["passed_over"] == 1
+    assert_conserved(project, "room")
+    outcome = project.verify()
+    assert {d.result for d in outcome.datasets} == {"equal", "empty"}
+
+
+def test_sql_over_the_payload_tells_paths_apart_that_look_alike(make_project: Make) -> None:
+    project = make_project(
+        """
+        project: alike
+        sources:
+          events: {files: "data/*.jsonl"}
+        datasets:
+          v:
+            from: events
+            where: "item.kind = 'message'"
+            explode: items
+            columns:
+              case: {sql: "concat_ws(' ', userId, userid)"}
+              steps: {sql: "concat_ws(' ', `a.b`, a.b)"}
+              one: {sql: "a.b"}
+              kind: {sql: "item.kind"}
+        """
+    )
+    message = {"userId": 1, "userid": 2, "a.b": 3, "a": {"b": 4}, "item": {"kind": "message"}, "items": [{"kind": "element"}]}
+    project.lines("data/1.jsonl", message)
+    project.run()
+
+    assert project.rows("v", '"case"', "steps", "one", "kind") == {("1 2", "3 4", "4", "element")}

@@ -4,6 +4,8 @@ Each row of the result is one offered fact, with its `_outcome`. A message that 
 row `passed_over`; a line that does not parse is one row `quarantined`.
 """
 
+from collections.abc import Sequence
+
 import sqlglot
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,7 +29,7 @@ from strandline.model.project import Calendar, Children, FactColumn, FactDataset
 
 from .calendar import inline_calendar
 from .keys import typed_key
-from .payload import ITEM, MESSAGE, PARENT, PayloadSql, get_list, get_text, parse_messages
+from .payload import ITEM, MESSAGE, PARENT, PayloadSql, get_emptied, get_list, get_text, parse_messages
 from .values import decode_text, decode_value
 
 OUTCOME, SLUG, REASON = f"{RESERVED_PREFIX}outcome", f"{RESERVED_PREFIX}slug", f"{RESERVED_PREFIX}reason"
@@ -72,19 +74,37 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
 
 
 def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
-    elements = get_list(dataset.explode)
-    rows = rows.withColumn(_LIST, F.when(F.col(OUTCOME).isNull(), elements))
-    empty = F.col(OUTCOME).isNull() & (F.coalesce(F.size(_LIST), F.lit(0)) <= 0)
-    # `children: replace`: an empty list is the whole truth too, so it leaves one deleting fact of the parent; an absent one says nothing.
-    marker = (
-        F.when(empty & F.col(_LIST).isNotNull(), F.array(F.lit(PASSED_OVER), F.lit(DERIVED)))
-        if dataset.record_set and dataset.record_set.children is Children.REPLACE
-        else F.lit(None).cast("array<string>")
-    )
-    outcomes = F.coalesce(marker, F.array(F.when(empty, F.lit(PASSED_OVER)).otherwise(F.col(OUTCOME))))
-    rows = rows.withColumn(OUTCOME, F.explode(outcomes))
-    rows = rows.withColumn("__element", F.explode_outer(_LIST))
-    return rows.withColumn(ITEM, F.col("__element.item")).withColumn(PARENT, F.col("__element.parent")).drop("__element", _LIST)
+    rows = rows.withColumn(_LIST, F.when(F.col(OUTCOME).isNull(), get_list(dataset.explode)))
+    nothing = F.array(F.struct(F.lit(None).cast("variant").alias("parent"), F.lit(None).cast("variant").alias("item")))
+    empty = F.coalesce(F.size(_LIST), F.lit(0)) <= 0
+    passed_over = F.coalesce(F.col(OUTCOME), F.lit(PASSED_OVER))
+    elements = F.when(empty, _with_outcome(nothing, passed_over)).otherwise(_with_outcome(F.col(_LIST), F.lit(None)))
+    if dataset.record_set and dataset.record_set.children is Children.REPLACE:
+        # An empty list is the whole truth too, so it leaves one deleting fact of its parent; an absent one says nothing.
+        emptied = (
+            F.when(F.col(OUTCOME).isNull(), get_emptied(dataset.explode))
+            if _is_around(dataset, dataset.record_set.parent_key)
+            else F.when(F.col(_LIST).isNotNull() & empty, nothing)
+        )
+        markers = _with_outcome(emptied, F.lit(DERIVED))
+        elements = F.concat(elements, F.coalesce(markers, F.slice(elements, 1, 0)))
+    rows = rows.withColumn("__element", F.explode(elements)).drop(_LIST)
+    taken = {OUTCOME: F.col("__element.outcome"), ITEM: F.col("__element.item"), PARENT: F.col("__element.parent")}
+    return rows.withColumns(taken).drop("__element")
+
+
+def _with_outcome(elements: Column, outcome: Column) -> Column:
+    outcome = outcome.cast("string").alias("outcome")
+    return F.transform(elements, lambda e: F.struct(outcome, e["parent"].alias("parent"), e["item"].alias("item")))
+
+
+def _is_around(dataset: FactDataset, names: Sequence[str]) -> bool:
+    """Whether one of the columns is taken from `parent`, the element around the exploded one, directly or through a column above."""
+    around = {"parent"}
+    for column in dataset.columns:
+        if column.path[:1] == ("parent",) or (column.sql is not None and around & set(_names_in(column.sql))):
+            around.add(column.name)
+    return len(dataset.explode) > 1 and any(step.endswith("[]") for step in dataset.explode) and bool(around & set(names))
 
 
 def _add_message_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:

@@ -86,11 +86,31 @@ def get_list(path: tuple[str, ...]) -> Column:
 
     A step `a[]` goes through every element of the list `a`.
     """
+    return _through(_steps(path))
+
+
+def get_emptied(path: tuple[str, ...]) -> Column:
+    """The elements around inner lists that are there and empty; NULL when the (outermost) list is absent."""
+    *outer, inner = _steps(path)
+
+    def is_empty(pair: Column) -> Column:
+        return F.coalesce(F.size(F.try_variant_get(pair["item"], _path((), inner), "array<variant>")) == 0, F.lit(False))
+
+    around = F.filter(_through(outer), is_empty)
+    return F.transform(around, lambda pair: F.struct(pair["item"].alias("parent"), F.lit(None).cast("variant").alias("item")))
+
+
+def _steps(path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The path of the outermost list, then from each of its elements on to the next."""
     steps: list[tuple[str, ...]] = [()]
     for step in path:
         steps[-1] = (*steps[-1], step.removesuffix("[]"))
         if step.endswith("[]"):
             steps.append(())
+    return steps
+
+
+def _through(steps: list[tuple[str, ...]]) -> Column:
     first = F.try_variant_get(F.col(MESSAGE), _path(("[0]",), steps[0]), "array<variant>")
     pairs = F.transform(first, lambda item: F.struct(F.lit(None).cast("variant").alias("parent"), item.alias("item")))
     for inner in steps[1:]:
@@ -111,6 +131,14 @@ def _path(start: tuple[str, ...], path: tuple[str, ...]) -> str:
     return "$" + "".join(start) + quoted
 
 
+def _name_path(path: tuple[str, ...], *, exploded: bool) -> str:
+    """A column for the text at a path, another for each path: Spark takes `Id` and `id` for one name, `a.b` may be one step or two, and
+    `item` is a name in the message before its list is exploded, and an element after.
+    """
+    said = f"{RESERVED_PREFIX}{'element' if exploded and path[0] in ('item', 'parent') else 'payload'}_"
+    return said + "_".join(step.encode().hex() for step in path)
+
+
 @dataclass(frozen=True, slots=True)
 class PayloadSql:
     """A SQL expression over the payload and some columns: every name that is not a column is a path in the payload, as text."""
@@ -124,7 +152,7 @@ class PayloadSql:
         names: dict[tuple[str, ...], str] = {}
 
         def name_of(path: tuple[str, ...]) -> str:
-            return names.setdefault(path, "__payload_" + ".".join(path))
+            return names.setdefault(path, _name_path(path, exploded=ITEM in rows.columns))
 
         def rewrite(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Dot | exp.Column) and not isinstance(node.parent, exp.Dot):

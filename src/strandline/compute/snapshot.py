@@ -53,13 +53,14 @@ def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFra
     recompute = bool(record_set.latest_non_null) or full
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
     both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(KEY)  # once for all that follows
-    sides = _choose(both, facts, complete=is_complete(work, facts), old_counts=not recompute)
+    complete = is_complete(work, facts)
+    sides = _choose(both, facts, complete=complete, old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
         Window.partitionBy(KEY, *(quote(c) for c in record_set.key))
     )
     sides = sides.withColumn("__stays", live_new == 1)
     leaves = (F.col(SIDE) == OLD) & ~F.col(DELETED) & ~F.col("__stays")
-    compared = compared_columns(sides, record_set.order_by, backfill=work.task.cause is Cause.PERSON)
+    compared = compared_columns(sides, _ranks(record_set, complete=complete), backfill=work.task.cause is Cause.PERSON)
     staged = stage_differences(work, sides, compared, bury=full, leaves=leaves)
     _guard(work, facts, staged.counts["leaving"], emptied=staged.counts["emptied"] > 0)
     return replace_differences(
@@ -81,9 +82,7 @@ def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: 
     record_set = facts.record_set
     assert record_set is not None
     declared = [c for c in user_columns(rows.columns) if not c.startswith("__")]
-    order_by = record_set.order_by
-    if complete and POSITION not in order_by:
-        order_by = (*order_by, POSITION)  # two exports of one rank: the later one is the truth, also about what is gone
+    order_by = _ranks(record_set, complete=complete)
     takes_part = F.lit(True) if old_counts else F.col(SIDE) == NEW
     if record_set.children is Children.REPLACE:
         wins = _winning_message(rows, record_set, declared, takes_part)
@@ -93,6 +92,11 @@ def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: 
         wins = _fill_latest(wins, record_set, rank(order_by, declared), takes_part)
     roles = F.array_compact(F.array(F.when(F.col(_WINS), F.lit(NEW)), F.when(F.col(SIDE) == OLD, F.lit(OLD))))
     return wins.withColumn("__roles", roles).withColumn(SIDE, F.explode("__roles")).drop("__roles", _WINS)
+
+
+def _ranks(record_set: RecordSet, *, complete: bool) -> tuple[str, ...]:
+    """What ranks facts. Of two exports of one rank the later one is the truth, also about what is gone."""
+    return (*record_set.order_by, POSITION) if complete and POSITION not in record_set.order_by else tuple(record_set.order_by)
 
 
 def _is_best(key: Sequence[str], ranked: Column, takes_part: Column) -> Column:

@@ -14,6 +14,8 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _NO_NUMBER = r"(?i)^([+-]?inf(inity)?|nan)$"
 _FAR = r"[eE][+-]?0*[1-9]\d{3,}$"
 """An exponent that no decimal reaches, and that takes Java minutes to write out."""
+_ZERO = r"^[+-]?(0+\.?0*|\.0+)([eE][+-]?\d+)?$"
+"""Nothing, however many times."""
 _NEAR_NOTHING = r"^[+-]?\d{1,500}(\.\d{1,500})?[eE]-0*[1-9]\d{3,}$"
 
 
@@ -42,8 +44,9 @@ def decode_text(text: Column, to: ColumnType) -> Column:
             finite = F.abs(value) < F.lit(float("inf"))
             return F.when((trimmed.rlike(_NUMBER) & finite) | trimmed.rlike(_NO_NUMBER), value)
         case TypeName.DECIMAL:
-            nothing = F.when(trimmed.rlike(_NEAR_NOTHING), F.lit(0).cast(to.stored))
-            return F.when(trimmed.rlike(_FAR), nothing).otherwise(trimmed.try_cast(to.stored))
+            nothing, number = F.lit(0).cast(to.stored), trimmed.try_cast(to.stored)
+            near_nothing = F.when(trimmed.rlike(_NEAR_NOTHING), nothing)
+            return F.when(trimmed.rlike(_ZERO), nothing).otherwise(F.when(trimmed.rlike(_FAR), near_nothing).otherwise(number))
         case _:
             return trimmed.try_cast(to.stored)
 
@@ -56,7 +59,7 @@ def _whole_number(text: Column) -> Column:
     exponent = F.coalesce(F.regexp_extract(text, r"[eE]([+-]?\d+)$", 1).try_cast("int"), F.lit(0))
     whole = (exponent - fraction + zeros >= 0) | digits.rlike("^0*$")
     written = F.when(text.rlike(_NUMBER) & ~text.rlike(_FAR) & whole, text.try_cast("decimal(38,10)").try_cast("bigint"))
-    return F.coalesce(text.try_cast("bigint"), written)
+    return F.coalesce(text.try_cast("bigint"), written, F.when(text.rlike(_ZERO), F.lit(0).cast("bigint")))
 
 
 def decode_value(value: Column, from_type: DataType, to: ColumnType) -> Column:
