@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from strandline.compute import facts, partitions
 from strandline.compute.decode import DERIVED, OUTCOME
+from strandline.ingest.staging import TextWriter
 from tests.harness import TestProject
 
 pytestmark = pytest.mark.spark
@@ -52,18 +53,25 @@ def test_what_a_broken_engine_leaves_out_is_found(make_project: Callable[[str], 
     project.write("exports/1.csv", "id,day\n1,1\n2,1\n")
     project.run()
 
-    # The facts that an empty list and a key that is gone imply, and the partitions that are final by now.
-    decode_received = facts.decode_received
+    # A line, the facts that an empty list and a key that is gone imply, and the partitions that are final by now.
+    decode_received, read = facts.decode_received, TextWriter.read
     with monkeypatch.context() as broken:
 
         def without_markers(*given: object, **more: object) -> DataFrame:
             return decode_received(*given, **more).where(F.col(OUTCOME) != DERIVED)  # type: ignore[arg-type]
 
         broken.setattr(facts, "decode_received", without_markers)
+        broken.setattr(TextWriter, "read", lambda writer, session: read(writer, session).where("place != 4"))
         broken.setattr(partitions, "is_final", lambda *_: False)
-        project.lines("orders/2.jsonl", order("a", 3), order("c", 30, "z"), {"order": "none too", "lines": [{"n": "x"}]})
+        project.lines("orders/2.jsonl", order("a", 3), order("c", 30, "z"), {"order": "none too", "lines": [{"n": "x"}]}, order("lost", 1))
         project.write("exports/2.csv", "id,day\n1,2\n")
         project.run()
 
-    results = {d.dataset: d.result for d in project.verify().datasets}
-    assert {name for name, result in results.items() if result == "different"} == {"line_facts", "register_facts", "ranges", "at_once"}
+    different = {d.dataset for d in project.verify().datasets if d.result == "different"}
+    assert different == {
+        "orders",
+        "line_facts",
+        "register_facts",
+        "ranges",
+        "at_once",
+    }

@@ -96,7 +96,7 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
         return _cannot(node, versions, as_of, str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on
         return _cannot(node, versions, as_of, f"the recompute failed: {' '.join(str(error).split())[:600]}")
-    if counts_break := _broken_counts(node, record):
+    if counts_break := _broken_counts(node, record, found.compared):
         return VerifiedDataset(
             dataset=node.name,
             result="different",
@@ -134,9 +134,11 @@ def _share(workspace: Workspace, scratch: str) -> "Shared":
 _READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
 
 
-def _broken_counts(node: Node, record: NodeRecord) -> str:
-    """L10: offered = accepted + duplicates + quarantined + passed over."""
+def _broken_counts(node: Node, record: NodeRecord, compared: int) -> str:
+    """L10: a source has as many rows as were received; of facts, offered = accepted + duplicates + quarantined + passed over."""
     counts = record.counts
+    if node.kind is NodeKind.SOURCE and counts.get("received", compared) != compared:
+        return f"the counts do not add up: {counts['received']} were received, and {compared} are there"
     if node.kind is not NodeKind.FACTS or not counts:
         return ""
     parts = sum(counts.get(n, 0) for n in ("accepted", "duplicates", "quarantined", "passed_over"))
