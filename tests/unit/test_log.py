@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from strandline.dispatch.settle import foreign_versions
+from strandline.lake.damage import Ailment, find_damage
+from strandline.lake.files import read_files
 from strandline.lake.log import count_added, list_versions, parse_entry, read_entries
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
@@ -202,3 +204,18 @@ def test_entries_are_read_in_order_after_a_version_and_other_files_are_passed_ov
 def test_there_is_no_version_where_there_is_no_table(tmp_path: Path) -> None:
     assert list_versions(str(tmp_path / "nowhere")) == []
     assert list(read_entries(str(tmp_path / "nowhere"), -1)) == []
+
+
+def test_what_ends_a_line_elsewhere_ends_none_in_a_log(tmp_path: Path) -> None:
+    """Statistics hold values of the data, and Spark writes U+2028, U+0085 and their like as they are."""
+    odd = "\u2028 \u2029 \x85"
+    said = {"path": "a.parquet", "size": 100, "dataChange": True}
+    stats = json.dumps({"numRecords": 2, "minValues": {"_payload": odd}}, ensure_ascii=False)
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    written = "\n".join(json.dumps(action, ensure_ascii=False) for action in (info(), {"add": said | {"stats": stats}}))
+    (log / f"{0:020}.json").write_bytes(written.encode())
+
+    assert [entry.added[0].rows for entry in read_entries(str(tmp_path), -1)] == [2]
+    assert [file.path for file in read_files(str(tmp_path), 0).live] == ["a.parquet"]
+    assert Ailment.LOG not in {damage.ailment for damage in find_damage(str(tmp_path), None, deep=False)}

@@ -75,7 +75,7 @@ def _examine_log(uri: str) -> Iterator[Damage]:
 def _entry_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
     try:
         data = file_system.open_input_stream(path).read()
-        lines = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
+        lines = [json.loads(line) for line in data.decode().split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         return f"can't be read: {str(error).splitlines()[0]}"
     if not lines:

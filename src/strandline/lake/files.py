@@ -93,7 +93,7 @@ def _paths(files: Iterable[LiveFile]) -> set[str]:
 
 
 def _file_actions(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.strip():
             for kind, action in json.loads(line).items():
                 if kind in ("add", "remove", "cdc"):

@@ -127,7 +127,7 @@ def parse_entry(version: int, text: str) -> LogEntry:
     removed: set[str] = set()
     data_change = False
     table_id = None
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if not line.strip():
             continue
         action = json.loads(line)
