@@ -19,6 +19,9 @@ SOURCE = ROOT / "src" / "strandline"
 _CHECK = "tests/unit/declare/test_remedies.py::test_what_a_mistake_tells_to_write_settles_it"
 _CALL = "tests/unit/cli/test_remedies.py::test_a_refused_call_is_done_when_made_as_the_message_says"
 _TABLE_CALL = "tests/unit/cli/test_remedies.py::test_a_refused_call_about_tables_is_done_when_made_as_the_message_says"
+_TASK = "tests/spark/test_remedies.py::test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells"
+_FILE = "tests/spark/test_remedies.py::test_files_that_were_refused_are_received_once_they_are_written_as_their_errors_tell"
+_RUN = "tests/spark/test_remedies.py::test_what_is_told_to_be_run_is_run_and_settles_it"
 _BACKFILL = "tests/unit/cli/test_remedies.py::test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says"
 EXECUTED: Mapping[str, str] = {
     # slug: the test that provokes it and does what its remedy says
@@ -49,6 +52,11 @@ EXECUTED: Mapping[str, str] = {
     "table-unreadable": "tests/unit/cli/test_remedies.py::test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says",
     "file-damaged": "tests/unit/cli/test_remedies.py::test_a_damaged_file_is_settled_as_the_deep_doctor_says",
     "cannot-adopt": "tests/unit/cli/test_remedies.py::test_what_cannot_be_adopted_is_settled_as_the_message_says",
+    **dict.fromkeys(("sql-refused", "python-raised", "python-result", "key-not-in-result", "key-type", "key-not-unique"), _TASK),
+    **dict.fromkeys(("parameter-type", "partition-type", "chain-types", "too-many-partitions", "unknown-encoding"), _TASK),
+    **dict.fromkeys(("export-not-one-rank", "missing-column"), _TASK),
+    **dict.fromkeys(("not-text", "too-many-columns", "file-unreadable", "type-not-kept"), _FILE),
+    **dict.fromkeys(("never-built", "not-built", "file-changed", "counts-lost", "bad-share", "published-does-not-fit"), _RUN),
     "types-changed": "tests/spark/test_configurations.py::test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out",
     "guarded": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
     "blocked": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
@@ -61,19 +69,15 @@ EXECUTED: Mapping[str, str] = {
 _MACHINE = "the remedy is outside the project: Java, the network, another version of Strandline"
 _HELD_FIRST = "what reads such a table is held before it comes to this"
 _HASHES = "nobody knows two partitions whose names have the same hash of 64 bits"
+_VANISHES = "the table is gone between two steps of a task; a table that is gone before is planned anew (`table-replaced`)"
 _REMOTE = "the lake is in an object store, which no test has"
-_SPARK = "its remedy is tried with Spark"
 NOT_EXECUTED: Mapping[str, str] = {
     **dict.fromkeys(("catalog-newer", "java-missing"), _MACHINE),
     **dict.fromkeys(("jar-folder-not-writable", "jars-not-resolved", "jar-with-wrong-checksum", "jars-missing", "spark-start"), _MACHINE),
     "fresh-needs-local-lake": _REMOTE,
     "column-not-built": _HELD_FIRST,
     "partitions-collide": _HASHES,
-    **dict.fromkeys(("never-built", "not-built", "bad-share", "published-does-not-fit", "export-not-one-rank", "missing-column"), _SPARK),
-    **dict.fromkeys(("parameter-type", "python-result", "sql-refused", "python-raised", "key-not-in-result", "key-type"), _SPARK),
-    **dict.fromkeys(("key-not-unique", "too-many-partitions", "partition-type", "chain-types", "file-unreadable"), _SPARK),
-    **dict.fromkeys(("type-not-kept", "not-text", "too-many-columns", "unknown-encoding", "file-changed", "counts-lost"), _SPARK),
-    "table-missing": _SPARK,
+    "table-missing": _VANISHES,
 }
 """No test applies the remedy, for the reason that stands beside it."""
 

@@ -55,6 +55,7 @@ def _require(chain: Chain, word: str, column: str, kind: DataType, fits: bool, w
         return
     raise WorkError(
         f"{chain.place}: `{word}` of chain `{chain.name}` names `{column}`, which is {kind.simpleString()} and not {wanted}.",
-        remedy=f"Give `{column}` another type under `columns:` of `{chain.blocks}`, or name another column.",
+        remedy=f"Give `{column}` another type under `columns:` of `{chain.blocks}` and run `strandline backfill {chain.blocks} --all`, "
+        "or name another column.",
         slug="chain-types",
     )

@@ -125,7 +125,7 @@ def _spell(name: str, value: object) -> str:
     if literal is None:
         raise WorkError(
             f"`:{name}` is {value!r}, which cannot be written as a literal of SQL.",
-            remedy=f"Give `{name}` under `config` a number, a text, a date or true/false, or use it in a Python job.",
+            remedy=f"Give `{name}` under `config` a number of at most 38 digits, a text, a date or true/false, or use it in a Python job.",
             slug="parameter-type",
         )
     return literal

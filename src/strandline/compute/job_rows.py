@@ -45,7 +45,7 @@ def require_columns(job: Job, result: DataFrame, wanted: Sequence[str]) -> None:
     if missing := [c for c in dict.fromkeys(wanted) if c not in result.columns]:
         raise WorkError(
             f"{job.place}: the result of `{job.name}` has no column {', '.join(f'`{c}`' for c in missing)}, which its key names.",
-            remedy=f"Its columns are {', '.join(result.columns)}.",
+            remedy=f"Give it, or name another key: its columns are {', '.join(result.columns)}.",
             slug="key-not-in-result",
         )
 

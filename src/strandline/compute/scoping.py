@@ -201,7 +201,7 @@ def _own_name(partition: Partitioning, calendar: Calendar, rows: DataFrame, name
     wanted = "a whole number of at most 37 digits" if partition.size is not None else "a date or a timestamp"
     raise WorkError(
         f"{job.place}: `partition` of `{job.name}` names `{name}`, which is {kind.simpleString()} and not {wanted}.",
-        remedy="Give the column a type where it is declared, or name another.",
+        remedy="Give the column a type where it is declared and backfill that dataset with `--all`, or name another.",
         slug="partition-type",
     )
 
