@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from strandline.app.invalidating import invalidate
-from strandline.app.planning import RunRequest, make_plan
-from strandline.app.running import RunOutcome, run
+from strandline.app.invalidate import invalidate
+from strandline.app.plan import RunRequest, make_plan
+from strandline.app.run import RunOutcome, run
 from strandline.app.workspace import open_workspace
-from strandline.lake.session import get_session
-from strandline.lake.state import get_table
+from strandline.lake.table import get_table
+from strandline.spark.session import get_session
 
 from .engine import SILENT
 from .measure import Sample, measure
@@ -229,6 +229,5 @@ def _reorganise(chain: _Chain, session: object, nth: int) -> Reorg:
 
 def _count_files(chain: _Chain, dataset: str, first: int) -> tuple[int, int]:
     with open_workspace(chain.folder) as workspace:
-        files = pa.table(get_table(workspace.lake.table(dataset)).get_add_actions(flatten=True))
-    highest = files.column("max.block_number").to_pylist() if "max.block_number" in files.column_names else [None] * files.num_rows
-    return sum(1 for top in highest if top is None or top >= first), files.num_rows
+        highest = get_table(workspace.lake.table(dataset)).newest_by_file("block_number")
+    return sum(1 for top in highest if not isinstance(top, int) or top >= first), len(highest)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from strandline.app.planning import RunRequest
-from strandline.app.running import Watcher, run
+from strandline.app.plan import RunRequest
+from strandline.app.run import Watcher, run
 from strandline.app.workspace import open_workspace
-from strandline.lake.session import get_session
 from strandline.model.plan import Status, TaskResult
+from strandline.spark.session import get_session
 
 from .measure import Sample, measure
 from .register import Register, deliver

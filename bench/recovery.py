@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from strandline.app.planning import RunRequest
-from strandline.app.running import run
+from strandline.app.plan import RunRequest
+from strandline.app.run import run
 from strandline.app.workspace import open_workspace
 from strandline.dispatch import attempt, failpoints
-from strandline.lake.session import get_session
+from strandline.spark.session import get_session
 
 from .engine import SILENT
 from .example import copy_example, generate_day

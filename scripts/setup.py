@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "strandline-setup"
 PRIVATE_UV = Path.home() / ".cache" / "strandline" / "uv"
-JARS_MODULE = ROOT / "src" / "strandline" / "lake" / "jars.py"
+JARS_MODULE = ROOT / "src" / "strandline" / "spark" / "jars.py"
 NEEDS_THE_USER = 3
 
 
@@ -39,7 +39,7 @@ def main() -> None:
     if subprocess.run([VENV / "bin" / "python", "-P", JARS_MODULE], env=environment, stdin=subprocess.DEVNULL).returncode:
         sys.exit(NEEDS_THE_USER)
     runs([str(VENV / "bin" / "python"), "-m", "compileall", "-q", str(ROOT / "src")])
-    archive = [str(VENV / "bin" / "python"), "-m", "strandline.lake.archive"]
+    archive = [str(VENV / "bin" / "python"), "-m", "strandline.lake.warm_up"]
     if subprocess.run(archive, env=environment, stdin=subprocess.DEVNULL, capture_output=True).returncode:
         say("the class-data archive could not be made: Spark starts without it, a few seconds slower")
     say(f"ready in {time.monotonic() - started:.1f} s: .venv/bin/strandline")

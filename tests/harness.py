@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from strandline.app.planning import RunRequest, make_plan
+from strandline.app.plan import RunRequest, make_plan
 from strandline.app.query import query
-from strandline.app.running import RunOutcome, Watcher, run
-from strandline.app.verifying import VerifyOutcome, verify
+from strandline.app.run import RunOutcome, Watcher, run
+from strandline.app.verify import VerifyOutcome, verify
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Plan, TaskResult
 

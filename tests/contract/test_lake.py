@@ -19,16 +19,17 @@ from strandline.lake import writes
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.reads import SIGN, read_added, read_feed, read_table
-from strandline.lake.session import get_session
 from strandline.lake.small import SmallTables
 from strandline.lake.staging import find_counts, read_counts, stage
-from strandline.lake.state import count_live, get_table, read_token
+from strandline.lake.state import read_token
+from strandline.lake.table import get_table
 from strandline.lake.writes import Ticket
 from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
 from strandline.model.records import CommitMetadata, Operation
 from strandline.model.thresholds import Thresholds
+from strandline.spark.session import get_session
 
 pytestmark = pytest.mark.spark
 
@@ -159,8 +160,8 @@ def test_tables_have_the_properties_they_are_promised_with(session: SparkSession
     writes.append(frame(session, START), lake, Ticket(dataset="received", token=1, metadata=""), received=True)
     writes.append(frame(session, START), lake, ticket(1))
 
-    received = get_table(lake.table("received")).metadata().configuration
-    owned = get_table(lake.table("t")).metadata().configuration
+    received = get_table(lake.table("received")).properties
+    owned = get_table(lake.table("t")).properties
 
     for table in (received, owned):
         assert table["delta.enableChangeDataFeed"] == table["delta.enableInCommitTimestamps"] == "true"
@@ -412,7 +413,7 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
                 f"version {version}"
             )
     live = read_table(session, lake, "t", versions[-1]).where(~F.col("_deleted")).count()
-    assert count_live(get_table(lake.table("t"))) == live
+    assert get_table(lake.table("t")).live_rows == live
 
 
 def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake) -> None:

@@ -16,10 +16,13 @@ import pytest
 from deltalake import DeltaTable
 from sqlalchemy import Connection
 
-from strandline.app import invalidating, maintaining, planning, running
+from strandline.app import invalidate as invalidating
+from strandline.app import maintain as maintaining
+from strandline.app import plan as planning
+from strandline.app import run as running
 from strandline.catalog import Catalog
 from strandline.dispatch import failpoints
-from strandline.lake import log, state
+from strandline.lake import log, table
 from strandline.lake.work import Write
 from strandline.model.records import Lease
 
@@ -111,7 +114,7 @@ class Fate:
         patch.setattr(plain_workers, "commit_write", self.commit_write)
         patch.setattr(failpoints, "_act", self.act)
         patch.setattr(table_log, "between", self.require_life)
-        patch.setattr(state, "DeltaTable", _open_once)
+        patch.setattr(table, "DeltaTable", _open_once)
         patch.setattr(log, "parse_entry", _parse_once)
         patch.setattr(Catalog, "writing", self._guarded(Catalog.writing))
         for module in LAKE_USERS:
@@ -140,25 +143,6 @@ _really_act = failpoints._act
 _really_write = plain_workers.commit_write
 
 
-class _Opened(DeltaTable):
-    """A table at a version, which answers a question once: asking is most of the time a small run takes."""
-
-    def __init__(self, uri: str, version: int | None) -> None:
-        super().__init__(uri, version=version)
-        self._answers: dict[object, Any] = {}
-
-    def _once(self, question: object, ask: Callable[[], Any]) -> Any:
-        if question not in self._answers:
-            self._answers[question] = ask()
-        return self._answers[question]
-
-    def get_add_actions(self, flatten: bool = False) -> Any:
-        return self._once("files", lambda: DeltaTable.get_add_actions(self, flatten=flatten))
-
-    def transaction_version(self, app_id: str) -> int | None:
-        return self._once(app_id, lambda: DeltaTable.transaction_version(self, app_id))  # type: ignore[no-any-return]
-
-
 def _open_once(uri: str, version: int | None = None) -> DeltaTable:
     """A table that has not changed is not opened again."""
     folder = Path(uri, "_delta_log")
@@ -169,7 +153,7 @@ def _open_once(uri: str, version: int | None = None) -> DeltaTable:
 
 @functools.lru_cache(maxsize=500)
 def _open(uri: str, version: int | None, _seen: object) -> DeltaTable:
-    return _Opened(uri, version)
+    return DeltaTable(uri, version=version)
 
 
 _parse_once = functools.lru_cache(maxsize=5_000)(log.parse_entry)

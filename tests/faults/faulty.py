@@ -9,7 +9,7 @@ from strandline.app.workspace import open_workspace
 from strandline.catalog import read_view
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
-from strandline.lake.state import count_live, get_table
+from strandline.lake.table import get_table
 from strandline.model.records import CatalogView
 from tests.harness import TestProject
 
@@ -87,8 +87,8 @@ class Faulty(TestProject):
             check_tokens_of(node, ours)
             assert record.table_version == ours[-1].version, node
             table = get_table(self.lake.table(node))
-            assert record.table_id == str(table.metadata().id)
-            assert record.row_count == count_live(table), node
+            assert record.table_id == table.id
+            assert record.row_count == table.live_rows, node
             for name, cursor in record.cursors.items():
                 assert cursor.version <= list_versions(self.lake.table(name))[-1]
         if verified:

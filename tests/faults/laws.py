@@ -12,7 +12,7 @@ from typing import Any
 
 from strandline.catalog import read_invalidations, read_view
 from strandline.lake.log import LogEntry, list_versions, read_entries
-from strandline.lake.state import get_table
+from strandline.lake.table import get_table
 from strandline.model.columns import CONFIG, DELETED, POSITION
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
@@ -249,7 +249,7 @@ def _check_catalog(world: World, frozen: Collection[str]) -> None:
         record = view.nodes[node.name]
         missed = [e.metadata.operation for e in ours if e.metadata and e.version > record.table_version]
         require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded until the next task", node.name, missed)
-        require(record.table_id == str(get_table(world.lake.table(node.name)).metadata().id), "L6 table id", node.name)
+        require(record.table_id == get_table(world.lake.table(node.name)).id, "L6 table id", node.name)
         rows = world.rows(node.name)
         require(record.row_count == len(rows if node.name in APPENDED else _live(rows)), "L6 row count", node.name, record.row_count)
     _, owed = read_invalidations(world.catalog, _jobs(world))
@@ -305,7 +305,7 @@ def _inputs_of(world: World, name: str, record: NodeRecord | None) -> Mapping[st
         cursors = {dataset: record.cursors[dataset] for dataset in cursors}
     if any(cursor.version < _readable_from(world, dataset) for dataset, cursor in cursors.items()):
         return None
-    if any(cursor.table_id != str(get_table(world.lake.table(dataset)).metadata().id) for dataset, cursor in cursors.items()):
+    if any(cursor.table_id != get_table(world.lake.table(dataset)).id for dataset, cursor in cursors.items()):
         return None
     return {dataset: _rows_at(world, dataset, cursor.version) for dataset, cursor in cursors.items()}
 

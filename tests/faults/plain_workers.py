@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from strandline.compute import chain as chains
-from strandline.compute.branches import Block, Step, build, follow
+from strandline.compute.chain import worker as chains
+from strandline.compute.chain.branches import Block, Step, build, follow
 from strandline.dispatch.desk import Desk
 from strandline.ingest.listing import list_files
 from strandline.ingest.survey import Piece, survey

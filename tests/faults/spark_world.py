@@ -5,16 +5,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import QueryBuilder
 from pyspark.sql import SparkSession
 
 from strandline.dispatch import workers
 from strandline.lake.log import list_versions
-from strandline.lake.session import get_session
-from strandline.lake.state import get_table
+from strandline.lake.table import get_table
 from strandline.model.project import Settings
+from strandline.spark.session import get_session
 
 from .fate import LAKE_USERS, Fate
 from .table_log import Row
@@ -48,8 +46,7 @@ class SparkWorld(World):
         uri = self.lake.table(dataset)
         if not list_versions(uri):
             return []
-        found = QueryBuilder().register("t", get_table(uri, version)).execute("SELECT * FROM t").read_all()
-        return pa.table(found).to_pylist()  # type: ignore[no-any-return]
+        return get_table(uri, version).ask("SELECT * FROM t").to_pylist()  # type: ignore[no-any-return]
 
     def compact(self, dataset: str) -> None:
         if list_versions(self.lake.table(dataset)):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.app.maintaining import MaintainOutcome
-from strandline.app.planning import RunRequest
-from strandline.app.running import RunOutcome
+from strandline.app.maintain import MaintainOutcome
+from strandline.app.plan import RunRequest
+from strandline.app.run import RunOutcome
 
 from .world import World
 

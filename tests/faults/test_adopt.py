@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from strandline.app.adopting import adopt_foreign
+from strandline.app.adopt import adopt_foreign
 from strandline.app.doctor import examine
 from strandline.app.finding import Result
-from strandline.app.rebuilding import rebuild_catalog
+from strandline.app.rebuild_catalog import rebuild_catalog
 from strandline.app.workspace import open_workspace
 from strandline.dispatch.adopt import Adopted
-from strandline.lake.state import count_live, get_table
+from strandline.lake.table import Table, get_table
 from strandline.model.errors import ConflictError
 from strandline.model.plan import Status
 from strandline.model.records import NodeRecord, Operation
@@ -54,7 +53,7 @@ def test_an_adopted_commit_is_ours_from_then_on(project: Faulty, session: SparkS
     assert entry.metadata is not None
     assert (entry.metadata.operation, entry.metadata.adopted, entry.changes_rows) == (Operation.ADOPT, (version,), False)
     record = project.view().nodes[node]
-    assert record.row_count == adopted.rows == count_live(get_table(project.lake.table(node)))
+    assert record.row_count == adopted.rows == get_table(project.lake.table(node)).live_rows
     assert dict(record.cursors) == cursors
     assert [f.check for f in examine(project.folder) if f.result is Result.WRONG] == []
     before = known(project, node)
@@ -96,7 +95,7 @@ def test_an_adoption_that_the_catalog_was_not_told_of_stands(project: Faulty, se
     project.send(message("e", 1, "w"))
     outcome = project.run()
     assert result_of(outcome, "names").cause == "new_input"
-    assert project.view().nodes["names"].row_count == count_live(get_table(project.lake.table("names"))) == 4
+    assert project.view().nodes["names"].row_count == get_table(project.lake.table("names")).live_rows == 4
     assert project.plan().tasks == ()
 
 
@@ -107,11 +106,12 @@ def test_what_someone_writes_while_it_is_adopted_stays_foreign(
     first = append_by_hand(session, project, "names")
     written: list[int] = []
 
-    def count_meanwhile(table: DeltaTable) -> int:
-        written.append(append_by_hand(session, project, "names"))
-        return count_live(table)
+    def open_meanwhile(uri: str, version: int | None = None) -> Table:
+        if version is not None and not written and version >= first:
+            written.append(append_by_hand(session, project, "names"))
+        return get_table(uri, version)
 
-    monkeypatch.setattr("strandline.dispatch.adopt.count_live", count_meanwhile)
+    monkeypatch.setattr("strandline.dispatch.adopt.get_table", open_meanwhile)
     with pytest.raises(ConflictError, match=f"version {first + 1} of `names`"):
         adopt(project, "names")
     monkeypatch.undo()

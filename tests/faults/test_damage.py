@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from strandline.app.doctor import examine
 from strandline.app.finding import Finding, Result
-from strandline.app.planning import RunRequest
-from strandline.app.running import RunOutcome
+from strandline.app.plan import RunRequest
+from strandline.app.run import RunOutcome
 from strandline.dispatch.failpoints import hits
 from strandline.lake.files import read_files
 from strandline.lake.log import list_versions

@@ -19,7 +19,7 @@ PROGRAM = """
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from strandline.app import maintaining
+from strandline.app import maintain as maintaining
 from strandline.cli import main
 
 os.environ["STRANDLINE_THRESHOLDS"] = "named_keys=0"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.maintaining import MaintainOutcome
-from strandline.app.running import RunOutcome
+from strandline.app.maintain import MaintainOutcome
+from strandline.app.run import RunOutcome
 from strandline.lake.log import read_entries
 from strandline.model.records import Operation
 

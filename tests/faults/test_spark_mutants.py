@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute import affected, appending, compare, keyed, snapshot
+from strandline.compute import compare
+from strandline.compute.job import affected, appending, keyed
+from strandline.compute.snapshot import worker as snapshot
 from strandline.dispatch import workers
 from strandline.lake import writes
 from strandline.lake.reads import SIGN

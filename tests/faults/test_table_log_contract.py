@@ -14,7 +14,8 @@ import pytest
 from strandline.lake import writes
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
-from strandline.lake.state import count_live, find_state, get_table, read_token
+from strandline.lake.state import find_state, read_token
+from strandline.lake.table import get_table
 from strandline.lake.writes import Ticket
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
@@ -160,8 +161,8 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     lake = Lake(root=str(tmp_path / "lake"))
     if request.param == "plain":
         return Plain(lake, monkeypatch)
-    from strandline.lake.session import get_session
     from strandline.model.project import Settings
+    from strandline.spark.session import get_session
 
     return Delta(lake, get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={})))
 
@@ -207,7 +208,7 @@ def test_a_write_is_one_version_that_carries_its_token_and_says_what_it_is(
     newest = entries(tables)[-1]
     assert (newest.tokens, newest.metadata) == ({"t": 5}, _metadata(5, primitive))
     assert read_token(tables.lake, "t") == 5
-    assert count_live(get_table(tables.lake.table("t"))) == sum(not r[3] for r in expected)
+    assert get_table(tables.lake.table("t")).live_rows == sum(not r[3] for r in expected)
     assert newest.data_change == (sorted(expected) != [A, B, GONE])
     times = [e.committed_at for e in entries(tables)]
     assert None not in times
@@ -320,7 +321,7 @@ def test_the_state_that_planners_read_is_the_same_kind_of_thing(tables: Tables) 
     assert (state.version, state.rows, state.earliest) == (1, 4, 0)
     assert [(c.changes_rows, c.rows_added, c.foreign) for c in state.commits] == [(True, 3, False), (True, 1, False)]
     assert state.columns == (("_key", "long"), ("id", "string"), ("value", "long"), ("_deleted", "boolean"))
-    configuration = get_table(tables.lake.table("t")).metadata().configuration
+    configuration = get_table(tables.lake.table("t")).properties
     assert {k: v for k, v in configuration.items() if k in writes.OWNED_TABLE} == writes.OWNED_TABLE
 
 
@@ -352,8 +353,8 @@ def test_of_many_writers_of_one_version_each_gets_one_of_its_own(tmp_path: Path,
 
 @pytest.mark.spark
 def test_spark_reads_what_the_table_log_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from strandline.lake.session import get_session
     from strandline.model.project import Settings
+    from strandline.spark.session import get_session
 
     plain = Plain(Lake(root=str(tmp_path / "lake")), monkeypatch)
     start(plain)

@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from strandline.app.invalidating import invalidate
-from strandline.app.maintaining import MaintainOutcome, maintain_tables
-from strandline.app.planning import RunRequest, make_plan
-from strandline.app.running import RunOutcome, make_desk, run, run_name
+from strandline.app.invalidate import invalidate
+from strandline.app.maintain import MaintainOutcome, maintain_tables
+from strandline.app.plan import RunRequest, make_plan
+from strandline.app.run import RunOutcome, make_desk, run, run_name
 from strandline.app.workspace import Workspace
 from strandline.catalog import Catalog, open_catalog
 from strandline.catalog.engines import sqlite_engine

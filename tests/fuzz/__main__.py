@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline.app.workspace import open_workspace
-from strandline.lake.session import get_session
+from strandline.spark.session import get_session
 from tests.fuzz.laws import Case, Duck, SparkRun, holds, make_case
 from tests.fuzz.published import accepted_cases, compare, make_yaml
 from tests.fuzz.queries import PROFILES

@@ -7,9 +7,12 @@ from unittest.mock import patch
 
 from sqlglot import exp
 
-from strandline.declare import finer, joins, relations, scopes, selects
-from strandline.declare.relations import _Prover
-from strandline.declare.scopes import Rows, Scope, Seen
+from strandline.sql import joins, selects
+from strandline.sql import partition_expressions as finer
+from strandline.sql import proof as relations
+from strandline.sql import visible as scopes
+from strandline.sql.proof import _Prover
+from strandline.sql.visible import Rows, Scope, Seen
 from tests.fuzz.queries import KEYS, Profile, days
 
 NEW_YORK = days("America/New_York")

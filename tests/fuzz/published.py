@@ -9,7 +9,7 @@ import duckdb
 import sqlglot
 from pyspark.errors import PySparkException
 
-from strandline.declare.sql_parse import find_tables
+from strandline.sql.parse import find_tables
 from tests.fuzz.laws import Case, Run, Tables, make_case
 from tests.fuzz.queries import KEYS, VALUES, Row
 from tests.harness import TestProject

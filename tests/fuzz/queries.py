@@ -11,10 +11,10 @@ from datetime import date, datetime, timedelta
 
 from sqlglot import exp
 
-from strandline.declare.finer import find_steps
-from strandline.declare.known import Known
-from strandline.declare.relations import Analysis, Table, prove
 from strandline.model.project import Calendar, Partitioning, Unit
+from strandline.sql.known_columns import Known
+from strandline.sql.partition_expressions import find_steps
+from strandline.sql.proof import Analysis, Table, prove
 
 Row = tuple[object, ...]
 VALUES: dict[str, list[object]] = {

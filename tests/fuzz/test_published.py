@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from strandline.app.workspace import open_workspace
-from strandline.lake.session import get_session
+from strandline.spark.session import get_session
 from tests.fuzz.laws import Duck, SparkRun, holds
 from tests.fuzz.published import accepted_cases, compare, make_yaml
 from tests.harness import TestProject

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.keys import typed_key
-from strandline.compute.snapshot import fold
-from strandline.lake.session import get_session
+from strandline.compute.snapshot.worker import fold
 from strandline.model.columns import DELETED, KEY, POSITION
 from strandline.model.errors import Place
 from strandline.model.project import FactDataset, Guard, RecordSet, Settings
+from strandline.spark.session import get_session
 from tests.harness import PATHS, TestProject
 from tests.spark.counts import assert_conserved
 

@@ -8,11 +8,11 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import pytest
 from pyspark.sql import functions as F
 
-from strandline.compute.payload import ITEM, get_list, get_text, parse_messages
-from strandline.compute.values import decode_text
-from strandline.lake.session import get_session
+from strandline.compute.facts.payload import ITEM, get_list, get_text, parse_messages
+from strandline.compute.facts.values import decode_text
 from strandline.model.columns import find_type
 from strandline.model.project import Settings
+from strandline.spark.session import get_session
 
 pytestmark = pytest.mark.spark
 

@@ -7,10 +7,10 @@ from operator import eq, ge, gt, le, lt, ne
 
 import pytest
 
-from strandline.compute.filtering import any_of, filter_column
-from strandline.lake.session import get_session
+from strandline.compute.job.filtering import any_of, filter_column
 from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.project import Settings
+from strandline.spark.session import get_session
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ import pytest
 
 from strandline.app.doctor import examine
 from strandline.app.finding import Result
-from strandline.app.maintaining import MaintainOutcome, maintain_tables
-from strandline.app.planning import RunRequest
+from strandline.app.maintain import MaintainOutcome, maintain_tables
+from strandline.app.plan import RunRequest
 from strandline.app.query import KnownAt, query
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.catalog import list_leases
@@ -119,7 +119,7 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     # a second time there is nothing to do, and Spark is not asked
     with monkeypatch.context() as patched:
-        patched.setattr("strandline.app.maintaining.open_lake", lambda *_: pytest.fail("Spark was asked"))
+        patched.setattr("strandline.app.maintain.open_lake", lambda *_: pytest.fail("Spark was asked"))
         assert [t.files_after for t in project.maintain().tables] == [t.files_after for t in outcome.tables]
 
     # a job that lags behind holds back what it has yet to read, however little is kept

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from strandline.app.invalidating import Invalidated, invalidate
-from strandline.app.planning import RunRequest
-from strandline.app.running import RunOutcome
+from strandline.app.invalidate import Invalidated, invalidate
+from strandline.app.plan import RunRequest
+from strandline.app.run import RunOutcome
 from strandline.app.workspace import open_workspace
 from strandline.catalog import read_invalidations
 from strandline.model.errors import CallError

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strandline.app.running import RunOutcome
+from strandline.app.run import RunOutcome
 from strandline.cli.entry import main
 from tests.files.csv_files import CSV_FILES
 from tests.files.json_files import JSON_FILES

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.dialect import rewrite
 from strandline.app.values import json_value
-from strandline.lake.session import get_session
 from strandline.model.project import Settings
+from strandline.spark.session import get_session
+from strandline.sql.dialect import rewrite
 from tests.spark.asked.chance import make_expressions
 from tests.spark.asked.engines import Engines, Told, make_engines
 from tests.spark.asked.questions import EXPRESSIONS, ORDINARY, SHAPES

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.compute import branches
-from strandline.compute.branches import Block, build, follow
-from strandline.compute.chain_oracle import find_canonical
+from strandline.compute.chain import branches
+from strandline.compute.chain.branches import Block, build, follow
+from strandline.compute.chain.oracle import find_canonical
 from strandline.model.errors import Place
 from strandline.model.project import Chain, Head, HeadRule
 

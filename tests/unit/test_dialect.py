@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.dialect import rewrite
-from strandline.app.dialect.aggregates import AGGREGATES, NEIGHBOURS, RANKING
-from strandline.app.dialect.functions import APPROXIMATE, FUNCTIONS
-from strandline.app.dialect.notes import DIFFERENCES
-from strandline.app.dialect.types import BIGINT, DOUBLE, INT, STRING, SparkType, delta_type
+from strandline.sql.dialect import rewrite
+from strandline.sql.dialect.aggregates import AGGREGATES, NEIGHBOURS, RANKING
+from strandline.sql.dialect.functions import APPROXIMATE, FUNCTIONS
+from strandline.sql.dialect.notes import DIFFERENCES
+from strandline.sql.dialect.types import BIGINT, DOUBLE, INT, STRING, SparkType, delta_type
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "query.md"
 TABLES = {

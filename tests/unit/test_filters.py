@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from strandline.declare.filters import parse_filter
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, Value, check_filter, describe, from_row_filter, to_row_filter
+from strandline.sql.filters import parse_filter
 
 COLUMNS = {
     "block_number": "long",

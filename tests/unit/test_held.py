@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from strandline.app.held import HeldWork, find_held
-from strandline.app.planning import RunRequest, plan_request
+from strandline.app.plan import RunRequest, plan_request
 from strandline.app.status import read_status
+from strandline.model.statuses import HeldWork
 from strandline.plan import plan
+from strandline.plan.held_work import find_held
 from tests.golden.cases import AS_OF, World, tell
 
 SECOND_KEY = "edit key: [sale_id] => key: [sale_id, shop_id]"

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strandline.app.running import _refuse_impossible
+from strandline.app.run import _refuse_impossible
 from strandline.model.errors import CallError
 from tests.golden.cases import World, tell
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strandline.lake import jars
 from strandline.model.errors import OutsideError
+from strandline.spark import jars
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from strandline.lake.literals import datafusion_literal, spark_literal
+from strandline.sql.literals import datafusion_literal, spark_literal
 
 TIMES = [
     datetime(1, 1, 1, tzinfo=UTC),

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from strandline.app.partition_reach import may_hold, may_share
-from strandline.app.partition_status import judge_partitions
 from strandline.app.status import read_status
 from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.partitions import Span
 from strandline.model.records import BuiltPartition, CommitSummary, Invalidation, PartitionVersion
+from strandline.plan.partition_reach import may_hold, may_share
+from strandline.plan.partition_states import judge_partitions
 from tests.golden.cases import AS_OF, World, tell
 
 KOLKATA = ZoneInfo("Asia/Kolkata")

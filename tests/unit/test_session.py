@@ -1,6 +1,6 @@
 """The settings that Spark is started with."""
 
-from strandline.lake.session import driver_conf
+from strandline.spark.session import driver_conf
 
 
 def test_a_projects_java_options_come_beside_the_engines() -> None:

@@ -7,8 +7,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from strandline.dispatch import workers
 from strandline.lake import writes
-from strandline.lake.session import SPARK_LOST, answers
 from strandline.model.errors import OutsideError, WorkError
+from strandline.spark.session import SPARK_LOST, answers
 
 REFUSED = Py4JError("An error occurred while calling o7.nope. Trace:\npy4j.Py4JException: Method nope([]) does not exist\n")
 UNKNOWN = Py4JError("com.example.Nope does not exist in the JVM")

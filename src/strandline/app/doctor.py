@@ -8,12 +8,12 @@ from pathlib import Path
 
 from strandline.catalog import Catalog, find_damage, find_file, open_catalog, require_writable
 from strandline.declare import load_project
-from strandline.lake.jars import find_jars, find_java_home, jar_folder
 from strandline.lake.location import Lake
 from strandline.lake.lock import find_lock_holder, read_holder
 from strandline.lake.log import list_versions
 from strandline.model.errors import OutsideError, StrandlineError
 from strandline.model.node import Project
+from strandline.spark.jars import find_jars, find_java_home, jar_folder
 
 from .finding import Finding, Result
 from .table_health import examine_tables, find_damaged
@@ -95,7 +95,7 @@ def _examine_spark() -> Iterator[Finding]:
     else:
         yield Finding(check="java", result=Result.OK, what=str(home))
     if find_jars() is None:
-        remedy = f"Connect to the network once and run `{sys.executable} -m strandline.lake.jars`."
+        remedy = f"Connect to the network once and run `{sys.executable} -m strandline.spark.jars`."
         yield Finding(check="jars", result=Result.WRONG, what=f"Delta's jars are not in {jar_folder()}.", remedy=remedy)
     else:
         yield Finding(check="jars", result=Result.OK, what=str(jar_folder()))

@@ -13,12 +13,12 @@ from strandline.lake.location import Lake
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.node import NodeKind
 from strandline.plan.selection import upstream
+from strandline.sql.query_names import find_metadata_columns, find_tables, require_reading
 
 from .clock import now
-from .planning import RunRequest, make_plan
+from .plan import RunRequest, make_plan
 from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
-from .running import Watcher, make_desk, run, run_name
-from .sql_names import find_metadata_columns, find_tables, require_reading
+from .run import Watcher, make_desk, run, run_name
 from .workspace import Workspace
 
 _FOLDED = (NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE, NodeKind.SNAPSHOT)
@@ -56,7 +56,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
 def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> QueryResult:
     """The same tables, Spark's SQL."""
     from strandline.compute.asking import View, ask
-    from strandline.lake.session import get_session
+    from strandline.spark.session import get_session
 
     require_reading(sql)
     shown = find_metadata_columns(sql)

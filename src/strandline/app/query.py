@@ -12,12 +12,12 @@ from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.plan.selection import get_nodes
+from strandline.sql.dialect import Rewritten, delta_type, rewrite
+from strandline.sql.query_names import find_metadata_columns, find_tables, is_about_plans, keep_stars, require_reading
 
 from .clock import parse_instant
-from .dialect import Rewritten, delta_type, rewrite
 from .reading import Readable
 from .records import RECORDS, record_tables
-from .sql_names import find_metadata_columns, find_tables, is_about_plans, keep_stars, require_reading
 from .values import instant_text
 
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from strandline.lake.query import Published, write_records
 from strandline.model.node import NodeKind, Project
 from strandline.model.project import Job
-
-from .sql_names import find_tables
+from strandline.sql.query_names import find_tables
 
 if TYPE_CHECKING:
     from strandline.catalog import Catalog

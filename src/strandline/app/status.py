@@ -1,87 +1,21 @@
 """`status`: what is fresh, behind, stale, frozen or failed, and since when. Starts no Spark."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from strandline.catalog import read_invalidations
 from strandline.model.filters import describe, from_row_filter
-from strandline.model.node import Node, NodeKind, Project
-from strandline.model.plan import Plan, Status, Task
-from strandline.model.records import NodeRecord
-from strandline.plan import Observed
-from strandline.plan.draft import pending
+from strandline.model.node import NodeKind
+from strandline.model.plan import Status
+from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
+from strandline.plan.judge import judge
 from strandline.plan.selection import get_nodes
-from strandline.plan.sources import is_pending
 
 from .clock import now
-from .held import HeldNode, HeldWork, describe_change, find_held, find_holders
-from .partition_status import (
-    BEHIND,
-    BUILDING,
-    FRESH,
-    NEVER_BUILT,
-    STALE,
-    PartitionStatus,
-    describe_partitioning,
-    find_partitioning,
-    judge_partitions,
-)
-from .planning import RunRequest, make_plan
+from .plan import RunRequest, make_plan
 from .workspace import Workspace
 
-FROZEN = "frozen"
 _L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "derived")
 _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetStatus:
-    dataset: str
-    kind: NodeKind
-    state: str
-    """fresh, behind, building, stale, frozen, never built; or, of what was tried last and is to do: failed, guarded, blocked, fenced."""
-    since: datetime | None
-    table_version: int | None
-    rows: int
-    counts: Mapping[str, int]
-    reason: str = ""
-    """Why it is not fresh."""
-    inputs: tuple[str, ...] = ()
-    """The datasets it reads."""
-    partitioned_by: str = ""
-    """The column and how large a partition is, of a job in mode `partition`; empty for all others."""
-    partitions: tuple[PartitionStatus, ...] = ()
-    """In the order of the column."""
-    held_by: tuple[str, ...] = ()
-    """The stale or frozen datasets that keep it from being fresh."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvalidationStatus:
-    """An invalidation that some job has still to process."""
-
-    id: str
-    dataset: str
-    scope: str
-    """What it covers, for people."""
-    reason: str
-    created_at: datetime
-    table_version: int
-    processed_at_by_job: Mapping[str, datetime | None]
-    """None where the job has still to process it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """Everything that is told of a project, or of the nodes a name means, at one moment."""
-
-    project: str
-    statuses: tuple[DatasetStatus, ...]
-    held: HeldWork
-    """What waits for a backfill, and the call that settles it."""
-    invalidations: tuple[InvalidationStatus, ...]
-    made_at: datetime
 
 
 def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
@@ -119,95 +53,4 @@ def read_status(workspace: Workspace, name: str | None = None) -> tuple[tuple[Da
     project = workspace.project
     wanted = frozenset(get_nodes(project, name)) if name else None
     plan, observed = make_plan(workspace, RunRequest())
-    held = find_held(project, observed, plan, wanted)
-    holders_by_node, held_by_node = find_holders(project, plan), {h.node: h for h in held.nodes}
-    since: dict[str, datetime | None] = {}
-    statuses = []
-    for node in project.nodes:
-        status = _judge(project, node, plan, observed, since)
-        if (holders := holders_by_node.get(node.name)) and status.state in (FRESH, BEHIND):
-            status = _wait_for(status, holders, plan, held_by_node)
-        since[node.name] = status.since if status.state == BEHIND else None
-        if wanted is None or node.name in wanted:
-            statuses.append(status)
-    return tuple(statuses), held
-
-
-def _wait_for(status: DatasetStatus, holders: tuple[str, ...], plan: Plan, held_by_node: Mapping[str, HeldNode]) -> DatasetStatus:
-    """What reads something held is not fresh: the rows that a backfill of that would bring are missing."""
-    frozen = {h.node for h in plan.frozen}
-    words = " and ".join(f"`{name}`, which is {FROZEN if name in frozen else STALE}" for name in holders)
-    reason = "; ".join(part for part in (status.reason, f"waits for {words}") if part)
-    if status.state == BEHIND:
-        return replace(status, reason=reason, held_by=holders)
-    times = [held_by_node[name].waiting_since or held_by_node[name].written_at for name in holders if name in held_by_node]
-    since = min((t for t in times if t), default=status.since)
-    return replace(status, state=BEHIND, since=since, reason=reason, held_by=holders)
-
-
-def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]) -> DatasetStatus:
-    record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
-    task = next((t for t in plan.tasks if t.node == node.name), None)
-    frozen = next((h for h in plan.frozen if h.node == node.name), None)
-    stale = next((h for h in plan.stale if h.node == node.name), None)
-    at, reason = (record.updated_at if record else None), ""
-    if frozen is not None:
-        state, reason = FROZEN, describe_change(frozen)
-    elif record is not None and task is not None and record.last_status in _ILL:
-        state, at, reason = record.last_status, record.status_since, record.last_error
-    elif (
-        record is None
-        or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE)
-        or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE)
-    ):
-        state, at = NEVER_BUILT, None
-    elif task is not None and record.building:
-        state, reason = BUILDING, task.reason
-    elif task is not None:
-        state, at, reason = BEHIND, _behind_since(node, task, record, observed, behind_since), task.reason
-    elif stale is not None:
-        state, reason = STALE, f"{describe_change(stale)} since rows were written"
-    else:
-        state = FRESH
-    partitioning = find_partitioning(node)
-    return DatasetStatus(
-        dataset=node.name,
-        kind=node.kind,
-        state=state,
-        since=at,
-        table_version=table.version if table else None,
-        rows=record.row_count if record else 0,
-        counts=_counts(node, record),
-        reason=reason,
-        inputs=tuple(dict.fromkeys(i.dataset for i in node.inputs)),
-        partitioned_by=describe_partitioning(partitioning) if partitioning else "",
-        partitions=judge_partitions(project, node, plan, observed),
-    )
-
-
-def _behind_since(
-    node: Node, task: Task, record: NodeRecord, observed: Observed, behind_since: Mapping[str, datetime | None]
-) -> datetime | None:
-    """When the oldest of what it has not read came: a file was changed, an input was committed, or an input is behind itself."""
-    if node.kind is NodeKind.SOURCE:
-        listed = [f for f in observed.listings.get(node.name, ()) if is_pending(f, record.files.get(f.path))]
-        return min((datetime.fromtimestamp(f.modified_ns / 1e9, UTC) for f in listed), default=None)
-    times = []
-    for given in task.inputs:
-        table = observed.tables.get(given.dataset)
-        if table is not None and given.after is not None and given.changes:
-            unread = pending(node, table, given.after)
-            times += [
-                c.committed_at for c in table.commits_after(given.after.version) if c.version in unread and c.committed_at is not None
-            ]
-        if (upstream := behind_since.get(given.dataset)) is not None:
-            times.append(upstream)
-    return min(times, default=record.updated_at)
-
-
-def _counts(node: Node, record: NodeRecord | None) -> Mapping[str, int]:
-    if record is None:
-        return {}
-    unfinished = {"unfinished": sum(f.unfinished for f in record.files.values())} if node.kind is NodeKind.SOURCE else {}
-    told = {name: record.counts[name] for name in _L10 if name in record.counts}
-    return {**told, **record.counts, **unfinished}
+    return judge(project, plan, observed, wanted)

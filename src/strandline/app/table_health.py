@@ -14,7 +14,7 @@ from strandline.plan import Observed
 from strandline.plan.gaps import find_unknown
 
 from .finding import Finding, Result
-from .planning import RunRequest, make_plan
+from .plan import RunRequest, make_plan
 from .workspace import Workspace
 
 

@@ -19,16 +19,7 @@ from .open import connect_catalog, open_catalog
 from .probe import find_damage
 from .revision import HEAD, find_revision
 from .sqltypes import database_now
-from .tables import (
-    HELD,
-    data_invalidations,
-    dataset_cursors,
-    datasets,
-    invalidation_jobs,
-    leases,
-    metadata,
-    partition_versions,
-)
+from .tables import HELD, data_invalidations, dataset_cursors, datasets, invalidation_jobs, leases, metadata, partition_versions
 
 REBUILT = (datasets, dataset_cursors, partition_versions, data_invalidations, invalidation_jobs)
 """What the tables tell, in the order it can be inserted."""

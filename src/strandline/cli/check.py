@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from strandline.app.checking import Checked, check
+from strandline.app.check import Checked, check
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Node, NodeKind
+from strandline.pages.wording import plural
 
 from .output import emit
-from .tables import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

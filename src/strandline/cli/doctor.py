@@ -35,7 +35,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def _adopt(call: argparse.Namespace) -> int:
-    from strandline.app.adopting import adopt_foreign
+    from strandline.app.adopt import adopt_foreign
 
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         done = adopt_foreign(workspace, call.adopt, reason=call.reason or "")

@@ -6,8 +6,9 @@ Starts no Spark.
 import argparse
 from pathlib import Path
 
-from strandline.app.explain import Explained, ExplainedInput, explain
+from strandline.app.explain import explain
 from strandline.app.workspace import open_workspace
+from strandline.model.explained import Explained, ExplainedInput
 
 from .output import emit
 from .tables import render_table

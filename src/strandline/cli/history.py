@@ -8,9 +8,10 @@ from pathlib import Path
 
 from strandline.app.history import Fact, History, read_history
 from strandline.app.reading import open_reading
+from strandline.pages.wording import instant, moment, plural
 
 from .output import emit, say
-from .tables import as_text, instant, moment, plural, render_table
+from .tables import as_text, render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

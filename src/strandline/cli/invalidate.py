@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    from strandline.app.invalidating import invalidate
+    from strandline.app.invalidate import invalidate
 
     row_filter = _parse_json(call.row_filter) if call.row_filter is not None else None
     with open_workspace(Path(call.project)) as workspace, quiet_spark():

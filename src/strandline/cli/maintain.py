@@ -7,13 +7,14 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from strandline.app.maintaining import foretell_tables, maintain_tables
+from strandline.app.maintain import foretell_tables, maintain_tables
 from strandline.app.workspace import open_workspace
-from strandline.dispatch.maintain import Maintained
+from strandline.model.maintained import Maintained
+from strandline.pages.wording import plural
 
 from .output import emit, say
 from .quiet import quiet_spark
-from .tables import plural, render_table
+from .tables import render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,16 +3,17 @@
 import argparse
 from pathlib import Path
 
-from strandline.app.held import HeldWork, find_held
-from strandline.app.planning import make_plan
+from strandline.app.plan import show_plan
 from strandline.app.workspace import open_workspace
 from strandline.model.node import NodeKind
 from strandline.model.plan import Held, Plan, Task
+from strandline.model.statuses import HeldWork
+from strandline.pages.wording import plural, share, size
 
 from .held import held_document, render_held
 from .output import emit
 from .requests import add_selection, make_request
-from .tables import plural, render_table, share, size
+from .tables import render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        plan, observed = make_plan(workspace, make_request(call))
-        held = find_held(workspace.project, observed, plan)
+        plan, held = show_plan(workspace, make_request(call))
     emit(call.output, "plan", document(plan, held), "tasks", lambda: render_plan(plan, held))
     return 0
 

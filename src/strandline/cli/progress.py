@@ -4,10 +4,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from strandline.model.plan import Plan, Status, Task, TaskResult
+from strandline.pages.wording import plural
 
 from .output import say
 from .quiet import SparkOutput
-from .tables import plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

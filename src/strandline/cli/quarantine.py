@@ -8,9 +8,10 @@ from pathlib import Path
 
 from strandline.app.quarantine import QuarantineContent, Refused, read_quarantine
 from strandline.app.reading import open_reading
+from strandline.pages.wording import moment, plural, share
 
 from .output import emit
-from .tables import as_text, moment, plural, render_table, share
+from .tables import as_text, render_table
 
 LISTED = 20
 """Rows that people are shown unless they ask for more. JSON and CSV have all."""
@@ -50,7 +51,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def _release(call: argparse.Namespace) -> int:
-    from strandline.app.planning import RunRequest
+    from strandline.app.plan import RunRequest
     from strandline.app.workspace import open_workspace
 
     from .run import work

@@ -10,10 +10,11 @@ from pathlib import Path
 from strandline.app.query import QueryResult, parse_known_at, query
 from strandline.app.reading import open_reading
 from strandline.model.errors import CallError
+from strandline.pages.wording import plural
 
 from .output import print_csv, print_json, say
 from .quiet import quiet_spark
-from .tables import plural, render_table
+from .tables import render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

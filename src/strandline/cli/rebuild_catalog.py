@@ -7,10 +7,11 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from strandline.app.rebuilding import Rebuilt, rebuild_catalog
+from strandline.app.rebuild_catalog import Rebuilt, rebuild_catalog
+from strandline.pages.wording import plural
 
 from .output import emit
-from .tables import plural, render_table
+from .tables import render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

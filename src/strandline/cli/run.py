@@ -5,18 +5,19 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from strandline.app.planning import RunRequest
-from strandline.app.running import RunOutcome, Watcher
-from strandline.app.running import run as run_work
+from strandline.app.plan import RunRequest
+from strandline.app.run import RunOutcome, Watcher
+from strandline.app.run import run as run_work
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.model.plan import Plan, Status, TaskResult
+from strandline.pages.wording import plural, share
 
 from .held import held_document, render_held
 from .output import emit
 from .plan import render_tasks, up_to_date
 from .progress import Progress
 from .requests import add_fail_on, add_guard, add_selection, make_request
-from .tables import plural, render_table, share
+from .tables import render_table
 
 _ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
 

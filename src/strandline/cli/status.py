@@ -7,13 +7,14 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from strandline.app.partition_status import FRESH, PARTITION_STATES, PartitionStatus
-from strandline.app.status import DatasetStatus, Overview, read_overview
+from strandline.app.status import read_overview
 from strandline.app.workspace import open_workspace
+from strandline.model.statuses import FRESH, PARTITION_STATES, DatasetStatus, Overview, PartitionStatus
+from strandline.pages.wording import moment, plural, size
 
 from .held import held_document, render_held
 from .output import emit
-from .tables import moment, plural, render_table, size
+from .tables import render_table
 
 OUTPUTS = ("table", "json", "csv", "html")
 
@@ -26,7 +27,7 @@ def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         overview = read_overview(workspace, call.name)
     if call.output == "html":
-        from .status_html import render_html
+        from strandline.pages.status import render_html
 
         print(render_html(overview))
         return 0

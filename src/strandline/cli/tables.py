@@ -5,10 +5,11 @@ import shutil
 import textwrap
 import unicodedata
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from strandline.app.values import json_value
+from strandline.pages.wording import instant
 
 NARROWEST, WIDEST, USUAL = 80, 160, 120
 
@@ -62,41 +63,6 @@ def as_text(value: object, *, grouped: bool = False) -> str:
             return json.dumps(json_value(value), ensure_ascii=False)
         case _:
             return str(json_value(value))
-
-
-def instant(value: datetime | None) -> str:
-    """`2024-01-13 08:30:00`, in UTC; the fraction only where there is one."""
-    if value is None:
-        return ""
-    text = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds")
-    return text.rstrip("0") if value.microsecond else text
-
-
-def moment(value: datetime | None) -> str:
-    """An instant to the second, where the fraction says nothing to a person."""
-    return "" if value is None else instant(value.replace(microsecond=0))
-
-
-def size(value: int) -> str:
-    """Bytes in the unit people would use."""
-    amount = float(value)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def share(part: int, whole: int) -> str:
-    """How much of the whole, with as many digits as say something."""
-    if whole <= 0:
-        return ""
-    percent = 100 * part / whole
-    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %" if percent >= 0.1 else "< 0.1 %"
-
-
-def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def wide(text: str) -> int:

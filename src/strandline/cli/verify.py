@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from strandline.app.workspace import open_workspace
 from strandline.model.errors import CallError
+from strandline.pages.wording import plural
 
 from .output import emit, say
 from .quiet import quiet_spark
-from .tables import as_text, plural, render_table
+from .tables import as_text, render_table
 
 if TYPE_CHECKING:
-    from strandline.app.verifying import VerifiedDataset, VerifyOutcome
+    from strandline.app.verify import VerifiedDataset, VerifyOutcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    from strandline.app.verifying import verify
+    from strandline.app.verify import verify
 
     sample = parse_percent(call.sample) if call.sample else None
 

@@ -15,7 +15,7 @@ from strandline.model.columns import DELETED, quote
 from strandline.model.errors import CallError
 from strandline.model.project import Calendar
 
-from .calendar import provide_calendar
+from .job.code import provide_calendar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

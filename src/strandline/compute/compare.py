@@ -10,10 +10,9 @@ from pyspark.sql import functions as F
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Within
-from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
+from strandline.model.columns import CONFIG, DELETED, KEY, LAST_PLACE, POSITION, quote
 from strandline.model.records import Operation
 
-from .exports import LAST_PLACE
 from .keys import signatures, user_columns
 
 LEAVES, STRAYS = "__leaves", "__strays"

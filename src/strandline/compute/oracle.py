@@ -15,13 +15,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType
 
+from strandline.compute.job.code import compute, compute_whole
+from strandline.compute.job.rows import lower_columns
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, POSITION, quote
 from strandline.model.node import By, Input, Via
 from strandline.model.project import Calendar, Children, FactDataset, Job, Partitioning, RecordSet, Unit
 
-from .job_code import compute, compute_whole
-from .job_rows import lower_columns
 from .keys import rank, row_hash, user_columns
 
 _DAYS_OF_400_YEARS = 146_097

@@ -7,21 +7,20 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
+from strandline.compute.chain.oracle import expect_chain
+from strandline.compute.facts.decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, REASON, SLUG
+from strandline.compute.facts.export_oracle import expect_live, find_live, mark_live
+from strandline.compute.facts.worker import decode_received
+from strandline.compute.snapshot.worker import is_complete
 from strandline.lake.normal import comparable
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
-from strandline.model.columns import CONFIG, DELETED, POSITION, quote
+from strandline.model.columns import CONFIG, DELETED, LAST_PLACE, POSITION, quote
 from strandline.model.node import Quarantine, Snapshot
 from strandline.model.project import Chain, FactDataset, FileSource, Job
 
-from .chain_oracle import expect_chain
-from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, REASON, SLUG
-from .export_oracle import expect_live, find_live, mark_live
-from .exports import LAST_PLACE
-from .facts import decode_received
 from .keys import key_hash, user_columns
 from .oracle import expect_job, expect_snapshot
-from .snapshot import is_complete
 
 _STALE, _EXPECTED, _ACTUAL = "__stale", "__expected", "__actual"
 EXAMPLES = 20

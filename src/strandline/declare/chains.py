@@ -6,11 +6,11 @@ from dataclasses import replace
 from strandline.model.columns import POSITION, quote
 from strandline.model.node import By, Input, Node, NodeKind
 from strandline.model.project import Calendar, Chain, Head, HeadRule, Job, Language, Mode
+from strandline.model.report import Report, find_nearest, suggest
+from strandline.sql.known_columns import Known
 
 from .config import chain_config, job_config
-from .known import Known
 from .modes import lowered
-from .report import Report, find_nearest, suggest
 from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
 from .yaml_lines import Document
 

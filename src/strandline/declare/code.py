@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlglot import exp
-
 from strandline.model.errors import Place
 from strandline.model.project import Language, Module
+from strandline.model.report import Report, find_nearest, suggest
+from strandline.sql.checks import check_deterministic, check_parameters, check_tables_are_named
+from strandline.sql.parse import PlaceOfLine, Query, parse_query
 
 from .python_checks import check_python, find_function, mentions_as_of
 from .python_modules import follow_imports
-from .report import Report, find_nearest, suggest
 from .schema import JobSpec
-from .sql_checks import check_deterministic, check_parameters, check_tables_are_named
-from .sql_parse import PlaceOfLine, parse_query
 from .yaml_lines import DataPath, Document
 
 
@@ -26,7 +24,7 @@ class Code:
     text: str
     file: str
     function: str = ""
-    tree: exp.Query | None = None
+    tree: Query | None = None
     place_of: PlaceOfLine
     uses_as_of: bool = False
     modules: tuple[Module, ...] = ()

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from strandline.model.columns import METADATA_COLUMNS, STRING, native_name
+from strandline.model.columns import STRING, native_name
 from strandline.model.errors import Place
 from strandline.model.project import FactColumn, FileFormat
+from strandline.model.report import Report, suggest
+from strandline.sql.checks import check_deterministic, check_row_wise
+from strandline.sql.job_sql import find_first_names
+from strandline.sql.parse import parse_expression
 
 from .names import check_column_name
 from .paths import is_of_item, parse_path
-from .report import Report, suggest
 from .schema import ColumnSpec
-from .sql_checks import check_deterministic, check_row_wise
-from .sql_parse import parse_expression
 from .values import fit_default, parse_type
 from .yaml_lines import Document
 
@@ -112,15 +111,4 @@ def find_item_columns(columns: tuple[FactColumn, ...]) -> frozenset[str]:
 
 def _mentions(sql: str, names: set[str]) -> bool:
     tree = parse_expression(sql, "", lambda line: Place(file="", line=1), Report())
-    if tree is None:
-        return False
-    return any(part.name.lower() in names for column in tree.find_all(exp.Column) for part in column.parts[:1])
-
-
-def check_references(tree: exp.Expr, known: frozenset[str], what: str, place: Place, report: Report) -> None:
-    """Every column that an expression over declared columns names exists."""
-    for column in tree.find_all(exp.Column):
-        name = column.parts[0].name.lower()
-        if isinstance(column.this, exp.Star) or column.find_ancestor(exp.Lambda) or name in known or name in METADATA_COLUMNS:
-            continue
-        report.add("unknown-column", f"{what} names `{name}`, which is no column.", suggest(name, known, "columns"), place)
+    return tree is not None and not names.isdisjoint(find_first_names(tree))

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
 from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language, Partitioning
+from strandline.sql.parse import hashed_sql, uses_calendar
 
 from .schema import SourceSpec
 from .settings import as_text
-from .sql_parse import hashed_sql, uses_calendar
 
 
 def source_config(source: FileSource, spec: SourceSpec) -> NodeConfig:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from .report import Report
+from strandline.model.report import Report
+
 from .schema import ContractSpec, FactDatasetSpec
 from .yaml_lines import Document
 

@@ -4,15 +4,15 @@ import re
 
 from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName, native_name
 from strandline.model.project import Children, FactColumn, FactDataset, FileFormat, FileSource, Guard, RecordSet, SourceTime
+from strandline.model.report import Report, find_nearest, listed, suggest
+from strandline.sql.checks import check_deterministic, check_references, check_row_wise
+from strandline.sql.known_columns import Known
+from strandline.sql.parse import parse_expression
 
-from .columns import DatasetContext, check_references, find_item_columns, make_columns, source_time_path
+from .columns import DatasetContext, find_item_columns, make_columns, source_time_path
 from .contract import Kind, settle_kind
-from .known import Known
 from .paths import parse_list_path
-from .report import Report, find_nearest, listed, suggest
 from .schema import FactDatasetSpec, GuardSpec, SourceTimeSpec
-from .sql_checks import check_deterministic, check_row_wise
-from .sql_parse import parse_expression
 from .values import parse_type
 from .yaml_lines import Document
 

@@ -3,23 +3,21 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from sqlglot import exp
-
 from strandline.model.columns import METADATA_COLUMNS, is_column_name
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
 from strandline.model.project import Calendar, Language, Mode
+from strandline.model.report import Report, find_nearest, listed, suggest
+from strandline.sql.known_columns import NOTHING, Known
+from strandline.sql.parse import find_line, line_of
+from strandline.sql.partition_expressions import find_steps
+from strandline.sql.proof import Analysis, Table, analyse, prove
 
 from .code import Code
-from .finer import find_steps
 from .jobs import Draft
-from .known import NOTHING, Known
 from .mending import UNKNOWN_INPUT
 from .reads import find_reads
-from .relations import Analysis, Table, analyse, prove
-from .report import Report, find_nearest, listed, suggest
 from .schema import ByKey, RelationSpec, ViaInput
-from .sql_parse import line_of
 from .yaml_lines import Document
 
 _ROUNDS = 5
@@ -169,7 +167,7 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
 def _check_names(draft: Draft, code: Code, output: Known, report: Report) -> None:
     """No column that the SQL gives has a name that is the engine's own, or that no table can have."""
     for name in sorted({*(output.names or ()), *output.types}):
-        line = next((line_of(c) for c in code.tree.find_all(exp.Identifier) if c.name.lower() == name), 1) if code.tree else 1
+        line = find_line(code.tree, name) if code.tree else 1
         if name in METADATA_COLUMNS:
             what = f"job `{draft.spec.name}` gives a column `{name}`, the name of a metadata column."
             remedy = f"Give it another name: `AS {name.lstrip('_')}`. Metadata columns are there without being selected."

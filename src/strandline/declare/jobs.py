@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqlglot import exp
-
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
 from strandline.model.project import Job, Language, Mode, Partitioning
+from strandline.model.report import Report, find_nearest, suggest
+from strandline.sql.parse import Table, find_tables, line_of, read_as, table_name
 
 from .code import Code, load_code
 from .modes import check_mode, lowered, make_partitioning, scope_key
 from .names import NameRegistry
-from .report import Report, find_nearest, suggest
 from .schema import JobSpec
-from .sql_parse import find_tables, line_of, table_name
 from .yaml_lines import DataPath, Document
 
 
@@ -104,7 +102,7 @@ def check_tables(draft: Draft, tables: Mapping[str, str], document: Document, re
         return draft.code is not None and draft.code.language is Language.PYTHON
     spec, sound, used = draft.spec, True, set()
     declared = {*draft.inputs, *draft.lookups}
-    undeclared: list[exp.Table] = []
+    undeclared: list[Table] = []
     for table in find_tables(draft.code.tree):
         name = table_name(table)
         if name in draft.meant:
@@ -129,15 +127,6 @@ def check_tables(draft: Draft, tables: Mapping[str, str], document: Document, re
         what = f"job `{spec.name}` declares the input `{name}`, which its SQL does not read."
         report.add("unused-input", what, f"Remove it from `{word}`.", document.place(*draft.path, word))
     return sound
-
-
-def read_as(table: exp.Table, name: str) -> None:
-    """Let a misspelt table mean another; its columns may still be qualified by the name as it is written."""
-    if not table.alias:
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
-    table.set("this", exp.to_identifier(name))
-    for part in ("db", "catalog"):
-        table.set(part, None)
 
 
 def make_job(draft: Draft, row_key: tuple[str, ...]) -> Job:

@@ -8,17 +8,17 @@ from strandline.model.columns import POSITION
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Node, Project
 from strandline.model.project import Calendar, Chain, FactDataset, FileFormat, FileSource
+from strandline.model.report import Report, find_nearest, suggest
+from strandline.sql.known_columns import NOTHING, Known
 
 from .chains import chain_node, follow_node, make_chain
 from .datasets import make_fact_dataset
 from .job_inputs import make_inputs, relate_inputs
 from .jobs import Draft, check_tables, draft_job, make_job, mend_inputs
-from .known import NOTHING, Known
 from .mending import UNKNOWN_INPUT
 from .names import NameRegistry
 from .nodes import dataset_nodes, job_node, sort_jobs, source_node
 from .reads import find_positions
-from .report import Report, find_nearest, suggest
 from .schema import ChainSpec, FactDatasetSpec, OutputSpec
 from .settings import Secrets, make_calendar, make_settings
 from .shape import Shape, check_shape

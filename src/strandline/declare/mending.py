@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from .known_keys import known_keys
-from .report import find_nearest
+from strandline.model.report import find_nearest
+
+from .allowed_keys import known_keys
 from .yaml_lines import DataPath
 
 _KINDS = ("record-set-without-ordering", "record-set-without-key", "ordering-without-key", "two-kinds")

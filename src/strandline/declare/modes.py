@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from strandline.model.project import Mode, Partitioning, Unit
+from strandline.model.report import Report
 
-from .report import Report
 from .schema import JobSpec, PartitionSpec
 from .yaml_lines import DataPath, Document
 

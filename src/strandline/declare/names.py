@@ -4,8 +4,7 @@ import re
 
 from strandline.model.columns import METADATA_COLUMNS, RESERVED_SUFFIXES, is_column_name
 from strandline.model.errors import Place
-
-from .report import Report
+from strandline.model.report import Report
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

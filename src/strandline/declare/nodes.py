@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, NewRows, Node, NodeKind, Quarantine, Snapshot
 from strandline.model.project import Calendar, FactDataset, FileSource, Job
+from strandline.model.report import Report
 
 from .config import facts_config, job_config, quarantine_config, source_config
-from .report import Report
 from .schema import SourceSpec
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from .report import Report
+from strandline.model.report import Report
+
 from .yaml_lines import DataPath, Document
 
 SECTIONS = {

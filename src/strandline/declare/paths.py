@@ -1,8 +1,7 @@
 """Paths into a payload: `property.units`, `a[].b`, `item.unitId`."""
 
 from strandline.model.errors import Place
-
-from .report import Report
+from strandline.model.report import Report
 
 
 def parse_path(text: str, what: str, place: Place, report: Report) -> tuple[str, ...]:

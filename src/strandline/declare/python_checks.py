@@ -3,14 +3,10 @@
 import ast
 import re
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from strandline.model.errors import Place
-
-from .report import Report, suggest
-from .sql_checks import check_deterministic, function_name
+from strandline.model.report import Report, suggest
+from strandline.sql.checks import check_deterministic
+from strandline.sql.python_sql import find_ties, try_parse
 
 _CLOCK = "Use `context.as_of`, the run's logical time."
 _CHANCE = "Derive it from the row, for example with `F.xxhash64(*key_columns)`."
@@ -218,9 +214,8 @@ class _Checks:
         if not certain and not re.search(r"\w\(", text):
             return
         query = text if re.match(r"\s*(select|with)\b", text, re.IGNORECASE) else f"select {text}"
-        try:
-            tree = sqlglot.parse_one(query, read="spark")
-        except (SqlglotError, RecursionError, ValueError):
+        tree = try_parse(query)
+        if tree is None:
             if certain:
                 self.refuse(node, f"the text `{text[:60]}` is not SQL that can be looked into.", _LITERAL, "text-not-literal")
             for name in re.findall(r"(\w+)\(", text.lower()):  # a part of a text
@@ -228,10 +223,9 @@ class _Checks:
                     self.refuse_function(node, name)
             return
         check_deterministic(tree, query, lambda line: Place(file=self.file, line=node.lineno + line - 1), self.report)
-        for part in tree.find_all(exp.Window, exp.ArgMax, exp.ArgMin):
-            if _leaves_ties(part):
-                what = f"`{part.sql(dialect='spark')[:80]}` depends on how rows that are equal in its order happen to lie."
-                self.refuse(node, what, "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.")
+        for part in find_ties(tree, ranked=_RANKED, hashing=_HASHING):
+            what = f"`{part[:80]}` depends on how rows that are equal in its order happen to lie."
+            self.refuse(node, what, "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.")
 
     def is_docstring(self, node: ast.AST) -> bool:
         return isinstance(self.parents.get(node), ast.Expr)
@@ -271,16 +265,6 @@ class _Checks:
         if isinstance(value, ast.Attribute) and value.attr in ("read", "readStream") and method in _READERS:
             return True
         return method == "table" and bool(node.args) and _text(node.args[0]) is not None
-
-
-def _leaves_ties(node: exp.Expr) -> bool:
-    """Whether a function over an ordered window, or the row of the largest value, may be another where rows are equal in the order."""
-    if isinstance(node, exp.Window):
-        name = function_name(node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this)
-        order = node.args.get("order")
-        return name in _RANKED and order is not None and function_name(order.expressions[-1].this) not in _HASHING
-    value, order = node.this, node.args.get("expression")
-    return not (isinstance(order, exp.Struct) and any(part == value for part in order.expressions))
 
 
 def _method(node: ast.Call) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from strandline.model.errors import Place
-
-from .report import Report
+from strandline.model.report import Report
 
 _IMPORT = "Write `import <module>`: modules are found beside the job's file and in the project's folder."
 _REFUSED_NAMES = {

@@ -7,9 +7,9 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from strandline.model.project import Calendar, FailOn, Settings
+from strandline.model.report import Report, find_nearest, suggest
 from strandline.model.thresholds import SHIPPED, Thresholds, parse_thresholds
 
-from .report import Report, find_nearest, suggest
 from .schema import ProjectFile, Scalar
 from .yaml_lines import DataPath, Document
 

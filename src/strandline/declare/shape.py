@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from .known_keys import known_keys
+from strandline.model.report import Report, find_nearest, listed, suggest
+
+from .allowed_keys import known_keys
 from .mending import Mending, follow_ups
 from .not_yet import SECTIONS, set_aside
-from .report import Report, find_nearest, listed, suggest
 from .schema import HEAD_RULES, ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
 from .yaml_lines import DataPath, Document
 

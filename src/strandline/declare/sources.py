@@ -10,8 +10,8 @@ from typing import IO
 
 from strandline.model.columns import native_name
 from strandline.model.project import FileFormat, FileSource
+from strandline.model.report import Report
 
-from .report import Report
 from .schema import SourceSpec
 from .settings import Secrets, as_text
 from .yaml_lines import Document

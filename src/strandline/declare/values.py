@@ -6,8 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from strandline.model.columns import ColumnType, TypeName, find_type
 from strandline.model.errors import Place
-
-from .report import Report, find_nearest
+from strandline.model.report import Report, find_nearest
 
 _WORDS = ("string", "int", "bigint", "double", "decimal(18,2)", "boolean", "date", "timestamp", "timestamp_ms", "timestamp_us", "json")
 _OTHER_WORDS = {

@@ -17,8 +17,7 @@ from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
 from strandline.model.errors import Place
-
-from .report import Report
+from strandline.model.report import Report
 
 DataPath = tuple[str | int, ...]
 

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
-
-from strandline.lake.checksums import register
 from strandline.lake.location import Lake
 from strandline.lake.log import read_entries
-from strandline.lake.state import count_live, get_table
+from strandline.lake.table import Table, get_table
 from strandline.model.columns import DELETED, KEY, POSITION
 from strandline.model.errors import CallError
 from strandline.model.node import Node
@@ -45,7 +41,7 @@ def adopt(desk: Desk, node: Node, after: int) -> Adopted:
             raise nothing_to_adopt(node.name)
         require_adoptable(desk.lake, node, versions)
         own = desk.pins.get(node.name).version
-        rows = count_live(get_table(uri, own))
+        rows = get_table(uri, own).live_rows
         entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_adoption(desk, node, lease, versions, rows))
         committed = record_entry(desk, node, lease, entry, rows)
     except BaseException as error:
@@ -87,20 +83,16 @@ def _find_obstacle(uri: str, node: Node, versions: Sequence[int]) -> str:
         law = "and what was received is never changed" if not node.inputs else "and its readers look for rows that were added alone"
         return f"version {removing[0]} removed rows, {law}"
     before, now = get_table(uri, versions[0] - 1), get_table(uri)
-    if changed := sorted(_columns(before) ^ _columns(now)):
+    if changed := sorted(set(before.columns) ^ set(now.columns)):
         names = ", ".join(dict.fromkeys(f"`{name}`" for name, _ in changed))
         return f"its columns are not those that Strandline wrote: {names}"
     return _find_null(now)
 
 
-def _columns(table: DeltaTable) -> set[tuple[str, str]]:
-    return {(field.name, str(field.type)) for field in table.schema().fields}
-
-
-def _find_null(table: DeltaTable) -> str:
-    checked = [name for name, _ in _columns(table) if name in _NEVER_NULL]
+def _find_null(table: Table) -> str:
+    checked = [name for name in table.names if name in _NEVER_NULL]
     if not checked:
         return ""
     counts = ", ".join(f'count(*) - count("{name}") AS "{name}"' for name in sorted(checked))
-    found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT {counts} FROM t").read_all()).to_pylist()[0]
+    found = table.ask(f"SELECT {counts} FROM t").to_pylist()[0]
     return next((f"{rows} of its rows have no `{name}`" for name, rows in found.items() if rows), "")

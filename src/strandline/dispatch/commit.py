@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from strandline.catalog import record_commit
 from strandline.lake.log import LogEntry, read_entries
-from strandline.lake.state import open_table
+from strandline.lake.table import open_table
 from strandline.model.errors import ConflictError, FencedError, WorkError
 from strandline.model.node import Node
 from strandline.model.plan import Cursor
@@ -52,7 +52,7 @@ def write_and_confirm(
 def _require_same_table(desk: Desk, node: Node) -> None:
     """A table that was deleted meanwhile, and that our write then made again of a part of its rows, is not tried again: it is rebuilt."""
     pinned, table = desk.pins.find(node.name), open_table(desk.lake.table(node.name))
-    if pinned is not None and (table is None or str(table.metadata().id) != pinned.table_id):
+    if pinned is not None and (table is None or table.id != pinned.table_id):
         raise WorkError(
             f"The table of `{node.name}` was deleted while this task was writing it.",
             remedy=f"Run again: it is shown in the plan, and `{node.name}` is rebuilt."
@@ -71,7 +71,7 @@ def record_entry(desk: Desk, node: Node, lease: Lease, entry: LogEntry, live_row
     else:
         table = open_table(uri)
         assert table is not None
-        table_id = str(table.metadata().id)
+        table_id = table.id
     record = entry.record(table_id)
     assert isinstance(record, CommitRecord)
     reach("before-record", node.name)

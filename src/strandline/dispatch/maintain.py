@@ -9,6 +9,7 @@ from strandline.lake.compaction import Compaction, Step, find_compactions
 from strandline.lake.files import StoredFile, TableFiles, find_dead, list_stored, read_files, remove_files
 from strandline.lake.log import LogEntry, read_entries
 from strandline.model.errors import FencedError
+from strandline.model.maintained import Maintained
 from strandline.model.node import Node
 from strandline.model.records import Lease
 
@@ -17,27 +18,6 @@ from .desk import Desk
 from .failpoints import reach
 from .horizon import Horizon, find_horizon, read_announced
 from .settle import give_back, take
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maintained:
-    """What became of one table."""
-
-    dataset: str
-    files_before: int
-    files_after: int
-    bytes_before: int
-    """Of everything that lay in its folder; the log is not counted."""
-    bytes_after: int
-    removed_files: int = 0
-    freed_bytes: int = 0
-    kept_files: int = 0
-    """Files that the newest version does not read and that stay."""
-    kept_bytes: int = 0
-    kept_because: str = ""
-    table_version: int = -1
-    notes: tuple[str, ...] = ()
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

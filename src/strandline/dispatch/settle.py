@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from strandline.catalog import acquire_lease, find_node, next_token, record_commit, release_lease
 from strandline.lake.log import LogEntry, list_versions, read_entries
-from strandline.lake.session import SPARK_LOST
-from strandline.lake.state import count_live, open_table, read_token
+from strandline.lake.state import read_token
+from strandline.lake.table import open_table
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import Lease, find_foreign
+from strandline.spark.session import SPARK_LOST
 
 from .desk import Desk
 from .failpoints import reach
@@ -74,7 +75,7 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
         return Settled(found=0, foreign=())
     table = open_table(uri)
     assert table is not None
-    table_id = str(table.metadata().id)
+    table_id = table.id
     known = record.table_version if record and record.table_id == table_id else -1
     entries = list(read_entries(uri, known))
     foreign = foreign_versions(entries)
@@ -94,7 +95,7 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
             readers=jobs_reading(desk, node),
         )
     if foreign:
-        rows = count_live(table)  # what the catalog has is not of these rows
+        rows = table.live_rows  # what the catalog has is not of these rows
     desk.pins.move(node.name, Cursor(table_id=table_id, version=max(e.version for e in entries) if entries else versions[-1]), rows)
     return Settled(found=sum(1 for r in found if r.metadata.operation.changes_rows), foreign=foreign)
 
@@ -140,4 +141,4 @@ def jobs_reading(desk: Desk, node: Node) -> tuple[str, ...]:
 
 def count_bytes(desk: Desk, node: Node) -> int:
     table = open_table(desk.lake.table(node.name))
-    return sum(table.get_add_actions(flatten=True).column("size_bytes").to_pylist()) if table else 0
+    return table.bytes if table else 0

@@ -3,24 +3,24 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from strandline.compute.chain import prepare_chain
-from strandline.compute.facts import prepare_facts, prepare_quarantine
-from strandline.compute.job import prepare_job
-from strandline.compute.job_rows import prepare_in_shape
-from strandline.compute.snapshot import prepare_snapshot
+from strandline.compute.chain.worker import prepare_chain
+from strandline.compute.facts.worker import prepare_facts, prepare_quarantine
+from strandline.compute.job.worker import prepare_job
+from strandline.compute.shape import prepare_in_shape
+from strandline.compute.snapshot.worker import prepare_snapshot
 from strandline.ingest.receive import prepare_source
 from strandline.lake import writes
 from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
-from strandline.lake.session import fit_session
 from strandline.lake.small import spark_schema
-from strandline.lake.state import get_table
+from strandline.lake.table import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor, Strategy, Task
 from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
+from strandline.spark.session import fit_session
 
 from .desk import Desk
 

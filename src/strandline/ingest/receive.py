@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.small import spark_schema
-from strandline.lake.state import get_table
+from strandline.lake.table import get_table
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.errors import WorkError

@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow.fs
-from deltalake import DeltaTable, QueryBuilder
 
 from strandline.model.errors import OutsideError
 
@@ -24,27 +23,14 @@ _sound: set[tuple[str, int, int]] = set()
 """Path, size and time of change of every file that was found as it was written: none is looked at twice by a process."""
 
 
-def register(session: QueryBuilder, name: str, table: DeltaTable) -> QueryBuilder:
-    """Let SQL read a table by a name. There is no other way to read rows through delta-rs."""
-    require_sound(table)
-    return session.register(name, table)
-
-
-def require_sound(table: DeltaTable) -> None:
-    """Refuse a table of whose live files one does not have the bytes that were written."""
-    adds = table.get_add_actions(flatten=True)
-    if adds.num_rows:
-        paths = [unquote(path) for path in adds.column("path").to_pylist()]
-        _require_sound(table.table_uri, paths, sum(adds.column("size_bytes").to_pylist()))
-
-
 def require_sound_files(uri: str, files: Iterable[AddedFile]) -> None:
-    """The same for some files of a table."""
-    given = list(files)
-    _require_sound(uri, [file.path for file in given], sum(file.bytes for file in given))
+    """Refuse files of a table that a commit added, if one does not have the bytes that were written."""
+    added = list(files)
+    require_sound(uri, [file.path for file in added], sum(file.bytes for file in added))
 
 
-def _require_sound(uri: str, paths: Iterable[str], size: int) -> None:
+def require_sound(uri: str, paths: Iterable[str], size: int) -> None:
+    """Refuse files of a table, of this size together, of which one does not have the bytes that were written."""
     if size > CHECKED_BYTES or ("://" in uri and not uri.startswith("file:")):
         return
     root = (unquote(urlparse(uri).path) if uri.startswith("file:") else uri).rstrip("/")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strandline.model.errors import OutsideError
+from strandline.spark.session import is_started
 
 from .location import Lake
-from .session import is_started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,24 +4,22 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
-from deltalake import QueryBuilder
 
 from strandline.model.columns import DELETED
 from strandline.model.partitions import encode_group
 
-from .checksums import register
 from .location import Lake
 from .query import quoted
-from .state import get_table
+from .table import get_table
 
 
 def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Sequence[str]) -> dict[str, object]:
     """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
     table = get_table(lake.table(dataset), version)
-    live = f'WHERE NOT "{DELETED}"' if DELETED in {field.name for field in table.schema().fields} else ""
+    live = f'WHERE NOT "{DELETED}"' if DELETED in table.names else ""
     grouped = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in groups)
     select = f'SELECT {grouped + ", " if grouped else ""}max({quoted(column)}) AS "__newest" FROM t {live}'
-    found = pa.table(register(QueryBuilder(), "t", table).execute(f"{select} GROUP BY {grouped}" if grouped else select).read_all())
+    found = table.ask(f"{select} GROUP BY {grouped}" if grouped else select)
     *names, newest_values = found.columns
     rows = zip(*(column.to_pylist() for column in names), plain_newest(newest_values), strict=True)
     return {encode_group(group): newest for *group, newest in rows if newest is not None}

@@ -9,21 +9,20 @@ from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import QueryBuilder, write_deltalake
 
 from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
+from strandline.sql.literals import datafusion_literal
 
-from .checksums import register, require_sound
-from .literals import datafusion_literal
 from .location import open_folder
 from .log import LogEntry, read_entries
 from .plain_values import plain_column, plain_rows
-from .state import open_table, require_all_files
+from .state import require_all_files
+from .table import Table, open_table
 
 ENGINE = "datafusion"
 _CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
@@ -58,9 +57,9 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
     for given in tables:
         table = _open(given)
         raw = f"__raw_{given.name}"
-        register(session, raw, table)
+        table.register(session, raw)
         _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(given, table, raw, shown)}")
-        versions[given.dataset] = table.version()
+        versions[given.dataset] = table.version
     answer = _run(session, sql)
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
     rows = tuple(zip(*columns, strict=True)) if columns else ()
@@ -83,7 +82,7 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
     table = open_table(uri)
     if table is None:
         return []
-    session = register(QueryBuilder(), "__rows", table)
+    session = table.register(QueryBuilder(), "__rows")
     literals = {name: datafusion_literal(value) for name, value in where.items()}
     conditions = [f"{quoted(name)} = {text}" for name, text in literals.items() if text is not None]
     rows = plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
@@ -98,13 +97,12 @@ def _is_same(one: object, other: object) -> bool:
 def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int | None, dict[str, object]]]:
     """The same for a table that is only appended to, each row with the version that added it."""
     table = open_table(uri)
-    paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist() if table else []
-    if table is None or not paths:
+    if table is None or not table.paths:
         return []
     file_system, root = open_folder(uri)
-    schema = pa.schema(table.schema().to_arrow())
-    require_sound(table)
-    files = pyarrow.dataset.dataset([f"{root}/{unquote(path)}" for path in paths], schema, _CHECKED_PARQUET, file_system)
+    schema = table.arrow_schema
+    table.require_sound()
+    files = pyarrow.dataset.dataset([f"{root}/{path}" for path in table.paths], schema, _CHECKED_PARQUET, file_system)
     wanted = [_is_value(pyarrow.dataset.field(name), value, schema.field(name).type) for name, value in where.items()]
     try:
         rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
@@ -131,7 +129,7 @@ def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequ
 def parse_values(uri: str, texts: Mapping[str, str]) -> dict[str, object]:
     """Values given as text, as the types of a table's columns."""
     table = open_table(uri)
-    schema = pa.schema(table.schema().to_arrow()) if table else None
+    schema = table.arrow_schema if table else None
     return {name: _parse(name, text, schema.field(name).type) if schema else text for name, text in texts.items()}
 
 
@@ -151,7 +149,7 @@ def _parse(name: str, text: str, kind: Any) -> object:
 
 def read_fields(given: Published) -> list[tuple[str, object]]:
     """All columns that a reader may name, metadata among them, each with its type as Delta's schema spells it in JSON."""
-    kinds = {field["name"]: field["type"] for field in json.loads(_open(given).schema().to_json())["fields"]}
+    kinds = {field["name"]: field["type"] for field in json.loads(_open(given).schema_json)["fields"]}
     return [(name, kinds[name]) for name in given.in_order(kinds)]
 
 
@@ -162,8 +160,8 @@ def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
     return wanted if any(name not in METADATA_COLUMNS for name in known) else known
 
 
-def _select(given: Published, table: DeltaTable, raw: str, shown: Collection[str]) -> str:
-    names = given.in_order(_names(table))
+def _select(given: Published, table: Table, raw: str, shown: Collection[str]) -> str:
+    names = given.in_order(table.names)
     where = f" WHERE NOT {quoted(DELETED)}" if given.live_only and DELETED in names else ""
     return f"SELECT {', '.join(quoted(name) for name in visible_columns(names, shown))} FROM {quoted(raw)}{where}"
 
@@ -200,13 +198,9 @@ def _unreadable(error: Exception) -> OutsideError:
     )
 
 
-def _open(given: Published) -> DeltaTable:
+def _open(given: Published) -> Table:
     table = open_table(given.uri, given.version)
     if table is None:
         raise CallError(f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
-    require_all_files(given.uri, table)
+    require_all_files(table)
     return table
-
-
-def _names(table: DeltaTable) -> list[str]:
-    return [field.name for field in table.schema().fields]

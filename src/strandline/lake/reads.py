@@ -14,7 +14,7 @@ from .location import Lake, open_folder
 from .log import AddedFile, read_entries
 from .normal import groupable, holds_map
 from .small import spark_schema
-from .state import get_table
+from .table import get_table
 
 SIGN = "_sign"
 """+1 for a row that came, -1 for one that left."""

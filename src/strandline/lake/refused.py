@@ -10,12 +10,12 @@ from deltalake import QueryBuilder
 
 from strandline.model.columns import INGESTED_AT, POSITION
 
-from .checksums import register, require_sound_files
+from .checksums import require_sound_files
 from .location import open_folder
 from .log import read_entries
 from .plain_values import plain_rows
 from .query import explain_failure, quoted
-from .state import open_table
+from .table import open_table
 
 SLUG = "slug"
 _AS_RECEIVED = ", ".join([quoted(INGESTED_AT), *(f"{quoted(POSITION)}['{field}']" for field in ("name", "part", "place"))])
@@ -36,7 +36,7 @@ def read_refused(uri: str, examples: int, limit: int | None) -> RefusedRows:
     table = open_table(uri)
     if table is None:
         return RefusedRows(counts={}, examples=[], rows=[])
-    session = register(QueryBuilder(), "__refused", table)
+    session = table.register(QueryBuilder(), "__refused")
     counted = _ask(session, f'SELECT {SLUG}, count(*) AS n FROM "__refused" GROUP BY {SLUG} ORDER BY n DESC, {SLUG}')
     numbered = f'SELECT *, row_number() OVER (PARTITION BY {SLUG} ORDER BY {_AS_RECEIVED}) AS "__nth" FROM "__refused"'
     first = _ask(session, f'SELECT * FROM ({numbered}) WHERE "__nth" <= {examples} ORDER BY {SLUG}, "__nth"')

@@ -12,15 +12,14 @@ from itertools import count
 from threading import Lock
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from strandline.model.thresholds import SHIPPED, Thresholds
 
-from .checksums import register
 from .location import Lake, for_delta_rs, write_parquet
-from .state import count_bytes, get_table
+from .table import Table, get_table
 
 
 @dataclass(slots=True)
@@ -59,7 +58,8 @@ class SmallTables:
             number = next(self._numbers)
         wanted = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
         write_deltalake(wanted, pa.table({column: pa.array(values, pa.int64())}))
-        query = register(register(QueryBuilder(), "t", table), "wanted", DeltaTable(wanted))
+        keys = get_table(wanted)
+        query = keys.register(table.register(QueryBuilder(), "t"), "wanted")
         found = query.execute(f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"')
         path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
         return session.read.schema(schema).parquet(path)
@@ -73,7 +73,7 @@ class SmallTables:
         if table is None:
             return None
         most = self.thresholds.looked_up_rows
-        found = pa.table(register(QueryBuilder(), "t", table).execute(f"SELECT * FROM t WHERE {condition} LIMIT {most + 1}").read_all())
+        found = table.ask(f"SELECT * FROM t WHERE {condition} LIMIT {most + 1}")
         if found.num_rows > most:
             return None
         with self._lock:
@@ -81,22 +81,22 @@ class SmallTables:
         path, schema = self._write(table, found, f"{dataset}_{number}_by_{column}")
         return session.read.schema(schema).parquet(path)
 
-    def _find_middling(self, dataset: str, version: int) -> DeltaTable | None:
+    def _find_middling(self, dataset: str, version: int) -> Table | None:
         """The table, if it is neither small nor large."""
         table = get_table(self.lake.table(dataset), version)
-        between = self.thresholds.small_table_bytes < count_bytes(table) <= self.thresholds.looked_up_table_bytes
+        between = self.thresholds.small_table_bytes < table.bytes <= self.thresholds.looked_up_table_bytes
         return table if between else None
 
     def _keep(self, dataset: str, version: int) -> tuple[str, StructType] | None:
         table = get_table(self.lake.table(dataset), version)
-        if count_bytes(table) > self.thresholds.small_table_bytes:
+        if table.bytes > self.thresholds.small_table_bytes:
             return None
         with self._lock:
             number = next(self._numbers)
-        found = pa.table(register(QueryBuilder(), "t", table).execute("SELECT * FROM t").read_all())
+        found = table.ask("SELECT * FROM t")
         return self._write(table, found, f"{dataset}_{number}")
 
-    def _write(self, table: DeltaTable, found: pa.Table, name: str) -> tuple[str, StructType]:
+    def _write(self, table: Table, found: pa.Table, name: str) -> tuple[str, StructType]:
         schema = spark_schema(table)
         rows = found.select([f.name for f in schema])
         path = f"{self.folder}/{name}.parquet"
@@ -104,9 +104,9 @@ class SmallTables:
         return path, schema
 
 
-def spark_schema(table: DeltaTable) -> StructType:
+def spark_schema(table: Table) -> StructType:
     """A table's schema as Spark has it: Delta keeps it in Spark's own JSON."""
-    return StructType.fromJson(json.loads(table.schema().to_json()))
+    return StructType.fromJson(json.loads(table.schema_json))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

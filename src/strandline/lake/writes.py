@@ -15,10 +15,10 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZTyp
 
 from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.errors import ConflictError, OutsideError, StrandlineError
+from strandline.spark.session import SPARK_LOST, answers
 
 from .compaction import Compaction, Step
 from .location import Lake
-from .session import SPARK_LOST, answers
 
 _TABLE = {
     "delta.enableChangeDataFeed": "true",

@@ -105,3 +105,7 @@ RESERVED_SUFFIXES = ("_facts", "_quarantine", "_state", "_epochs", "_changes")
 def quote(identifier: str) -> str:
     """An identifier as Spark SQL and DataFusion's Spark-like callers may safely read it (backticks). The one quoting function."""
     return "`" + identifier.replace("`", "``") + "`"
+
+
+LAST_PLACE = (1 << 62) - 1
+"""The place of deleting facts that an export without rows implies: after every row of the export it empties."""

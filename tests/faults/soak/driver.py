@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.app.workspace import open_workspace
 from strandline.cli import main as strandline
-from strandline.lake.session import get_session
+from strandline.spark.session import get_session
 
 from .feed import FACTOR, PRICES, write_at_once
 

@@ -11,10 +11,10 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from strandline.app.dialect import Columns, delta_type, rewrite
 from strandline.lake.plain_values import plain_column
 from strandline.lake.query import Published, query_tables, read_fields
 from strandline.model.errors import CallError
+from strandline.sql.dialect import Columns, delta_type, rewrite
 
 QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 INF, NAN = float("inf"), float("nan")

@@ -89,7 +89,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 @contextmanager
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whoever starts Spark in here fails."""
-    from strandline.lake import session
+    from strandline.spark import session
 
     with monkeypatch.context() as patched:
         patched.setattr(session, "start_session", lambda *_: pytest.fail("Spark was started"))

@@ -22,7 +22,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 @pytest.fixture
 def lake(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     monkeypatch.setattr("strandline.app.doctor.find_jars", lambda: ())
-    monkeypatch.setattr("strandline.app.adopting.open_lake", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("strandline.app.adopt.open_lake", lambda *_: pytest.fail("Spark was started"))
     shutil.copytree(written.folder, tmp_path / "shop")
     return Written(folder=tmp_path / "shop")
 

@@ -34,7 +34,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     (lake.folder / "data" / "visits").mkdir()
     (lake.folder / "data" / "visits" / "1.jsonl").write_text('{"id": "v"}\n')
     DeltaTable(str(lake.table("order_events"))).delete("id = 1")
-    monkeypatch.setattr("strandline.app.running.open_lake", start_spark)
+    monkeypatch.setattr("strandline.app.run.open_lake", start_spark)
     return lake
 
 

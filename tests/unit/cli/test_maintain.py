@@ -10,10 +10,11 @@ import pytest
 from deltalake import DeltaTable
 
 from strandline.app.clock import now
-from strandline.app.planning import RunRequest
-from strandline.app.running import make_desk, no_session
+from strandline.app.plan import RunRequest
+from strandline.app.run import make_desk, no_session
 from strandline.app.workspace import open_workspace
-from strandline.dispatch.maintain import Maintained, keep_since, measure
+from strandline.dispatch.maintain import keep_since, measure
+from strandline.model.maintained import Maintained
 from strandline.model.plan import Plan
 from tests.unit.cli.builders import no_spark, printed
 from tests.unit.cli.lake_builder import KINDS, Written, write_lake

@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from strandline.app.verifying import VerifiedDataset, VerifyOutcome
+from strandline.app.verify import VerifiedDataset, VerifyOutcome
 from strandline.cli import main
 from strandline.cli.verify import parse_percent, render_verified
-from strandline.lake import jars
 from strandline.model.errors import CallError
+from strandline.spark import jars
 from tests.unit.cli.builders import INSTANT, POSITION, at, make_shop, no_spark, order, printed
 
 QUARANTINE = pa.schema(

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from strandline.app.held import NOTHING_HELD, HeldNode, HeldState, HeldWork
-from strandline.app.running import RunOutcome
+from strandline.app.run import RunOutcome
 from strandline.cli import plan as plan_verb
 from strandline.cli import run as run_verb
 from strandline.cli.progress import Progress, progress_line
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Status, Strategy, Task, TaskResult
 from strandline.model.project import FailOn
+from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
 
 TASK = Task(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from strandline.app.sql_names import find_tables, keep_stars
+from strandline.sql.query_names import find_tables, keep_stars
 from tests.unit.cli.builders import INSTANT, ORDERS, POSITION, Shop, make_shop, order, printed
 
 DECLARED = ["order_id", "customer", "amount", "status", "changed_at"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from strandline.app.rebuilding import rebuild_catalog
+from strandline.app.rebuild_catalog import rebuild_catalog
 from strandline.catalog import acquire_lease, list_leases, open_catalog, read_invalidations, read_runs, read_view, start_run
 from strandline.dispatch.failpoints import FailpointError
 from strandline.lake.lock import LOCK_FILE
@@ -188,7 +188,7 @@ def test_nobody_writes_the_lake_meanwhile(lake: Written, monkeypatch: pytest.Mon
         found.append(subprocess.run([sys.executable, "-c", code], capture_output=True).returncode)
 
     found: list[int] = []
-    monkeypatch.setattr("strandline.app.rebuilding.rebuild", try_to_write)
+    monkeypatch.setattr("strandline.app.rebuild_catalog.rebuild", try_to_write)
 
     rebuild_catalog(lake.folder)
 

@@ -49,7 +49,7 @@ def _spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def start_spark(*_: object) -> None:
         raise OutsideError(REACHED)
 
-    monkeypatch.setattr("strandline.lake.session.get_session", start_spark)
+    monkeypatch.setattr("strandline.spark.session.get_session", start_spark)
 
 
 @pytest.fixture

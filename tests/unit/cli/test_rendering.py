@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 
 from strandline.app.values import json_value
-from strandline.cli.tables import as_text, render_table, share, size
+from strandline.cli.tables import as_text, render_table
+from strandline.pages.wording import share, size
 
 
 @pytest.mark.parametrize(

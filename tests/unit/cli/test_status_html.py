@@ -9,14 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.held import NOTHING_HELD, HeldNode, HeldState, HeldWork
-from strandline.app.partition_status import PARTITION_STATES, PartitionStatus
-from strandline.app.status import DatasetStatus, InvalidationStatus, Overview
 from strandline.cli import main
-from strandline.cli.layered import lay_out
 from strandline.cli.status import render_status
-from strandline.cli.status_html import render_html
 from strandline.model.node import NodeKind
+from strandline.model.statuses import (
+    NOTHING_HELD,
+    PARTITION_STATES,
+    DatasetStatus,
+    HeldNode,
+    HeldState,
+    HeldWork,
+    InvalidationStatus,
+    Overview,
+    PartitionStatus,
+)
+from strandline.pages.layered import lay_out
+from strandline.pages.status import render_html
 from tests.unit.cli.builders import make_shop, no_spark, printed
 
 AT = datetime(2024, 3, 6, 9, 12, 44, tzinfo=UTC)

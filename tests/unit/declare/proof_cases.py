@@ -3,8 +3,8 @@
 `property` and `unit` have declared columns, `wide` takes whatever its CSV has, `rates` has half of the key, `tariffs` is read whole.
 """
 
-from strandline.declare.known import Known
-from strandline.declare.relations import Table
+from strandline.sql.known_columns import Known
+from strandline.sql.proof import Table
 
 KEY = ("tenant_id", "property_id")
 

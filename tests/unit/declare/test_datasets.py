@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from strandline.declare.report import Report
 from strandline.declare.values import fit_default
 from strandline.model.columns import find_type
 from strandline.model.errors import Place
 from strandline.model.node import Project
 from strandline.model.project import Children, FactColumn, FactDataset, RecordSet, SourceTime
+from strandline.model.report import Report
 from tests.unit.declare.builders import load, report, slugs
 
 SOURCES = 'sources: {events: {files: "d/*.jsonl"}, register: {files: "d/*.csv"}, exports: {files: "e/*.csv", complete: true}}'

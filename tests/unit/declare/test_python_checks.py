@@ -6,8 +6,8 @@ import textwrap
 import pytest
 
 from strandline.declare.python_checks import check_python, find_function, mentions_as_of
-from strandline.declare.report import Report
 from strandline.model.errors import Place
+from strandline.model.report import Report
 
 PLACE = Place(file="strandline.yaml", line=9)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.compute.python_modules import load_job_module
+from strandline.compute.job.python_modules import load_job_module
 from strandline.model.project import Job
 from tests.unit.declare.builders import load, report
 

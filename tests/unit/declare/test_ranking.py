@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from strandline.declare.known import Known
-from strandline.declare.relations import Table, analyse
+from strandline.sql.known_columns import Known
+from strandline.sql.proof import Table, analyse
 from tests.unit.declare.builders import PROPERTY, load, report, slugs
 
 TYPES = {"id": "bigint", "k": "string", "g": "bigint", "v": "bigint"}

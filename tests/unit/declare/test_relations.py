@@ -4,10 +4,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from strandline.declare.finer import find_steps
-from strandline.declare.known import Known
-from strandline.declare.relations import Analysis, Table, analyse, prove
 from strandline.model.project import Calendar, Partitioning, Unit
+from strandline.sql.known_columns import Known
+from strandline.sql.partition_expressions import find_steps
+from strandline.sql.proof import Analysis, Table, analyse, prove
 from tests.unit.declare.proof_cases import CASES, KEY, TABLES
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from strandline.declare.report import Report
-from strandline.declare.sql_checks import check_deterministic, check_parameters, check_tables_are_named
-from strandline.declare.sql_parse import find_tables, hashed_sql, parse_query, table_name
 from strandline.model.errors import Place
+from strandline.model.report import Report
+from strandline.sql.checks import check_deterministic, check_parameters, check_tables_are_named
+from strandline.sql.parse import find_tables, hashed_sql, parse_query, table_name
 from tests.unit.declare.builders import PROPERTY, report
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from strandline.declare.report import Report
 from strandline.declare.yaml_lines import Document, load_yaml
+from strandline.model.report import Report
 
 
 def read(text: str | bytes) -> tuple[Document | None, list[str]]:

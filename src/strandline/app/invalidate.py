@@ -1,0 +1,131 @@
+"""`invalidate`: record that a scope of a dataset must be processed again by the jobs that read it: a commit on its table."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from strandline.catalog import audit
+from strandline.dispatch.invalidate import commit_invalidations
+from strandline.model.errors import CallError
+from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
+from strandline.model.node import By, Node, NodeKind
+from strandline.model.partitions import decode_group, find_edges, find_span
+from strandline.model.plan import Plan
+from strandline.model.project import Job, Partitioning
+from strandline.model.records import Invalidation
+from strandline.plan.selection import get_nodes
+from strandline.sql.filters import parse_filter
+
+from .clock import now
+from .plan import RunRequest
+from .run import make_desk, open_lake, run_name
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalidated:
+    invalidation: Invalidation
+    dataset: str
+    table_version: int
+    jobs: tuple[str, ...]
+    """Those that will process it."""
+    text: str
+
+
+def invalidate(
+    workspace: Workspace, name: str, *, reason: str, where: str = "", row_filter: object = None, partition: str = ""
+) -> Invalidated:
+    """Check the scope against the dataset's columns, then commit it. One of `where`, `row_filter` and `partition` says what it is."""
+    node = _find_dataset(workspace, name)
+    observed = workspace.observe()
+    if node.name not in observed.tables:
+        raise CallError(f"`{node.name}` has not been built yet.", remedy="Run `strandline run` first.", slug="not-built")
+    jobs = [n for n in workspace.project.readers_of(node.name) if n.kind is NodeKind.JOB]
+    if not jobs:
+        raise CallError(
+            f"No job reads `{node.name}`, so nothing would be processed again.",
+            remedy=f"Invalidate what a job reads; to compute it again itself, use `strandline backfill {name} --all`.",
+            slug="no-reader",
+        )
+    if partition:
+        said = _partition_filter(workspace, node, jobs, partition, dict(observed.tables[node.name].columns))
+    else:
+        said = parse_filter(where) if where else from_row_filter(row_filter)
+    checked = check_filter(said, dict(observed.tables[node.name].columns))
+    started_at = now()
+    invalidation = Invalidation(
+        id=_make_id(node.name, started_at, checked),
+        scope="partition" if partition else "row_range",
+        partition_key=partition,
+        row_filter=to_row_filter(checked),
+        reason=reason,
+    )
+    session = open_lake(workspace, started_at)
+    desk = make_desk(workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest())
+    version = commit_invalidations(desk, node, (invalidation,))
+    audit(workspace.catalog, "invalidate", {"dataset": node.name, "id": invalidation.id, "reason": reason})
+    return Invalidated(
+        invalidation=invalidation, dataset=node.name, table_version=version, jobs=tuple(n.name for n in jobs), text=describe(checked)
+    )
+
+
+def _find_dataset(workspace: Workspace, name: str) -> Node:
+    """The table that SQL calls by this name; a job's name means its output."""
+    project = workspace.project
+    table = project.tables.get(name)
+    return project.get(table) if table else project.get(get_nodes(project, name)[-1])
+
+
+def _make_id(dataset: str, at: datetime, said: Filter) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(said)}"))
+
+
+def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]) -> Filter:
+    """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
+    partitioning, columns, partitioned = _find_partitioning(node, jobs)
+    span = find_span(partitioning, workspace.project.calendar, name)
+    if span is None:
+        remedy = f"`strandline status {partitioned}` lists the partitions."
+        raise CallError(f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition")
+    values = decode_group(span.group) if columns[1:] else []
+    groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
+    if span.start is None or span.end is None:
+        return Filter(comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
+    start, end = find_edges(partitioning, span, name, types.get(columns[-1], ""))
+    edges = ((Operator.GTE, start), (Operator.LT, end))
+    between = (Comparison(column=columns[-1], operator=operator, value=edge) for operator, edge in edges if edge is not None)
+    return Filter(comparisons=(*groups, *between))
+
+
+def _is_value(column: str, text: str | None, kind: str) -> Comparison:
+    """A group's value by its text in a partition's name."""
+    if text is None:
+        return Comparison(column=column, operator=Operator.IS_NULL, value=True)
+    if kind == "boolean":
+        return Comparison(column=column, operator=Operator.EQ, value=text == "true")
+    whole = kind in ("long", "integer", "short", "byte", "bigint", "int")
+    return Comparison(column=column, operator=Operator.EQ, value=int(text) if whole else text)
+
+
+def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...], str]:
+    """What a partition is, the columns that say so here, and a dataset that has such partitions."""
+    if isinstance(node.definition, Job) and node.definition.partition is not None:
+        return node.definition.partition, node.definition.key, node.name
+    found = {
+        (job.definition.partition, given.relation.columns): job.name
+        for job in jobs
+        for given in job.inputs
+        if given.dataset == node.name
+        and isinstance(given.relation, By)
+        and isinstance(job.definition, Job)
+        and job.definition.partition is not None
+    }
+    if len(found) != 1:
+        raise CallError(
+            f"`{node.name}` has no partitions of its own, and {'several jobs read it' if found else 'no job reads it'} by partitions.",
+            remedy="Use `--where`.",
+            slug="no-partitions",
+        )
+    (((partitioning, columns), job),) = found.items()
+    return partitioning, columns, job

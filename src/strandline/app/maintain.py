@@ -1,0 +1,88 @@
+"""`maintain`: compact and clean tables, never beyond what a cursor, a reader or `--known-at` within `settings.keep` still needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from strandline.catalog import audit, list_leases
+from strandline.dispatch.desk import Desk
+from strandline.dispatch.maintain import Keeping, foretell, keep_since, maintain, measure
+from strandline.dispatch.run import Heartbeat, explain
+from strandline.model.errors import StrandlineError
+from strandline.model.maintained import Maintained
+from strandline.model.node import Node
+from strandline.model.plan import Plan
+from strandline.plan.selection import get_nodes
+
+from .clock import now
+from .plan import RunRequest
+from .run import make_desk, no_session, open_lake, run_name
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainOutcome:
+    tables: tuple[Maintained, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if any(t.error for t in self.tables) else 0
+
+
+def foretell_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
+    """What `maintain_tables` would do. Changes nothing and starts no Spark."""
+    desk, nodes, keeping = _open_desk(workspace, name)
+    return MaintainOutcome(tables=tuple(foretell(desk, node, keeping) for node in nodes))
+
+
+def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node], Keeping]:
+    """What NAME means, or every table, and a desk at which nothing is written yet."""
+    observed, at = workspace.observe(), now()
+    wanted = get_nodes(workspace.project, name) if name else tuple(observed.tables)
+    nodes = [n for n in workspace.project.nodes if n.name in wanted and n.name in observed.tables]
+    desk = make_desk(workspace, observed, Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest())
+    return desk, nodes, keep_since(at, workspace.project.settings.keep)
+
+
+def maintain_tables(workspace: Workspace, name: str | None, told: Callable[[Maintained], None]) -> MaintainOutcome:
+    """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
+    desk, nodes, keeping = _open_desk(workspace, name)
+    looked = {n.name: measure(desk, n, keeping) for n in nodes}
+    if any(to_do for _, to_do in looked.values()) or _staged(workspace):
+        desk = replace(desk, session=open_lake(workspace, desk.as_of))
+        _clear_staging(workspace)
+        audit(workspace.catalog, "maintain", {"name": name or "", "keep": keeping.text})
+    done = []
+    with Heartbeat(desk):
+        for node in nodes:
+            before, to_do = looked[node.name]
+            done.append(_maintain_one(desk, node, keeping, before) if to_do else before)
+            told(done[-1])
+    return MaintainOutcome(tables=tuple(done))
+
+
+def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) -> Maintained:
+    """A table that cannot be maintained now is told with its reason; the others go on."""
+    try:
+        return maintain(desk, node, keeping)
+    except StrandlineError as error:
+        return replace(before, error=str(error))
+    except Exception as error:  # noqa: BLE001 - whatever Spark or the disk raises is this table's result
+        return replace(before, error=explain(error))
+
+
+def _staged(workspace: Workspace) -> bool:
+    from strandline.lake.staging import list_staging
+
+    return bool(list_staging(workspace.lake)) and _may_clear(workspace)
+
+
+def _clear_staging(workspace: Workspace) -> None:
+    """What dead runs left behind. With several writers nobody can tell a dead run's folder from one that begins, unless nobody works."""
+    from strandline.lake.staging import clear_staging
+
+    if _may_clear(workspace):
+        clear_staging(workspace.lake)
+
+
+def _may_clear(workspace: Workspace) -> bool:
+    return workspace.lake.one_writer or not any(lease.held for lease in list_leases(workspace.catalog))

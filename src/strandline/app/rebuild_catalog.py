@@ -1,0 +1,77 @@
+"""`rebuild-catalog`: from the tables alone, built aside and swapped in. Starts no Spark."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from strandline.catalog import audit, open_catalog, opened_aside, read_invalidations, read_view, swap
+from strandline.declare import load_project
+from strandline.dispatch.failpoints import reach
+from strandline.dispatch.rebuild import rebuild
+from strandline.lake.location import Lake
+from strandline.lake.lock import held_lake
+from strandline.model.node import NodeKind
+from strandline.model.plan import Plan
+
+from .clock import now
+from .plan import RunRequest
+from .run import make_desk, no_session, run_name
+from .workspace import Workspace, require_readable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltTable:
+    """What a table's log told."""
+
+    dataset: str
+    table_version: int
+    cursors: int
+    files: int
+    partitions: int
+    invalidations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    catalog: str
+    """Its address, without password."""
+    tables: tuple[RebuiltTable, ...]
+    damaged: Path | None
+    """Where a catalog that could not be read was moved to."""
+
+
+def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> Rebuilt:
+    """Fill an empty catalog from the logs and put it in the place of the one that is used. Refuses while somebody writes."""
+    project = load_project(folder, os.environ if environ is None else environ)
+    lake, at = Lake(root=project.settings.lake), now()
+    require_readable(lake)
+    url = project.settings.catalog
+    with held_lake(lake, at.isoformat(timespec="seconds")), opened_aside(url) as aside:
+        workspace = Workspace(project=project, catalog=aside.catalog, lake=lake)
+        rebuild(make_desk(workspace, workspace.observe(), Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest()))
+        tables = _tell(workspace)
+        # On a lake of plain files the lock is ours: whoever held a lease is gone.
+        damaged = swap(url, aside, reach, break_leases=lake.local is not None)
+    catalog = open_catalog(url, reach)
+    try:
+        audit(catalog, "rebuild-catalog", {"tables": len(tables), "damaged": str(damaged or "")})
+        return Rebuilt(catalog=catalog.shown, tables=tables, damaged=damaged)
+    finally:
+        catalog.close()
+
+
+def _tell(workspace: Workspace) -> tuple[RebuiltTable, ...]:
+    jobs = [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB]
+    said = [row["dataset"] for row in read_invalidations(workspace.catalog, jobs)[0]]
+    return tuple(
+        RebuiltTable(
+            dataset=record.dataset,
+            table_version=record.table_version,
+            cursors=len(record.cursors),
+            files=len(record.files),
+            partitions=len(record.partitions),
+            invalidations=said.count(record.dataset),
+        )
+        for record in read_view(workspace.catalog).nodes.values()
+    )

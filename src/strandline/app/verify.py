@@ -1,0 +1,191 @@
+"""`verify`: recompute in full over the recorded input versions and compare row by row."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strandline.model.errors import StrandlineError
+from strandline.model.node import Node, NodeKind
+from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
+from strandline.model.records import NodeRecord, WrittenConfig
+from strandline.model.thresholds import Thresholds
+from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
+
+from .clock import now, parse_instant
+from .run import run_name
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from strandline.lake.work import Shared, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedDataset:
+    dataset: str
+    result: str
+    """equal, different, stale, empty or unverifiable"""
+    equal: bool
+    compared_rows: int = 0
+    differing_rows: int = 0
+    stale_rows: int = 0
+    kept_rows: int = 0
+    input_versions: Mapping[str, int]
+    as_of: str
+    examples: tuple[Mapping[str, object], ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOutcome:
+    datasets: tuple[VerifiedDataset, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """4 for a difference, and when everything named together compared no row: proof of nothing is not proof."""
+        if any(d.result == "different" for d in self.datasets) or not sum(d.compared_rows for d in self.datasets):
+            return 4
+        return 1 if any(d.result == "unverifiable" for d in self.datasets) else 0
+
+
+def verify(
+    workspace: Workspace, names: tuple[str, ...], sample_percent: float | None, progress: Callable[[VerifiedDataset], None]
+) -> VerifyOutcome:
+    """Verify the named datasets, or all that have been built."""
+    observed = workspace.observe()
+    chosen = select_nodes(workspace.project, " ".join(names)) if names else None
+    nodes = [
+        n for n in workspace.project.nodes if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)
+    ]
+    if chosen is not None and len(chosen) > len(names):
+        # A fact dataset's name means three nodes; a quarantine that nothing ever failed into has no table to verify.
+        nodes = [n for n in nodes if n.kind is not NodeKind.QUARANTINE or n.name in observed.tables]
+    scratch = tempfile.mkdtemp(prefix="strandline-verify-")
+    try:
+        shared = _share(workspace, scratch)
+        with ThreadPoolExecutor(max_workers=workspace.project.settings.workers) as pool:
+            futures = [pool.submit(_verify_one, workspace, observed, node, sample_percent, shared) for node in nodes]
+            results = []
+            for future in futures:
+                results.append(future.result())
+                progress(results[-1])
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return VerifyOutcome(datasets=tuple(results))
+
+
+def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, shared: "Shared") -> VerifiedDataset:
+    record = observed.view.nodes.get(node.name)
+    cursors = dict(record.cursors) if record else {}
+    versions = {name: cursor.version for name, cursor in cursors.items()}
+    as_of = record.as_of if record else ""
+    if record is None or not record.table_id or node.name not in observed.tables:
+        return _cannot(node, versions, as_of, "it has not been built yet")
+    config = current_config(node, observed)
+    if frozen := find_frozen(node, record, config):
+        return _cannot(node, versions, as_of, f"it is frozen: {frozen.reason}")
+    stale = find_stale(node, record, config)
+    from strandline.compute.recompute import compare_with_recompute
+
+    try:
+        work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
+        found = compare_with_recompute(work, stale=stale is not None, sample_percent=sample_percent)
+    except StrandlineError as error:
+        return _cannot(node, versions, as_of, str(error))
+    except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on
+        return _cannot(node, versions, as_of, f"the recompute failed: {' '.join(str(error).split())[:600]}")
+    if counts_break := _broken_counts(node, record, found.compared):
+        return VerifiedDataset(
+            dataset=node.name,
+            result="different",
+            equal=False,
+            compared_rows=found.compared,
+            differing_rows=1,
+            input_versions=versions,
+            as_of=as_of,
+            reason=counts_break,
+        )
+    result = "different" if found.differing else "stale" if found.stale else "equal" if found.compared else "empty"
+    return VerifiedDataset(
+        dataset=node.name,
+        result=result,
+        equal=not found.differing and not found.stale,
+        compared_rows=found.compared,
+        differing_rows=found.differing,
+        stale_rows=found.stale,
+        kept_rows=found.kept,
+        input_versions=versions,
+        as_of=as_of,
+        examples=tuple({"only_in": e.only_in, "stale": e.stale, "row": e.row} for e in found.examples),
+        reason=stale.reason if stale else "",
+    )
+
+
+def _share(workspace: Workspace, scratch: str) -> "Shared":
+    """What the nodes being verified share: nothing. Spark reads every table: delta-rs may be what is wrong."""
+    from strandline.lake.small import SmallTables
+    from strandline.lake.work import Shared
+
+    return Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK))
+
+
+_READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
+
+
+def _broken_counts(node: Node, record: NodeRecord, compared: int) -> str:
+    """L10: a source has as many rows as were received; of facts, offered = accepted + duplicates + quarantined + passed over."""
+    counts = record.counts
+    if node.kind is NodeKind.SOURCE and counts.get("received", compared) != compared:
+        return f"the counts do not add up: {counts['received']} were received, and {compared} are there"
+    if node.kind is not NodeKind.FACTS or not counts:
+        return ""
+    parts = sum(counts.get(n, 0) for n in ("accepted", "duplicates", "quarantined", "passed_over"))
+    return "" if counts.get("offered", 0) == parts else f"the counts do not add up: {dict(counts)}"
+
+
+def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) -> VerifiedDataset:
+    return VerifiedDataset(dataset=node.name, result="unverifiable", equal=False, input_versions=versions, as_of=as_of, reason=reason)
+
+
+def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared") -> "Work":
+    from strandline.lake.work import Work
+    from strandline.spark.session import fit_session, get_session
+
+    known = observed.view.nodes
+    record = known[node.name]
+    rows = record.row_count + sum(known[name].row_count for name in record.cursors if name in known)
+    settings = workspace.project.settings
+    session = get_session(settings)
+    task = Task(
+        node=node.name,
+        kind=node.kind,
+        cause=Cause.PERSON,
+        strategy=Strategy.FULL,
+        reason="verify",
+        scope=Scope(kind=ScopeKind.EVERYTHING, text="everything"),
+    )
+    return Work(
+        project=workspace.project,
+        node=node,
+        task=task,
+        session=fit_session(session, settings, rows, own=node.kind is NodeKind.JOB),
+        lake=workspace.lake,
+        run=run_name(now()),
+        as_of=parse_instant(record.as_of) if record.as_of else now(),
+        now=now(),
+        inputs=record.cursors,
+        own_version=record.table_version,
+        live_rows=record.row_count,
+        input_rows={},
+        files=record.files,
+        partitions=record.partitions,
+        waiting=record.waiting,
+        config=config,
+        stale=False,
+        accept_guard=False,
+        shared=shared,
+        attempt=node.name,
+        scratch=shared.small.folder,
+    )

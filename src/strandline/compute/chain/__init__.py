@@ -1,0 +1,1 @@
+"""Announced blocks -> the canonical chain."""

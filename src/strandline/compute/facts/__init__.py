@@ -1,0 +1,1 @@
+"""Received rows -> facts and their quarantine."""

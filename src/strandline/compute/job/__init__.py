@@ -1,0 +1,1 @@
+"""Users' SQL and Python over the scope that a change touches."""

@@ -1,0 +1,135 @@
+"""Running users' code: SQL over views named as the inputs, or a Python function."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from strandline.lake.work import Work
+from strandline.model.columns import METADATA_COLUMNS, quote
+from strandline.model.errors import WorkError
+from strandline.model.project import Calendar, Job, Language
+from strandline.sql.calendar import define_calendar
+from strandline.sql.job_sql import fill_parameters, find_column_names, goes_by_position, hide_from_stars, parse_known
+from strandline.sql.literals import spark_literal
+
+from .python_modules import load_job_module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a Python job may know of its task."""
+
+    config: Mapping[str, object]
+    as_of: datetime
+    scope: str
+    row_filter: str | None
+    cause: str
+    invalidation_ids: tuple[str, ...]
+    run_id: str
+
+
+def compute_whole(work: Work, job: Job) -> DataFrame:
+    """The job over everything: what a full recompute gives at the pinned versions."""
+    inputs = {i.name: work.read_live(i.dataset) for i in work.node.inputs}
+    return compute(work, job, inputs)
+
+
+def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Run the user's code over given inputs, each with its columns in declared order."""
+    inputs = {name: _in_order(work, job, name, rows) for name, rows in inputs.items()}
+    if job.language is Language.SQL:
+        provide_calendar(work.session, work.project.calendar, job.code)
+        return run_sql(work.session, job, inputs, work.as_of)
+    provide_calendar(work.session, work.project.calendar)
+    bare = {name: rows.drop(*METADATA_COLUMNS) for name, rows in inputs.items()}
+    context = Context(
+        config=MappingProxyType(dict(job.config)),
+        as_of=work.as_of,
+        scope=work.task.scope.text,
+        row_filter=describe_pending(work),
+        cause=work.task.cause.value,
+        invalidation_ids=tuple(i.id for given in work.node.inputs for i in work.invalidations(given.dataset)),
+        run_id=work.run,
+    )
+    return call_python(job, work.project.folder, bare, context)
+
+
+def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
+    """An input with its columns in declared order. Code that goes by position is refused while a declared column is not in the table."""
+    node = work.project.get(work.node.get_input(name).dataset)
+    missing = [column for column in node.columns if column not in rows.columns]
+    if missing and job.language is Language.SQL and goes_by_position(parse_known(job.code)):
+        raise WorkError(
+            f"{job.file}: the SQL of `{job.name}` takes columns of `{name}` by their position, and its table lacks `{missing[0]}` so far.",
+            remedy=f"Run `strandline backfill {node.name} --all`, or name the columns in the SQL.",
+            slug="column-not-built",
+        )
+    return rows.select(*(quote(column) for column in node.in_order(rows.columns)))
+
+
+def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None = None) -> None:
+    """Define `local_date` and the other provided functions in a session: those that the SQL names, or all."""
+    for statement in define_calendar(calendar, code):
+        session.sql(statement)
+
+
+def describe_pending(work: Work) -> str | None:
+    """The filters of the invalidations a task answers, as JSON; None when there are none."""
+    filters = [dict(i.row_filter) for given in work.node.inputs for i in work.invalidations(given.dataset) if i.row_filter]
+    return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
+
+
+def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as_of: datetime) -> DataFrame:
+    """Run a SQL job. Metadata columns are there only if the SQL asks for them by name, and never in `*`."""
+    asked = find_column_names(job.code) & set(METADATA_COLUMNS)
+    for name, rows in inputs.items():
+        rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
+    text = hide_from_stars(job.code, {name: asked & set(rows.columns) for name, rows in inputs.items()}) if asked else job.code
+    try:
+        return session.sql(fill_parameters(text, {**job.config, "as_of": as_of}, spell).rstrip().rstrip(";"))
+    except PySparkException as error:
+        raise WorkError(
+            f"{job.file}: Spark refuses the SQL of `{job.name}`: {str(error).splitlines()[0]}",
+            remedy="Correct the SQL.",
+            slug="sql-refused",
+        ) from error
+
+
+def spell(name: str, value: object) -> str:
+    """A value of `config`, or the run's time, as a literal."""
+    literal = spark_literal(value)
+    if literal is None:
+        raise WorkError(
+            f"`:{name}` is {value!r}, which cannot be written as a literal of SQL.",
+            remedy=f"Give `{name}` under `config` a number of at most 38 digits, a text, a date or true/false, or use it in a Python job.",
+            slug="parameter-type",
+        )
+    return literal
+
+
+def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context: object) -> DataFrame:
+    """Call a Python job's function. What runs is what was declared and hashed, helper modules among it."""
+    try:
+        module = load_job_module(job, folder)
+    except Exception as error:
+        raise WorkError(
+            f"{job.file} raised {type(error).__name__} while it was loaded: {error}", remedy="Correct the file.", slug="python-raised"
+        ) from error
+    try:
+        result = getattr(module, job.function)(dict(inputs), context)
+    except Exception as error:
+        raise WorkError(
+            f"{job.file}: `{job.function}` raised {type(error).__name__}: {error}", remedy="Correct the function.", slug="python-raised"
+        ) from error
+    if not isinstance(result, DataFrame):
+        raise WorkError(
+            f"{job.file}: `{job.function}` returned {type(result).__name__}, not a DataFrame.",
+            remedy="Return a Spark DataFrame.",
+            slug="python-result",
+        )
+    return result

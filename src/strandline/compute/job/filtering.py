@@ -1,0 +1,51 @@
+"""A checked filter -> the Column Spark filters by: exact literals and quoted names."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from strandline.model.columns import quote
+from strandline.model.filters import Comparison, Filter, Operator
+from strandline.sql.literals import spark_literal
+
+
+def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Column:
+    """True for the rows of the filter; false or NULL for others, as in SQL. `rename` says what the rows call a column of the filter."""
+    names = rename or {}
+    conditions = [_compare(F.col(quote(names.get(said.column, said.column))), said) for said in filter.comparisons]
+    return reduce(and_, conditions) if conditions else F.lit(True)
+
+
+def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -> Column:
+    """True for the rows of any of them. Said twice counts once, and a thousand are a shallow tree: Spark walks it by recursion."""
+    columns = [filter_column(f, rename) for f in dict.fromkeys(filters)]
+    while len(columns) > 1:
+        pairs = [columns[i : i + 2] for i in range(0, len(columns), 2)]
+        columns = [reduce(or_, pair) for pair in pairs]
+    return columns[0] if columns else F.lit(False)
+
+
+def _compare(column: Column, said: Comparison) -> Column:
+    values = [F.expr(spark_literal(value) or "NULL") for value in said.values]
+    match said.operator:
+        case Operator.EQ:
+            return column == values[0]
+        case Operator.NEQ:
+            return column != values[0]
+        case Operator.GT:
+            return column > values[0]
+        case Operator.GTE:
+            return column >= values[0]
+        case Operator.LT:
+            return column < values[0]
+        case Operator.LTE:
+            return column <= values[0]
+        case Operator.IN:
+            return column.isin(values) if values else F.lit(False)
+        case Operator.NIN:
+            return ~column.isin(values) if values else F.lit(True)
+        case Operator.IS_NULL:
+            return column.isNull() if said.value else column.isNotNull()

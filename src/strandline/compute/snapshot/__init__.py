@@ -1,0 +1,1 @@
+"""Facts -> the latest row per key."""

@@ -1,0 +1,132 @@
+"""A Delta table at one version, read through delta-rs: what it is made of, and SQL over its rows. Starts no Spark."""
+
+from functools import cached_property
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+from strandline.model.columns import DELETED
+from strandline.model.errors import OutsideError
+
+from .checksums import require_sound
+from .location import for_delta_rs
+
+
+class Table:
+    """One version of a table. It never changes, so whatever is asked of it is worked out once."""
+
+    def __init__(self, uri: str, opened: DeltaTable) -> None:
+        self.uri = uri
+        self.version = opened.version()
+        self._opened = opened
+
+    @cached_property
+    def id(self) -> str:
+        return str(self._opened.metadata().id)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and types, as Delta spells them."""
+        fields = self._opened.schema().fields
+        return tuple((field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in fields)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.columns]
+
+    @cached_property
+    def schema_json(self) -> str:
+        """The schema as Delta keeps it: in Spark's own JSON."""
+        return str(self._opened.schema().to_json())
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema(self._opened.schema().to_arrow())
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        return pa.table(self._opened.get_add_actions(flatten=True))
+
+    def _of_files(self, column: str) -> list[int]:
+        """A number of each file; none where no file has it."""
+        return [value or 0 for value in self._files.column(column).to_pylist()] if column in self._files.column_names else []
+
+    @property
+    def paths(self) -> list[str]:
+        """The live files, relative to the table's folder."""
+        return [unquote(path) for path in self._files.column("path").to_pylist()] if self.file_count else []
+
+    @property
+    def file_count(self) -> int:
+        return int(self._files.num_rows)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows by the statistics of the files, deleted ones among them."""
+        return sum(self._of_files("num_records"))
+
+    @cached_property
+    def bytes(self) -> int:
+        """The size of the live files."""
+        return sum(self._of_files("size_bytes"))
+
+    @cached_property
+    def live_rows(self) -> int:
+        """The rows a reader sees, counted."""
+        where = f'WHERE NOT "{DELETED}"' if DELETED in self.names else ""
+        return int(self.ask(f"SELECT count(*) AS n FROM t {where}").column("n")[0].as_py())
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """The table's properties: `delta.appendOnly` and the like."""
+        return dict(self._opened.metadata().configuration)
+
+    def newest_by_file(self, column: str) -> list[object]:
+        """The largest value of a column in each live file, by the files' statistics; None where a file has none."""
+        name = f"max.{column}"
+        return list(self._files.column(name).to_pylist()) if name in self._files.column_names else [None] * self.file_count
+
+    def token(self, application: str) -> int:
+        """The largest token that an application has recorded here, 0 when there is none."""
+        return self._opened.transaction_version(application) or 0
+
+    def require_sound(self) -> None:
+        """Refuse a table of whose live files one does not have the bytes that were written."""
+        require_sound(self.uri, self.paths, self.bytes)
+
+    def register(self, session: QueryBuilder, name: str) -> QueryBuilder:
+        """Let SQL read the table by a name. There is no other way to read rows through delta-rs."""
+        self.require_sound()
+        return session.register(name, self._opened)
+
+    @cached_property
+    def _session(self) -> QueryBuilder:
+        return self.register(QueryBuilder(), "t")
+
+    def ask(self, sql: str) -> pa.Table:
+        """Rows by DataFusion's SQL, in which the table is `t`."""
+        return pa.table(self._session.execute(sql).read_all())
+
+
+def open_table(uri: str, version: int | None = None) -> Table | None:
+    """The table at a version, or None when there is none."""
+    try:
+        return Table(uri, DeltaTable(for_delta_rs(uri), version=version))
+    except TableNotFoundError:
+        return None
+    except Exception as error:
+        raise OutsideError(
+            f"The table at `{uri}` cannot be read: {str(error).splitlines()[0]}",
+            remedy="Run `strandline doctor`; if the storage is reachable, the table's log is damaged.",
+            slug="table-unreadable",
+        ) from error
+
+
+def get_table(uri: str, version: int | None = None) -> Table:
+    """The table at a version; it must be there."""
+    table = open_table(uri, version)
+    if table is None:
+        raise OutsideError(f"There is no table at `{uri}`.", remedy="Run `strandline doctor`.", slug="table-missing")
+    return table

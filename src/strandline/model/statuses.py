@@ -1,0 +1,118 @@
+"""What is known of each dataset at one moment: its state, since when, and what it waits for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from .node import NodeKind
+
+FROZEN = "frozen"
+STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = "stale", "invalidated", "behind", "never built", "building", "fresh"
+PARTITION_STATES = (STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH)
+"""Worst first: a person must act, the next run will, time will, somebody does, nobody need."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    partition_key: str
+    state: str
+    """One of PARTITION_STATES. `behind` and `invalidated` are upper bounds: a run computes exactly what is touched."""
+    rows: int = 0
+    bytes: int = 0
+    version: datetime | None = None
+    """When it was built; None for one that never was."""
+    table_version: int | None = None
+
+
+class HeldState(StrEnum):
+    STALE = "stale"
+    """New work uses the new configuration; rows of an older one wait for a backfill."""
+    FROZEN = "frozen"
+    """Nothing is written until a backfill; the last published state stays."""
+    HELD = "held"
+    """Not computed, because it would read rows of an older configuration of an input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldNode:
+    """One node that waits for a backfill."""
+
+    node: str
+    state: HeldState
+    reason: str
+    changed: tuple[str, ...]
+    partitions: tuple[str, ...]
+    written_at: datetime | None
+    """When it was last written."""
+    waiting_rows: int
+    """Stale: at most as many rows are of an older configuration. Frozen and held: rows that its inputs have got past its cursors."""
+    waiting_since: datetime | None
+    """When the first of the rows came that a frozen or held node has not read."""
+    backfill_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldWork:
+    """Everything that waits for a backfill, inputs before readers."""
+
+    nodes: tuple[HeldNode, ...] = ()
+    command: str = ""
+    """The call that settles all of it; empty where nothing is held."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether facts or rows wait for something that is held, so that results lack them."""
+        return any(node.waiting_rows for node in self.nodes)
+
+
+NOTHING_HELD = HeldWork()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetStatus:
+    dataset: str
+    kind: NodeKind
+    state: str
+    """fresh, behind, building, stale, frozen, never built; or, of what was tried last and is to do: failed, guarded, blocked, fenced."""
+    since: datetime | None
+    table_version: int | None
+    rows: int
+    counts: Mapping[str, int]
+    reason: str = ""
+    """Why it is not fresh."""
+    inputs: tuple[str, ...] = ()
+    """The datasets it reads."""
+    partitioned_by: str = ""
+    """The column and how large a partition is, of a job in mode `partition`; empty for all others."""
+    partitions: tuple[PartitionStatus, ...] = ()
+    """In the order of the column."""
+    held_by: tuple[str, ...] = ()
+    """The stale or frozen datasets that keep it from being fresh."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidationStatus:
+    """An invalidation that some job has still to process."""
+
+    id: str
+    dataset: str
+    scope: str
+    """What it covers, for people."""
+    reason: str
+    created_at: datetime
+    table_version: int
+    processed_at_by_job: Mapping[str, datetime | None]
+    """None where the job has still to process it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Everything that is told of a project, or of the nodes a name means, at one moment."""
+
+    project: str
+    statuses: tuple[DatasetStatus, ...]
+    held: HeldWork
+    """What waits for a backfill, and the call that settles it."""
+    invalidations: tuple[InvalidationStatus, ...]
+    made_at: datetime

@@ -1,0 +1,69 @@
+"""Instants, sizes, counts and held work in words, on pages and on the command line."""
+
+from datetime import UTC, datetime
+
+from strandline.model.statuses import HeldNode, HeldState
+
+_NAMED = 5
+"""Partitions that are named; the rest is counted."""
+
+
+def instant(value: datetime | None) -> str:
+    """`2024-01-13 08:30:00`, in UTC; the fraction only where there is one."""
+    if value is None:
+        return ""
+    text = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds")
+    return text.rstrip("0") if value.microsecond else text
+
+
+def moment(value: datetime | None) -> str:
+    """An instant to the second, where the fraction says nothing to a person."""
+    return "" if value is None else instant(value.replace(microsecond=0))
+
+
+def size(value: int) -> str:
+    """Bytes in the unit people would use."""
+    amount = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def share(part: int, whole: int) -> str:
+    """How much of the whole, with as many digits as say something."""
+    if whole <= 0:
+        return ""
+    percent = 100 * part / whole
+    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %" if percent >= 0.1 else "< 0.1 %"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def describe_held(node: HeldNode) -> str:
+    """`orders_facts: `key` changed; last written 2024-01-12 08:00:00; 5 facts wait since 2024-01-13 09:00:00; ...`"""
+    parts = [f"{node.node}: {node.reason}{_name_partitions(node)}"]
+    if node.written_at:
+        parts.append(f"last written {moment(node.written_at)}")
+    parts.append(_describe_waiting(node))
+    parts.append(f"a backfill reads about {plural(node.backfill_rows, 'row')}")
+    return "; ".join(parts)
+
+
+def _describe_waiting(node: HeldNode) -> str:
+    if node.state is HeldState.STALE:
+        return f"at most {plural(node.waiting_rows, 'row')} of an older configuration"
+    if not node.waiting_rows:
+        return "nothing new waits for it"
+    since = f" since {moment(node.waiting_since)}" if node.waiting_since else ""
+    return f"{plural(node.waiting_rows, 'new row')} {'waits' if node.waiting_rows == 1 else 'wait'} for it{since}"
+
+
+def _name_partitions(node: HeldNode) -> str:
+    if not node.partitions:
+        return ""
+    more = f" and {len(node.partitions) - _NAMED:,} more" if len(node.partitions) > _NAMED else ""
+    return f" in {', '.join(node.partitions[:_NAMED])}{more}"

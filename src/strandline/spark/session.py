@@ -1,0 +1,228 @@
+"""The one Spark session of a process, started only when there is work for it."""
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from strandline.model.errors import OutsideError
+from strandline.model.project import Settings
+
+from .archive import java_options
+from .jars import find_jars, find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_LOST = "spark-lost"
+"""The slug of an error after which nobody knows what Spark did."""
+_FOR_SMALL_WORK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Interpret, do not compile; one stage after the other in one job; one task a stage."""
+
+_FOR_FEW_CHANGES = {"spark.sql.adaptive.enabled": "false"}
+"""Planning stage by stage is a job a stage; where few rows change, the jobs are the cost. Tables are read all the same: compiled."""
+
+_COMPILE_LATER = (
+    "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=4000"
+    " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
+)
+"""Four times Java's thresholds for its second compiler: planning queries runs much code a little, and compiling it cost most of a run."""
+
+_COLLECT_AT_ONCE = "-XX:+UseParallelGC"
+"""Java's default collector works beside the program, on cores that a run has no spare ones of."""
+
+_IN_ONE_PROCESS = {
+    # Hadoop's own starts a process for each permission it sets and each link it looks for: dozens a commit.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # The same reason for a table's log and its checksums. One JVM writes a lake of files, so its lock is what keeps commits apart (ADR 8).
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Where driver and tasks are one process, and files are this machine's."""
+
+_lock = threading.Lock()
+_session: "SparkSession | None" = None
+_fitted: "dict[frozenset[tuple[str, str]], SparkSession]" = {}
+"""By their settings: the sessions that tasks share."""
+
+
+def _settings(cores: int) -> dict[str, str]:
+    """What makes small commits quick and results the same everywhere, each with its reason."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # UTC in session and JVM (L11); without both Delta checks its checksum again on every small commit.
+        "spark.sql.session.timeZone": "UTC",
+        # `${env:NAME}` in SQL would be filled from the environment of whoever runs, and no hash would know.
+        "spark.sql.variable.substitute": "false",
+        # A table's log is small here: more partitions only cost task launches.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.default.parallelism": str(max(2, cores)),
+        # The change data feed carries a file's deletion vector as one string of at most 64 KiB: small files keep any change below it.
+        "spark.sql.files.maxRecordsPerFile": "300000",
+        # A staged increment must be broadcast, so that a write does not sort and shuffle the whole table.
+        "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
+        # Statistics are gathered from the files' footers by the writer; nothing reads the table-level ones.
+        "spark.databricks.delta.stats.collect": "true",
+        # More queries than the hundred that Spark keeps compiled: compiling one again costs as much as a commit.
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        # A list of all files beside each commit costs a job to start and spares none.
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
+        # Nobody waits for the marker file of what is staged.
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        # Where in Python each column was made is two more calls to the JVM for each; a wrong column is named without it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Delta refuses versions older than a week, whose files `maintain` may well have kept; ours says what is gone.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+        # The driver's web page is not ours to show, and costs a second at start.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+        # Exact text of JSON numbers and nested values: a decimal keeps its digits.
+        "spark.sql.json.enableExactStringParsing": "true",
+        "spark.sql.json.enablePartialResults": "true",
+        # Independent nodes run in parallel threads; a long one must not starve a short one.
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.log.level": "ERROR",
+    }
+
+
+def get_session(settings: Settings) -> "SparkSession":
+    """Start Spark, or return the session this process already has."""
+    global _session  # Spark itself allows one context a process; this is where that fact lives.
+    with _lock:
+        if _session is None:
+            _session = start_session(settings)
+        return _session
+
+
+def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None) -> "SparkSession":
+    """A session whose settings suit so many rows, of which so many changed (None: nobody knows).
+
+    `own`: its views and functions are nobody else's, as users' code needs it.
+    """
+    most = settings.thresholds.interpreted_rows
+    few = changed is not None and changed <= most
+    wanted = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
+    fitting = {name: value for name, value in wanted.items() if name not in settings.spark_conf}
+    if own:
+        return _open(session, fitting)
+    if not fitting:
+        return session
+    # Opening one costs as much as a small query: tasks that leave nothing behind in it share it.
+    with _lock:
+        key = frozenset(fitting.items())
+        if key not in _fitted:
+            _fitted[key] = _open(session, fitting)
+        return _fitted[key]
+
+
+def _open(session: "SparkSession", settings: "dict[str, str]") -> "SparkSession":
+    opened = session.newSession()
+    for name, value in settings.items():
+        opened.conf.set(name, value)
+    return opened
+
+
+def answers() -> bool:
+    """Whether the JVM is there and takes calls."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)  # of a JVM that this process started
+    if gateway is None or (process is not None and process.poll() is not None):
+        return False
+    try:
+        gateway.jvm.java.lang.System.nanoTime()
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
+def is_started() -> bool:
+    """Whether this process has a session already."""
+    return _session is not None
+
+
+def stop_session() -> None:
+    """End Spark, if this process started it."""
+    global _session
+    with _lock:
+        if _session is not None:
+            _session.stop()
+            _session = None
+            _fitted.clear()
+
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def _heap_gib() -> int:
+    """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB. `settings.spark.conf` may say otherwise."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(4, total // (2 << 30)))
+
+
+def _is_one_process(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def driver_conf(declared: Mapping[str, str], archive_options: str) -> dict[str, str]:
+    """The driver's settings. Java options of a project come beside ours, because results hang on Java's time zone."""
+    conf = {"spark.driver.memory": f"{_heap_gib()}g", **declared}
+    options = (conf.get(_JAVA_OPTIONS, ""), "-Duser.timezone=UTC", _COLLECT_AT_ONCE, _COMPILE_LATER, archive_options)
+    return {**conf, _JAVA_OPTIONS: " ".join(options).strip()}
+
+
+def start_session(settings: Settings, java_flags: str | None = None) -> "SparkSession":
+    """Start Spark. `java_flags` stand in place of those that use the class-data archive."""
+    home = find_java_home()
+    if home is None:
+        raise OutsideError(
+            "Spark needs Java 17 and there is no `java` on this machine.",
+            remedy="Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.",
+            slug="java-missing",
+        )
+    jars = find_jars()
+    if jars is None:
+        raise OutsideError("Delta's jars are not in the cache.", remedy="Run `make setup`.", slug="jars-missing")
+    # The workers must run the engine's own interpreter, with its packages.
+    os.environ["JAVA_HOME"] = str(home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(settings.spark_master).appName("strandline")
+    for name, value in _settings(os.cpu_count() or 2).items():
+        builder = builder.config(name, value)
+    class_path = os.pathsep.join(str(jar) for jar in jars)
+    builder = builder.config("spark.driver.extraClassPath", class_path)
+    if _is_one_process(settings.spark_master):
+        for name, value in _IN_ONE_PROCESS.items():
+            builder = builder.config(name, value)
+    else:
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in jars))
+    options = java_options(home) if java_flags is None else java_flags
+    for name, value in driver_conf(settings.spark_conf, options).items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise OutsideError(
+            f"Spark did not start: {str(error).splitlines()[0]}",
+            remedy="Run `strandline doctor`; look at the lines above.",
+            slug="spark-start",
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session

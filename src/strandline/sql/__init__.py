@@ -1,0 +1,1 @@
+"""Everything that reads or writes SQL as a tree: parse, refuse, prove, rewrite. Pure; the only place that knows sqlglot."""
