@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strandline.declare import load_project
-from strandline.model.node import NodeKind, Project
-from strandline.model.project import Chain, Job
+from strandline.model.node import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +15,11 @@ class Checked:
     project: Project
 
     @property
-    def counts(self) -> Mapping[NodeKind, int]:
-        """What was declared, by kind. A dataset that follows a chain is kept by a job that nobody wrote: it counts with its chain."""
-        chains = {node.definition.place for node in self.project.nodes if isinstance(node.definition, Chain)}
-        written = (n for n in self.project.nodes if not (isinstance(n.definition, Job) and n.definition.place in chains))
-        return Counter(node.kind for node in written)
+    def counts(self) -> Mapping[str, int]:
+        """How many of each were declared. What was not declared by itself, as the quarantine of a dataset, is not counted."""
+        counted = Counter(node.traits.counted_as for node in self.project.nodes if node.traits.counted_as)
+        always = {"source": 0, "fact dataset": 0}
+        return {**always, **dict(sorted((word, n) for word, n in counted.items() if word != "job")), "job": counted["job"]}
 
 
 def check(folder: Path, environ: Mapping[str, str] | None = None) -> Checked:

@@ -11,7 +11,6 @@ from strandline.catalog import open_catalog
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.location import Lake
 from strandline.model.errors import CallError, OutsideError
-from strandline.model.node import NodeKind
 from strandline.plan.selection import upstream
 from strandline.sql.query_names import find_metadata_columns, find_tables, require_reading
 
@@ -20,8 +19,6 @@ from .plan import RunRequest, make_plan
 from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
 from .run import Watcher, make_desk, run, run_name
 from .workspace import Workspace
-
-_FOLDED = (NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE, NodeKind.SNAPSHOT)
 
 
 def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
@@ -35,8 +32,8 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
             slug="fresh-needs-local-lake",
         )
     named = {project.tables[t] for t in find_tables(sql, project.tables)}
-    wanted = upstream(project, {n for n in named if project.get(n).kind in _FOLDED})
-    published = sorted(n for n in named if project.get(n).kind not in _FOLDED)
+    wanted = upstream(project, {n for n in named if not project.get(n).traits.computes})
+    published = sorted(n for n in named if project.get(n).traits.computes)
     scratch = Path(tempfile.mkdtemp(prefix="strandline-fresh-", dir=lake.local.parent if lake.local.parent.exists() else None))
     try:
         for name in wanted | set(published):

@@ -11,7 +11,7 @@ from strandline.lake.query import find_appended_rows, find_rows, parse_values
 from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS, POSITION, SOURCE_AT, SOURCE_TS
 from strandline.model.errors import CallError
 from strandline.model.node import Project
-from strandline.model.project import FactDataset
+from strandline.model.traits import Facts
 from strandline.plan.selection import get_nodes
 
 from .reading import Readable
@@ -46,8 +46,8 @@ class History:
 
 def read_history(workspace: Readable, name: str, values: Sequence[str]) -> History:
     """The facts whose key, or identity, has these values."""
-    facts = _get_fact_dataset(workspace.project, name)
-    columns = facts.record_set.key if facts.record_set else facts.identity
+    facts = _get_facts(workspace.project, name)
+    columns = facts.key
     if len(values) != len(columns) or not columns:
         told = " ".join(c.upper() for c in columns)
         what = (
@@ -57,25 +57,23 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
         )
         remedy = f"Write `strandline history {name} {told}`." if columns else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
         raise CallError(what, remedy=remedy, slug="wrong-key")
-    uri = workspace.lake.table(f"{facts.name}_facts")
+    uri = workspace.lake.table(facts.table)
     if not list_versions(uri):
         raise CallError(f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
     key = parse_values(uri, dict(zip(columns, values, strict=True)))
     found = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
-    in_order = workspace.project.get(f"{facts.name}_facts").in_order
+    in_order = workspace.project.get(facts.table).in_order
     told_facts = [_fact(version, row, in_order(row)) for version, row in found]
-    if facts.record_set is None:
+    if not facts.snapshot:
         told_facts = [replace(fact, won=True) for fact in told_facts]
     else:
-        _mark_winner(told_facts, facts, find_rows(workspace.lake.table(facts.name), key))
+        _mark_winner(told_facts, facts, find_rows(workspace.lake.table(facts.snapshot), key))
     return History(dataset=facts.name, key=key, facts=tuple(told_facts))
 
 
-def _get_fact_dataset(project: Project, name: str) -> FactDataset:
+def _get_facts(project: Project, name: str) -> Facts:
     for node in get_nodes(project, name):
-        if isinstance(definition := project.get(node).definition, FactDataset):
-            return definition
-        if isinstance(facts := getattr(definition, "facts", None), FactDataset):
+        if (facts := project.get(node).traits.facts) is not None:
             return facts
     what = f"`{name}` is not decoded from a source, so there are no facts about its keys."
     raise CallError(what, remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.", slug="no-facts")
@@ -94,9 +92,8 @@ def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:
     )
 
 
-def _mark_winner(facts: list[Fact], dataset: FactDataset, published: Sequence[Row]) -> None:
+def _mark_winner(facts: list[Fact], dataset: Facts, published: Sequence[Row]) -> None:
     """The fact that the snapshot's row came from, moved behind those it ties with: the hash that broke the tie (L3) is Spark's alone."""
-    assert dataset.record_set is not None
     for row in published:
         same = [f for f in facts if list(f.source_position) == list(row[POSITION])]
         equal = [f for f in same if all(row.get(name) == value for name, value in f.row.items())]
@@ -109,12 +106,12 @@ def _mark_winner(facts: list[Fact], dataset: FactDataset, published: Sequence[Ro
         facts.insert(behind[-1] + 1 if behind else 0, replace(winner, won=True))
 
 
-def _rank(dataset: FactDataset, row: Row) -> tuple[object, ...]:
+def _rank(dataset: Facts, row: Row) -> tuple[object, ...]:
     return (_order(dataset, row, row[POSITION]), tuple(row[POSITION]))
 
 
-def _order(dataset: FactDataset, row: Row, position: Sequence[object]) -> tuple[object, ...]:
-    columns = dataset.record_set.order_by if dataset.record_set else ()
+def _order(dataset: Facts, row: Row, position: Sequence[object]) -> tuple[object, ...]:
+    columns = dataset.order_by
     return tuple(_comparable(tuple(position) if name == POSITION else row.get(name)) for name in columns)
 
 

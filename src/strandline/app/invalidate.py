@@ -9,10 +9,10 @@ from strandline.catalog import audit
 from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
-from strandline.model.node import By, Node, NodeKind
+from strandline.model.node import By, Node
 from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
-from strandline.model.project import Job, Partitioning
+from strandline.model.project import Partitioning
 from strandline.model.records import Invalidation
 from strandline.plan.selection import get_nodes
 from strandline.sql.filters import parse_filter
@@ -41,7 +41,7 @@ def invalidate(
     observed = workspace.observe()
     if node.name not in observed.tables:
         raise CallError(f"`{node.name}` has not been built yet.", remedy="Run `strandline run` first.", slug="not-built")
-    jobs = [n for n in workspace.project.readers_of(node.name) if n.kind is NodeKind.JOB]
+    jobs = [n for n in workspace.project.readers_of(node.name) if n.traits.answers_invalidations]
     if not jobs:
         raise CallError(
             f"No job reads `{node.name}`, so nothing would be processed again.",
@@ -110,16 +110,13 @@ def _is_value(column: str, text: str | None, kind: str) -> Comparison:
 
 def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...], str]:
     """What a partition is, the columns that say so here, and a dataset that has such partitions."""
-    if isinstance(node.definition, Job) and node.definition.partition is not None:
-        return node.definition.partition, node.definition.key, node.name
+    if node.traits.partitioning is not None:
+        return node.traits.partitioning, node.key, node.name
     found = {
-        (job.definition.partition, given.relation.columns): job.name
+        (job.traits.partitioning, given.relation.columns): job.name
         for job in jobs
         for given in job.inputs
-        if given.dataset == node.name
-        and isinstance(given.relation, By)
-        and isinstance(job.definition, Job)
-        and job.definition.partition is not None
+        if given.dataset == node.name and isinstance(given.relation, By) and job.traits.partitioning is not None
     }
     if len(found) != 1:
         raise CallError(

@@ -8,7 +8,7 @@ from strandline.model.errors import CallError
 from strandline.model.filters import Filter, check_filter
 from strandline.model.node import Node, Project
 from strandline.model.plan import Plan
-from strandline.model.project import FactDataset, FailOn, Job
+from strandline.model.project import FailOn
 from strandline.model.statuses import HeldWork
 from strandline.plan import Backfill, Observed, PlanRequest, plan, select_nodes
 from strandline.plan.held_work import find_held
@@ -81,7 +81,7 @@ def _check_backfill(project: Project, names: str) -> frozenset[str]:
     for name in names.split():
         nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
         if not nodes:
-            decoded = sorted({n.definition.name for n in project.readers_of(name) if isinstance(n.definition, FactDataset)})
+            decoded = sorted({n.traits.facts.name for n in project.readers_of(name) if n.traits.facts})
             raise CallError(
                 f"`{name}` is a source: what was received is never changed.",
                 remedy=f"Backfill the datasets that are decoded from it: {', '.join(decoded) or 'there are none'}.",
@@ -97,7 +97,7 @@ def _check_partitions(project: Project, observed: Observed, request: RunRequest,
         return ()
     node = _only_job(project, request, nodes, "--partitions")
     record = observed.view.nodes.get(node.name)
-    if not isinstance(node.definition, Job) or node.definition.partition is None:
+    if node.traits.partitioning is None:
         raise CallError(f"`{request.backfill}` has no partitions.", remedy="Use `--where`, `--stale` or `--all`.", slug="no-partitions")
     known = {*record.partitions, *record.waiting} if record else set()
     for name in request.partitions:
@@ -110,7 +110,7 @@ def _check_partitions(project: Project, observed: Observed, request: RunRequest,
 
 def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
     found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
-    jobs = [n for n in nodes if isinstance(definition := project.get(n).definition, Job) and definition.key]
+    jobs = [n for n in nodes if project.get(n).traits.runs_code and project.get(n).key]
     if len(nodes) != 1 or not found or not jobs:
         raise CallError(
             f"`--where` speaks of scopes of one job's output, and `{request.backfill}` was not built, or is not one job with scopes.",
@@ -122,7 +122,7 @@ def _check_where(project: Project, observed: Observed, request: RunRequest, node
 
 def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:
     if len(nodes) != 1:
-        jobs = ", ".join(n.name for n in project.nodes if isinstance(n.definition, Job) and n.definition.partition is not None)
+        jobs = ", ".join(n.name for n in project.nodes if n.traits.partitioning is not None)
         what = f"`{word}` needs one job, and `{request.backfill}` means {len(nodes)} nodes."
         raise CallError(what, remedy=f"Name a job with partitions: {jobs or 'there is none'}.", slug="call")
     return project.get(next(iter(nodes)))

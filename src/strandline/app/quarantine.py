@@ -8,7 +8,6 @@ from typing import Any
 from strandline.lake.refused import read_refused
 from strandline.model.columns import INGESTED_AT, POSITION
 from strandline.model.errors import CallError
-from strandline.model.node import NodeKind
 from strandline.plan.selection import get_nodes
 
 from .reading import Readable
@@ -45,7 +44,7 @@ class QuarantineContent:
 def read_quarantine(workspace: Readable, name: str, limit: int | None = None) -> QuarantineContent:
     """What is in quarantine; `limit` is the most rows to list, None for all."""
     project = workspace.project
-    node = next((n for n in get_nodes(project, name) if project.get(n).kind is NodeKind.QUARANTINE), None)
+    node = next((n for n in get_nodes(project, name) if project.get(n).traits.holds_refused), None)
     if node is None and (beside := f"{name.removesuffix('_facts')}_quarantine") in project.names:
         node = beside
     if node is None:

@@ -122,7 +122,7 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     if known_at is not None:
         _require_kept(uri, name, version)
     node = workspace.project.get(dataset)
-    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=not node.appends, in_order=node.in_order)
+    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=not node.traits.only_grows, in_order=node.in_order)
 
 
 def _require_kept(uri: str, name: str, version: int) -> None:

@@ -11,7 +11,6 @@ from strandline.dispatch.failpoints import reach
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.location import Lake
 from strandline.lake.lock import held_lake
-from strandline.model.node import NodeKind
 from strandline.model.plan import Plan
 
 from .clock import now
@@ -62,7 +61,7 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
 
 
 def _tell(workspace: Workspace) -> tuple[RebuiltTable, ...]:
-    jobs = [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB]
+    jobs = [n.name for n in workspace.project.nodes if n.traits.answers_invalidations]
     said = [row["dataset"] for row in read_invalidations(workspace.catalog, jobs)[0]]
     return tuple(
         RebuiltTable(

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strandline.lake.query import Published, write_records
-from strandline.model.node import NodeKind, Project
-from strandline.model.project import Job
+from strandline.model.node import Project
 from strandline.sql.query_names import find_tables
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def read_records(project: Project, catalog: "Catalog", name: str) -> list[dict[s
     """The rows of one of them."""
     from strandline.catalog import read_invalidations, read_view
 
-    jobs = tuple(n.name for n in project.nodes if n.kind is NodeKind.JOB)
+    jobs = tuple(n.name for n in project.nodes if n.traits.answers_invalidations)
     match name:
         case "partition_versions":
             nodes = read_view(catalog).nodes.values()
@@ -98,13 +97,13 @@ def _read_cursors(project: Project, catalog: "Catalog") -> list[dict[str, Any]]:
     rows = []
     for node in read_view(catalog).nodes.values():
         declared = project.find(node.dataset)
-        job = declared.definition if declared and isinstance(declared.definition, Job) else None
+        columns = declared.key if declared and declared.traits.runs_code else ()
         for dataset, cursor in node.cursors.items():
             rows.append(
                 {
                     "dataset": dataset,
                     "job_id": node.dataset,
-                    "cursor_column": ", ".join(job.key) if job else "",
+                    "cursor_column": ", ".join(columns),
                     "cursor_value": str(cursor.version),
                     "updated_at": node.updated_at,
                     "table_id": cursor.table_id,

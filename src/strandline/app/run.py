@@ -14,7 +14,6 @@ from strandline.lake.lock import await_lake, hold_lake
 from strandline.lake.refused import count_added_by_slug
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
-from strandline.model.node import NodeKind
 from strandline.model.plan import Plan, Status, Task, TaskResult
 from strandline.model.project import FailOn
 from strandline.model.statuses import NOTHING_HELD, HeldWork
@@ -108,7 +107,7 @@ def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) ->
     """Of each fact dataset whose quarantine this run wrote: how many rows for which reason."""
     counts = {}
     for result in results:
-        if result.kind is NodeKind.QUARANTINE and result.table_version is not None and result.rows_written:
+        if workspace.project.get(result.node).traits.holds_refused and result.table_version is not None and result.rows_written:
             by_reason = count_added_by_slug(workspace.lake.table(result.node), result.table_version)
             counts[result.node.removesuffix("_quarantine")] = by_reason
     return counts

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from strandline.catalog import read_invalidations
 from strandline.model.filters import describe, from_row_filter
-from strandline.model.node import NodeKind
 from strandline.model.plan import Status
 from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
 from strandline.plan.judge import judge
@@ -29,7 +28,7 @@ def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
 
 def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
     """The invalidations that some job has still to process, oldest first."""
-    invalidations, owed = read_invalidations(workspace.catalog, [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB])
+    invalidations, owed = read_invalidations(workspace.catalog, [n.name for n in workspace.project.nodes if n.traits.answers_invalidations])
     jobs: dict[str, dict[str, datetime | None]] = {}
     for row in owed:
         jobs.setdefault(row["invalidation_id"], {})[row["job"]] = row["processed_at"]

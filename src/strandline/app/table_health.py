@@ -6,10 +6,10 @@ from strandline.catalog import list_leases, read_view
 from strandline.lake.damage import Ailment, Damage, find_damage
 from strandline.lake.state import read_token
 from strandline.model.errors import OutsideError
-from strandline.model.node import Node, NodeKind, Project
+from strandline.model.node import Node, Project
 from strandline.model.plan import Cause, Plan, Status
-from strandline.model.project import Job
 from strandline.model.records import CatalogView, LeaseState, NodeRecord, TableState
+from strandline.model.traits import Writing
 from strandline.plan import Observed
 from strandline.plan.gaps import find_unknown
 
@@ -83,9 +83,9 @@ def _remedy(node: Node, damage: Damage, uri: str) -> str:
         return f"Remove `{uri}/_delta_log/_last_checkpoint`: the log is read from its entries, and the next checkpoint comes by itself."
     restore = "Put the file back from a copy."
     away = f"Without one, move `{uri}` away and run"
-    if node.kind is NodeKind.SOURCE:
+    if node.traits.receives:
         return f"{restore} {away}: every file that is still there is received again."
-    if isinstance(node.definition, Job) and node.definition.unique_key:
+    if node.traits.writing is Writing.INSERTS:
         return f"{restore} {away}: it is computed anew, without what it published that its inputs no longer give."
     return f"{restore} {away}: it is computed anew from its inputs."
 
@@ -134,14 +134,14 @@ def _is_older(workspace: Workspace, node: Node, leases: Mapping[str, LeaseState]
 
 def _gone(node: Node) -> Finding:
     remedy = "Put it back from a copy if that is a mistake; the next run makes it again" + (
-        " from the files that are still there." if node.kind is NodeKind.SOURCE else " from its inputs."
+        " from the files that are still there." if node.traits.receives else " from its inputs."
     )
     return Finding(check="table-gone", result=Result.WRONG, what=f"The table of `{node.name}` is gone.", remedy=remedy)
 
 
 def _recreated(node: Node) -> Finding:
     what = f"`{node.name}` is not the table that the catalog knows: someone deleted it and made it again."
-    if node.kind is NodeKind.SOURCE:
+    if node.traits.receives:
         remedy = "Put the old one back from a copy, or move the table away and run: every file that is still there is received again."
     else:
         remedy = "The next run computes it anew from its inputs."
@@ -150,7 +150,7 @@ def _recreated(node: Node) -> Finding:
 
 def _went_back(node: Node, record: NodeRecord, table: TableState) -> Finding:
     what = f"The catalog is ahead of `{node.name}`: it knows version {record.table_version}, and the table ends with {table.version}."
-    if node.kind is NodeKind.SOURCE:
+    if node.traits.receives:
         remedy = "Put the newer table back, or run `strandline rebuild-catalog` and run: what the table lacks is received again."
     else:
         remedy = "Put the newer table back, or run: it is computed anew from its inputs."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strandline.model.errors import StrandlineError
-from strandline.model.node import Node, NodeKind
+from strandline.model.node import Node
 from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import NodeRecord, WrittenConfig
 from strandline.model.thresholds import Thresholds
@@ -61,7 +61,7 @@ def verify(
     ]
     if chosen is not None and len(chosen) > len(names):
         # A fact dataset's name means three nodes; a quarantine that nothing ever failed into has no table to verify.
-        nodes = [n for n in nodes if n.kind is not NodeKind.QUARANTINE or n.name in observed.tables]
+        nodes = [n for n in nodes if not n.traits.may_lack_table or n.name in observed.tables]
     scratch = tempfile.mkdtemp(prefix="strandline-verify-")
     try:
         shared = _share(workspace, scratch)
@@ -137,9 +137,9 @@ _READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
 def _broken_counts(node: Node, record: NodeRecord, compared: int) -> str:
     """L10: a source has as many rows as were received; of facts, offered = accepted + duplicates + quarantined + passed over."""
     counts = record.counts
-    if node.kind is NodeKind.SOURCE and counts.get("received", compared) != compared:
+    if node.traits.receives and counts.get("received", compared) != compared:
         return f"the counts do not add up: {counts['received']} were received, and {compared} are there"
-    if node.kind is not NodeKind.FACTS or not counts:
+    if not node.traits.counts_offers or not counts:
         return ""
     parts = sum(counts.get(n, 0) for n in ("accepted", "duplicates", "quarantined", "passed_over"))
     return "" if counts.get("offered", 0) == parts else f"the counts do not add up: {dict(counts)}"
@@ -170,7 +170,7 @@ def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenC
         project=workspace.project,
         node=node,
         task=task,
-        session=fit_session(session, settings, rows, own=node.kind is NodeKind.JOB),
+        session=fit_session(session, settings, rows, own=node.traits.runs_code),
         lake=workspace.lake,
         run=run_name(now()),
         as_of=parse_instant(record.as_of) if record.as_of else now(),

@@ -9,6 +9,7 @@ from strandline.model.metadata import file_to_dict
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import CommitRecord, FileRead, Lease, Operation
+from strandline.model.traits import Recount
 
 from .handle import Catalog, insert_into
 from .invalidations import acknowledge, put_invalidations
@@ -24,6 +25,7 @@ def record_commit(
     records: tuple[CommitRecord, ...],
     *,
     kind: NodeKind,
+    recount: Recount,
     location: str,
     row_count: int,
     bytes_: int,
@@ -47,7 +49,7 @@ def record_commit(
                 connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
                 connection.execute(delete(partition_versions).where(partition_versions.c.dataset == lease.dataset))
                 state = no_table()
-            state = {**_after(state, record, kind), "location": location, "row_count": row_count, "bytes": bytes_}
+            state = {**_after(state, record, recount), "location": location, "row_count": row_count, "bytes": bytes_}
             cursors.update(record.metadata.inputs)
             files.update({file.path: file for file in record.metadata.files})
             _put_dataset(connection, lease.dataset, kind, state)
@@ -78,7 +80,7 @@ def record_unchanged(
         _put_cursors(connection, lease.dataset, cursors, {file.path: file for file in files})
 
 
-def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> dict[str, Any]:
+def _after(state: Mapping[str, Any], record: CommitRecord, recount: Recount) -> dict[str, Any]:
     """What is known of the dataset once the commit is recorded."""
     metadata = record.metadata
     after = {**state, "table_id": record.table_id, "table_version": record.version}
@@ -89,9 +91,8 @@ def _after(state: Mapping[str, Any], record: CommitRecord, kind: NodeKind) -> di
         after["configs"] = [config]
     elif config["hash"] not in {written["hash"] for written in state["configs"]}:
         after["configs"] = [*state["configs"], config]
-    decoded_again = metadata.operation is Operation.OVERWRITE and kind in (NodeKind.FACTS, NodeKind.QUARANTINE)
-    counted_anew = metadata.whole and (decoded_again or kind is NodeKind.CHAIN)
-    before: Mapping[str, int] = {} if counted_anew else state["counts"]
+    overwritten = recount is Recount.ON_OVERWRITE and metadata.operation is Operation.OVERWRITE
+    before: Mapping[str, int] = {} if metadata.whole and (overwritten or recount is Recount.WHEN_WHOLE) else state["counts"]
     after["counts"] = {name: before.get(name, 0) + metadata.counts.get(name, 0) for name in before.keys() | metadata.counts.keys()}
     after["as_of"] = metadata.as_of
     after["waiting"] = list(metadata.waiting)

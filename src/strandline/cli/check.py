@@ -5,7 +5,7 @@ from pathlib import Path
 
 from strandline.app.check import Checked, check
 from strandline.model.errors import Mistake, ProjectError
-from strandline.model.node import Node, NodeKind
+from strandline.model.node import Node
 from strandline.pages.wording import plural
 
 from .output import emit
@@ -28,9 +28,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def render(checked: Checked) -> str:
-    counts = checked.counts
-    words = {NodeKind.SOURCE: "source", NodeKind.FACTS: "fact dataset", NodeKind.CHAIN: "chain", NodeKind.JOB: "job"}
-    parts = [plural(counts.get(kind, 0), word) for kind, word in words.items() if counts.get(kind) or kind is not NodeKind.CHAIN]
+    parts = [plural(count, word) for word, count in checked.counts.items()]
     return f"{checked.project.name} is valid: {', '.join(parts)}."
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from strandline.app.plan import show_plan
 from strandline.app.workspace import open_workspace
-from strandline.model.node import NodeKind
 from strandline.model.plan import Held, Plan, Task
 from strandline.model.statuses import HeldWork
 from strandline.pages.wording import plural, share, size
@@ -91,4 +90,4 @@ def summary(plan: Plan) -> str:
 
 
 def _because(task: Task) -> str:
-    return f"{task.reason}: {size(task.estimated_bytes)}" if task.kind is NodeKind.SOURCE and task.files else task.reason
+    return f"{task.reason}: {size(task.estimated_bytes)}" if task.files else task.reason

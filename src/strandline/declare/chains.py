@@ -12,6 +12,7 @@ from strandline.sql.known_columns import Known
 from .config import chain_config, job_config
 from .modes import lowered
 from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
+from .traits import chain_traits, job_traits
 from .yaml_lines import Document
 
 _NAME_PARENT = "Name the column that holds the hash of the block before."
@@ -107,7 +108,15 @@ def _head(spec: ChainSpec) -> HeadRule:
 def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
     facts = f"{chain.blocks}_facts"
     given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
-    return Node(name=chain.name, kind=NodeKind.CHAIN, inputs=(given,), definition=chain, config=chain_config(chain), columns=columns)
+    return Node(
+        name=chain.name,
+        kind=NodeKind.CHAIN,
+        inputs=(given,),
+        definition=chain,
+        config=chain_config(chain),
+        traits=chain_traits(chain),
+        columns=columns,
+    )
 
 
 def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str], calendar: Calendar, columns: tuple[str, ...]) -> Node:
@@ -130,4 +139,6 @@ def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str]
         Input(name=chain.name, dataset=chain.name, relation=By(columns=key)),
     )
     config = job_config(job, inputs, (), calendar, {})
-    return Node(name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)
+    return Node(
+        name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, traits=job_traits(job, counted_as=""), columns=columns
+    )

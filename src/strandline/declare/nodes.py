@@ -9,10 +9,18 @@ from strandline.model.report import Report
 
 from .config import facts_config, job_config, quarantine_config, source_config
 from .schema import SourceSpec
+from .traits import facts_traits, job_traits, quarantine_traits, snapshot_traits, source_traits
 
 
 def source_node(source: FileSource, spec: SourceSpec) -> Node:
-    return Node(name=source.name, kind=NodeKind.SOURCE, inputs=(), definition=source, config=source_config(source, spec))
+    return Node(
+        name=source.name,
+        kind=NodeKind.SOURCE,
+        inputs=(),
+        definition=source,
+        config=source_config(source, spec),
+        traits=source_traits(source),
+    )
 
 
 def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) -> tuple[Node, ...]:
@@ -25,6 +33,7 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         inputs=(received,),
         definition=dataset,
         config=facts_config(dataset, source, calendar),
+        traits=facts_traits(dataset),
         columns=columns,
     )
     quarantine = Node(
@@ -33,6 +42,7 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         inputs=(received,),
         definition=Quarantine(facts=dataset),
         config=quarantine_config(dataset, calendar),
+        traits=quarantine_traits(dataset),
     )
     if dataset.record_set is None:
         return facts, quarantine
@@ -42,6 +52,7 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
         definition=Snapshot(facts=dataset),
         config=facts.config,
+        traits=snapshot_traits(dataset),
         columns=columns,
     )
     return facts, quarantine, snapshot
@@ -56,7 +67,7 @@ def job_node(
     columns: tuple[str, ...] = (),
 ) -> Node:
     config = job_config(job, inputs, lookups, calendar, positions)
-    return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, columns=columns)
+    return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, traits=job_traits(job), columns=columns)
 
 
 def sort_jobs(reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place], report: Report) -> list[str]:

@@ -79,7 +79,7 @@ def _find_obstacle(uri: str, node: Node, versions: Sequence[int]) -> str:
     if versions[0] == 0:
         return "the table itself is not Strandline's"
     removing = [e.version for e in read_entries(uri, versions[0] - 1) if e.version in versions and e.removes_rows]
-    if node.appends and removing:
+    if node.traits.only_grows and removing:
         law = "and what was received is never changed" if not node.inputs else "and its readers look for rows that were added alone"
         return f"version {removing[0]} removed rows, {law}"
     before, now = get_table(uri, versions[0] - 1), get_table(uri)

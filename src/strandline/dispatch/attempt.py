@@ -8,10 +8,10 @@ from strandline.lake.log import read_entries
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
-from strandline.model.node import Lookup, Node, NodeConfig, NodeKind
+from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
-from strandline.model.project import Job
 from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
+from strandline.model.traits import OnClock
 from strandline.plan.staleness import find_frozen
 
 from .commit import record_entry, write_and_confirm
@@ -158,7 +158,7 @@ def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
 
 def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
     """Whether an input has row changes past the cursor; a task that rebuilds, or looks into files, always has."""
-    if task.kind is NodeKind.SOURCE and task.cause is Cause.GAP:
+    if desk.project.get(task.node).traits.receives and task.cause is Cause.GAP:
         return False  # settling was its work
     if task.strategy is Strategy.FULL or task.files or task.release or task.partitions or task.filter or not task.inputs:
         return not _only_waits(desk, task, inputs)
@@ -172,7 +172,7 @@ def _was_built(desk: Desk, node: Node, task: Task, record: NodeRecord | None, in
         return False
     if any(has_changed(desk, name, record.cursors.get(name), now) for name, now in inputs.items()):
         return False
-    if isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != desk.as_of.isoformat():
+    if node.traits.clock is OnClock.EVERYTHING and record.as_of != desk.as_of.isoformat():
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False

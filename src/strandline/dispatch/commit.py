@@ -80,6 +80,7 @@ def record_entry(desk: Desk, node: Node, lease: Lease, entry: LogEntry, live_row
         lease,
         (record,),
         kind=node.kind,
+        recount=node.traits.recount,
         location=uri,
         row_count=live_rows,
         bytes_=count_bytes(desk, node),

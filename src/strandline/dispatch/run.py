@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from strandline.catalog import record_task, renew_leases
 from strandline.model.errors import ConflictError, FencedError, GuardedError, OutsideError, StrandlineError, WorkError
-from strandline.model.node import NodeKind
 from strandline.model.plan import Plan, Status, Task, TaskResult, conclude
 
 from .attempt import attempt, has_changed
@@ -141,7 +140,7 @@ def _blocked(task: Task, bad: list[str]) -> TaskResult:
 
 def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor) -> None:
     """Remove the `_deleted` rows that this run wrote; snapshots keep theirs. Readers don't see them: a failing purge is noted, no more."""
-    left = [r.node for r in results.values() if r.tombstones and r.kind is not NodeKind.SNAPSHOT]
+    left = [r.node for r in results.values() if r.tombstones and not desk.project.get(r.node).traits.keeps_deleted]
     for name, future in {name: pool.submit(_purge_one, desk, name) for name in left}.items():
         try:
             future.result()

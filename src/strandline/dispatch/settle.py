@@ -8,7 +8,7 @@ from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.state import read_token
 from strandline.lake.table import open_table
 from strandline.model.errors import StrandlineError, WorkError
-from strandline.model.node import Node, NodeKind
+from strandline.model.node import Node
 from strandline.model.plan import Cursor
 from strandline.model.records import Lease, find_foreign
 from strandline.spark.session import SPARK_LOST
@@ -88,6 +88,7 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
             lease,
             tuple(found),
             kind=node.kind,
+            recount=node.traits.recount,
             location=uri,
             row_count=rows,
             bytes_=count_bytes(desk, node),
@@ -136,7 +137,7 @@ def task_id(desk: Desk, lease: Lease) -> str:
 
 def jobs_reading(desk: Desk, node: Node) -> tuple[str, ...]:
     """The jobs that an invalidation of this dataset concerns."""
-    return tuple(n.name for n in desk.project.readers_of(node.name) if n.kind is NodeKind.JOB)
+    return tuple(n.name for n in desk.project.readers_of(node.name) if n.traits.answers_invalidations)
 
 
 def count_bytes(desk: Desk, node: Node) -> int:

@@ -58,7 +58,7 @@ def _prepare(
         node=node,
         task=task,
         session=fit_session(
-            desk.session(), desk.project.settings, rows, own=node.kind is NodeKind.JOB, changed=_count_changed(desk, task, inputs)
+            desk.session(), desk.project.settings, rows, own=node.traits.runs_code, changed=_count_changed(desk, task, inputs)
         ),
         lake=desk.lake,
         run=desk.run,
@@ -93,7 +93,7 @@ def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | N
         staged = desk.shared.find_changes(given.dataset, given.after.version, now)
         if staged is not None:
             total += staged.counts["new_rows"] + staged.counts["old_rows"]
-        elif desk.project.get(given.dataset).appends:
+        elif desk.project.get(given.dataset).traits.only_grows:
             total += count_added(desk.lake.table(given.dataset), given.after.version, now)
         else:
             return None

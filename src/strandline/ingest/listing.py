@@ -5,18 +5,17 @@ import os
 import stat
 from pathlib import Path
 
-from strandline.model.project import FileSource
 from strandline.model.records import FileSeen
 
 
-def list_files(source: FileSource, folder: str) -> tuple[FileSeen, ...]:
-    """Files matching the source's glob, by path: inside the project relative to it, so that a moved project keeps its positions.
+def list_files(pattern: str, folder: str) -> tuple[FileSeen, ...]:
+    """Files matching a source's glob, by path: inside the project relative to it, so that a moved project keeps its positions.
 
     A name that is not text is shown with `\\xNN`: under that one there is no file, and a run refuses it alone.
     """
     root = Path(folder)
     found = []
-    for name in glob.glob(str(root / source.files), recursive=True):  # noqa: PTH207 - the pattern may be absolute
+    for name in glob.glob(str(root / pattern), recursive=True):  # noqa: PTH207 - the pattern may be absolute
         path = Path(name)
         try:
             status = path.stat()

@@ -26,7 +26,7 @@ def prepare_source(work: Work) -> Prepared:
     source = work.node.definition
     assert isinstance(source, FileSource)
     wanted = set(work.task.files)
-    listed = list_files(source, work.project.folder)
+    listed = list_files(source.files, work.project.folder)
     found = survey(source, work.project.folder, tuple(f for f in listed if f.path in wanted), dict(work.files))
     rows, received = _read(work, source, found.pieces)
     refused = {**found.refused, **received.refused}

@@ -155,7 +155,7 @@ class Work:
         return self._live(dataset, self.read_all(dataset))
 
     def _live(self, dataset: str, rows: DataFrame) -> DataFrame:
-        return rows if self.project.get(dataset).appends or DELETED not in rows.columns else rows.where(~F.col(DELETED))
+        return rows if self.project.get(dataset).traits.only_grows or DELETED not in rows.columns else rows.where(~F.col(DELETED))
 
     def find_live(self, dataset: str, column: str, condition: str) -> DataFrame | None:
         """What a reader sees of an input with a condition over one column, if that is quickly looked up."""
@@ -189,7 +189,7 @@ class Work:
     def read_changes(self, dataset: str) -> DataFrame:
         """Live rows of an input that left and came since the cursor: declared columns and a sign."""
         after, upto = self.after(dataset), self.version(dataset)
-        if self.project.get(dataset).appends:
+        if self.project.get(dataset).traits.only_grows:
             return self.read_added(dataset).withColumn(SIGN, F.lit(1))
         if staged := self.shared.find_changes(dataset, after, upto):
             return read_signed(staged, self.session)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .project import Calendar, Chain, FactDataset, FileSource, Job, Mode, Settings
+from .project import Calendar, Chain, FactDataset, FileSource, Job, Settings
+from .traits import Traits
 
 
 class NodeKind(StrEnum):
@@ -109,6 +110,7 @@ class Node:
     inputs: tuple[Input, ...]
     definition: Definition
     config: NodeConfig
+    traits: Traits
     columns: tuple[str, ...] = ()
     """Its columns in the order they are declared; empty where the declaration does not say all of them."""
 
@@ -123,30 +125,7 @@ class Node:
     @property
     def key(self) -> tuple[str, ...]:
         """The columns that `_key` is a hash of; empty for tables without one."""
-        match self.definition:
-            case Job() as job:
-                return job.key
-            case Chain() as chain:
-                return chain.key
-            case FactDataset(record_set=record_set, identity=identity):
-                return record_set.scope_key if record_set else identity
-            case Snapshot(facts=facts) if facts.record_set:
-                return facts.record_set.scope_key
-            case _:
-                return ()
-
-    @property
-    def appends(self) -> bool:
-        """Whether rows only ever come: what was added is then read from the files added."""
-        return self.kind in (NodeKind.SOURCE, NodeKind.FACTS, NodeKind.QUARANTINE) or (
-            isinstance(self.definition, Job) and bool(self.definition.unique_key)
-        )
-
-    @property
-    def ranged(self) -> bool:
-        """Whether its scopes lie beside each other in a column: a cursor's values, partitions, a chain's numbers."""
-        job = self.definition if isinstance(self.definition, Job) else None
-        return self.kind is NodeKind.CHAIN or (job is not None and job.mode in (Mode.CURSOR, Mode.PARTITION))
+        return self.traits.key
 
     def get_input(self, name: str) -> Input:
         return next(i for i in self.inputs if i.name == name)
@@ -175,7 +154,7 @@ class Project:
     @property
     def fact_datasets(self) -> tuple[str, ...]:
         """By the names that people give them, for messages."""
-        return tuple(sorted({d.name for d in (node.definition for node in self.nodes) if isinstance(d, FactDataset)}))
+        return tuple(sorted({node.traits.facts.name for node in self.nodes if node.traits.facts}))
 
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
@@ -183,10 +162,10 @@ class Project:
     def indexed(self, name: str) -> tuple[str, ...]:
         """The columns of a dataset by whose ranges it is read: statistics of them let files be skipped."""
         node = self.get(name)
-        columns = [node.key[-1]] if node.ranged else []
+        columns = [node.traits.range_column] if node.traits.range_column else []
         for reader in self.readers_of(name):
             for given in reader.inputs:
-                if reader.ranged and given.dataset == name and isinstance(given.relation, By):
+                if reader.traits.range_column and given.dataset == name and isinstance(given.relation, By):
                     columns.append(given.relation.columns[-1])
         return tuple(dict.fromkeys(columns))
 

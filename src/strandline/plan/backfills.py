@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from strandline.model.filters import describe
-from strandline.model.node import Node, NodeKind, Whole
+from strandline.model.node import Node, Whole
 from strandline.model.plan import Cause, Held, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import NodeRecord
+from strandline.model.traits import Writing
 
-from .draft import APPENDED, Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
+from .draft import Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
 from .estimates import Amount
 from .gaps import clock_moved, find_gap, is_rewritten
 from .request import Observed, PlanRequest
@@ -37,7 +38,9 @@ def plan_backfill(
         return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and the catalog does not know its table", new=True)
     if record and table and (partitions or request.backfill.filter) and not frozen:
         return _plan_part(node, record, observed, draft, request, reason, partitions)
-    return make_full_task(node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.kind in APPENDED, reshapes=True)
+    return make_full_task(
+        node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.traits.writing is Writing.APPENDS, reshapes=True
+    )
 
 
 def _plan_part(
@@ -70,10 +73,11 @@ def _plan_part(
 
 
 def plan_release(node: Node, observed: Observed, draft: Draft) -> Task | None:
-    quarantine = f"{node.name.removesuffix('_facts').removesuffix('_quarantine')}_quarantine"
+    assert node.traits.facts is not None
+    quarantine = node.traits.facts.quarantine
     if node.name not in observed.tables or quarantine not in observed.tables:
         return None  # nothing was ever refused
-    if node.kind is NodeKind.FACTS:
+    if not node.traits.holds_refused:
         task = make_full_task(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
         refused = observed.view.nodes.get(quarantine)
         rows = refused.row_count if refused else 0

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
-from strandline.model.node import Lookup, Node, NodeKind
+from strandline.model.node import Lookup, Node
 from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import NodeRecord, TableState
 
 from .estimates import Amount, estimate
 from .request import Observed
-
-APPENDED = (NodeKind.FACTS, NodeKind.QUARANTINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +55,8 @@ def make_task(
     node: Node, cause: Cause, strategy: Strategy, reason: str, scope: Scope, inputs: tuple[PlannedInput, ...], draft: Draft
 ) -> Task:
     needs = tuple(dict.fromkeys(i.dataset for i in inputs if i.dataset in draft.tasks))
-    if node.kind is NodeKind.QUARANTINE:
-        facts = node.name.removesuffix("_quarantine") + "_facts"
-        needs = (*needs, facts) if facts in draft.tasks else needs  # it reuses what the facts' task decoded
+    if node.traits.beside in draft.tasks:
+        needs = (*needs, node.traits.beside)
     return Task(node=node.name, kind=node.kind, cause=cause, strategy=strategy, reason=reason, scope=scope, inputs=inputs, needs=needs)
 
 
@@ -82,7 +79,7 @@ def planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: Dr
 
 def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
     """The versions past a cursor that give a node work: never compactions, fences and purges, and invalidations only jobs."""
-    wakes = node.kind is NodeKind.JOB
+    wakes = node.traits.answers_invalidations
     return tuple(c.version for c in table.commits_after(cursor.version) if (c.wakes_readers if wakes else c.changes_rows))
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from strandline.model.node import Node, NodeConfig, NodeKind
+from strandline.model.node import Node, NodeConfig
 from strandline.model.plan import Cause, PlannedInput, Task
-from strandline.model.project import Job
 from strandline.model.records import CommitSummary, NodeRecord, Operation, TableState, find_foreign
+from strandline.model.traits import OnClock, Writing
 
-from .draft import APPENDED, Draft
+from .draft import Draft
 from .request import Observed, PlanRequest
 
 
@@ -27,9 +27,11 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
         return Gap(reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True)
     if foreign := find_unknown(record, own):
         text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
-        return Gap(reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.kind in APPENDED)
+        return Gap(
+            reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.traits.writing is Writing.APPENDS
+        )
     if reason := _find_input_gap(node, record, observed):
-        return Gap(reason=reason, rewrite=node.kind in APPENDED)
+        return Gap(reason=reason, rewrite=node.traits.writing is Writing.APPENDS)
     return None
 
 
@@ -86,7 +88,7 @@ def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeC
     if any(given.dataset in draft.reshaped for given in task.inputs) or (task.reshapes and task.cause is not Cause.PERSON):
         return True
     changed = {part for c in record.configs for part in c.parts if c.parts[part] != config.parts.get(part)} if record else set()
-    if node.kind in (NodeKind.JOB, NodeKind.CHAIN):
+    if node.traits.computes:
         return bool(changed & _CODE)
     words = ((word, name) for word, _, name in (part.partition(" ") for part in changed))
     return any(word in ("type", "cast") or (word == "column" and not _is_typed(name, config)) for word, name in words)
@@ -101,4 +103,4 @@ def _is_typed(column: str, config: NodeConfig) -> bool:
 
 
 def clock_moved(node: Node, record: NodeRecord, request: PlanRequest) -> bool:
-    return isinstance(node.definition, Job) and node.definition.uses_as_of and record.as_of != request.as_of.isoformat()
+    return node.traits.clock is OnClock.EVERYTHING and record.as_of != request.as_of.isoformat()

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from strandline.model.columns import METADATA_COLUMNS, SOURCE_AT, SOURCE_TS
 from strandline.model.hashing import compare_configs
-from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig, NodeKind, Quarantine, Snapshot
+from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig
 from strandline.model.plan import Cause, Held, Strategy, Task
-from strandline.model.project import FactDataset
 from strandline.model.records import NodeRecord, TableState
 
 from .draft import Draft, Unsettled, pending
@@ -18,13 +17,11 @@ from .request import Observed
 
 EVERYTHING = frozenset({EVERY_COLUMN})
 _OF_A_COLUMN = ("column", "type", "cast")
-_HOLDING_NOBODY = ("final_after", "lookup")
-"""Parts of a job that leave the rows of a partition as they are, and lookups, whose change is declared to touch nothing."""
 
 
 def find_hold(node: Node, draft: Draft) -> Held | None:
     """Why a node cannot be computed yet. Snapshots follow their facts: they are as settled as those."""
-    if node.kind not in (NodeKind.JOB, NodeKind.CHAIN):
+    if not node.traits.computes:
         return None
     reasons: dict[str, str] = {}
     for given in node.inputs:
@@ -38,7 +35,7 @@ def find_unsettled(
     node: Node, record: NodeRecord | None, own: TableState | None, config: NodeConfig, held: Held | None, *, frozen: bool
 ) -> Unsettled | None:
     """What readers must not mix: the columns in which some rows are of an older configuration."""
-    if record is None or node.kind is NodeKind.SOURCE:
+    if record is None or node.traits.receives:
         return None
     if unknown := _find_unrecorded(record, own, config):
         why = f"whose version {unknown} is of another configuration and not in the catalog yet"
@@ -100,11 +97,11 @@ def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
     columns: set[str] = set()
     for part in changed:
         word, _, name = part.partition(" ")
-        if node.kind is NodeKind.JOB and word in _HOLDING_NOBODY:
+        if word in node.traits.quiet_parts:
             continue
-        if node.kind in (NodeKind.FACTS, NodeKind.SNAPSHOT) and word in _OF_A_COLUMN:
+        if node.traits.declares_columns and word in _OF_A_COLUMN:
             columns.add(name)
-        elif node.kind in (NodeKind.FACTS, NodeKind.SNAPSHOT) and part == "source_at":
+        elif node.traits.declares_columns and part == "source_at":
             columns |= {SOURCE_AT, SOURCE_TS}
         else:
             return EVERYTHING
@@ -130,8 +127,4 @@ def _find_unrecorded(record: NodeRecord, own: TableState | None, config: NodeCon
 
 def _short_name(node: Node) -> str:
     """What a person types: a fact dataset's own name means its facts, quarantine and snapshot together."""
-    match node.definition:
-        case FactDataset(name=name) | Quarantine(facts=FactDataset(name=name)) | Snapshot(facts=FactDataset(name=name)):
-            return name
-        case _:
-            return node.name
+    return node.traits.facts.name if node.traits.facts else node.name

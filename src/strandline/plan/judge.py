@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from strandline.model.node import Node, NodeKind, Project
+from strandline.model.node import Node, Project
 from strandline.model.plan import Plan, Status, Task
 from strandline.model.records import NodeRecord
 from strandline.model.statuses import BEHIND, BUILDING, FRESH, FROZEN, NEVER_BUILT, STALE, DatasetStatus, HeldNode, HeldWork
 
 from .draft import pending
 from .held_work import describe_change, find_held, find_holders
-from .partition_states import describe_partitioning, find_partitioning, judge_partitions
+from .partition_states import describe_partitioning, judge_partitions
 from .request import Observed
 from .sources import is_pending
 
@@ -59,8 +59,8 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
         state, at, reason = record.last_status, record.status_since, record.last_error
     elif (
         record is None
-        or (table is None and not record.cursors and node.kind is not NodeKind.SOURCE)
-        or (task is not None and table is None and node.kind is not NodeKind.QUARANTINE)
+        or (table is None and not record.cursors and not node.traits.receives)
+        or (task is not None and table is None and not node.traits.may_lack_table)
     ):
         state, at = NEVER_BUILT, None
     elif task is not None and record.building:
@@ -71,7 +71,7 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
         state, reason = STALE, f"{describe_change(stale)} since rows were written"
     else:
         state = FRESH
-    partitioning = find_partitioning(node)
+    partitioning = node.traits.partitioning
     return DatasetStatus(
         dataset=node.name,
         kind=node.kind,
@@ -91,7 +91,7 @@ def _behind_since(
     node: Node, task: Task, record: NodeRecord, observed: Observed, behind_since: Mapping[str, datetime | None]
 ) -> datetime | None:
     """When the oldest of what it has not read came: a file was changed, an input was committed, or an input is behind itself."""
-    if node.kind is NodeKind.SOURCE:
+    if node.traits.receives:
         listed = [f for f in observed.listings.get(node.name, ()) if is_pending(f, record.files.get(f.path))]
         return min((datetime.fromtimestamp(f.modified_ns / 1e9, UTC) for f in listed), default=None)
     times = []
@@ -110,6 +110,6 @@ def _behind_since(
 def _counts(node: Node, record: NodeRecord | None) -> Mapping[str, int]:
     if record is None:
         return {}
-    unfinished = {"unfinished": sum(f.unfinished for f in record.files.values())} if node.kind is NodeKind.SOURCE else {}
+    unfinished = {"unfinished": sum(f.unfinished for f in record.files.values())} if node.traits.receives else {}
     told = {name: record.counts[name] for name in _L10 if name in record.counts}
     return {**told, **record.counts, **unfinished}

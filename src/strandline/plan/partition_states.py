@@ -9,17 +9,13 @@ from strandline.model.filters import Filter, check_filter, from_row_filter
 from strandline.model.node import By, Node, Project
 from strandline.model.partitions import Span, find_span
 from strandline.model.plan import Plan, PlannedInput, Strategy
-from strandline.model.project import Job, Partitioning
+from strandline.model.project import Partitioning
 from strandline.model.records import CommitSummary, NodeRecord, Operation
 from strandline.model.statuses import BEHIND, BUILDING, FRESH, INVALIDATED, NEVER_BUILT, STALE, PartitionStatus
 
 from .partition_reach import may_hold, may_share
 from .request import Observed
 from .staleness import current_config
-
-
-def find_partitioning(node: Node) -> Partitioning | None:
-    return node.definition.partition if isinstance(node.definition, Job) else None
 
 
 def describe_partitioning(partitioning: Partitioning) -> str:
@@ -31,7 +27,7 @@ def describe_partitioning(partitioning: Partitioning) -> str:
 
 def judge_partitions(project: Project, node: Node, plan: Plan, observed: Observed) -> tuple[PartitionStatus, ...]:
     """Every partition that was built or waits to be, in their order; nothing for a node that has none."""
-    partitioning, record = find_partitioning(node), observed.view.nodes.get(node.name)
+    partitioning, record = node.traits.partitioning, observed.view.nodes.get(node.name)
     if partitioning is None or record is None:
         return ()
     built = record.partitions if node.name in observed.tables else {}
@@ -120,7 +116,7 @@ def _typed(said: Filter, columns: dict[str, str]) -> Filter:
 
 def _find_changed(project: Project, node: Node, given: PlannedInput, commits: tuple[CommitSummary, ...]) -> set[Span | None]:
     """Where rows of an input changed: told by commits that name partitions of the same column. An invalidation alone changes none."""
-    relation, theirs = node.get_input(given.name).relation, find_partitioning(project.get(given.dataset))
+    relation, theirs = node.get_input(given.name).relation, project.get(given.dataset).traits.partitioning
     if not isinstance(relation, By):
         return {None} if any(c.wakes_readers for c in commits) else set()
     found: set[Span | None] = set()

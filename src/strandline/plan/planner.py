@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from strandline.model.node import Node, NodeConfig, NodeKind, Project, Whole
+from strandline.model.node import Node, NodeConfig, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
-from strandline.model.project import FileSource, Job, Mode
 from strandline.model.records import Invalidation, NodeRecord, TableState
+from strandline.model.traits import Writing
 
 from .backfills import is_asked, plan_backfill, plan_release
-from .draft import APPENDED, Draft, estimated, lacks_input, make_full_task, make_task, pending, planned_inputs
+from .draft import Draft, estimated, lacks_input, make_full_task, make_task, pending, planned_inputs
 from .estimates import Amount
 from .gaps import clock_moved, find_gap, is_reshaped, is_rewritten, may_reshape
 from .holds import find_hold, find_unsettled, of_held, settles, without_partitions
@@ -32,13 +32,13 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         held = find_hold(node, draft)
         if node.name not in selected:
             task = None
-        elif isinstance(node.definition, FileSource):
-            task = None if request.backfill or request.release else _plan_source(node, node.definition, observed, draft)
+        elif node.traits.receives:
+            task = None if request.backfill or request.release else _plan_source(node, observed, draft)
         elif held:
             task = _settle_alone(node, observed, draft)
         elif is_asked(node, request, frozen or stale):
             task = plan_backfill(node, observed, draft, request, frozen, stale)
-        elif request.release is not None and node.name in project.names[request.release] and node.kind in APPENDED:
+        elif request.release is not None and node.name in project.names[request.release] and node.traits.writing is Writing.APPENDS:
             task = plan_release(node, observed, draft)
         elif frozen:
             task = _settle_alone(node, observed, draft)
@@ -89,8 +89,8 @@ def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
     return everything
 
 
-def _plan_source(node: Node, source: FileSource, observed: Observed, draft: Draft) -> Task | None:
-    task = plan_source(node, source, observed)
+def _plan_source(node: Node, observed: Observed, draft: Draft) -> Task | None:
+    task = plan_source(node, observed)
     if task is None:
         return _settle(node, observed.view.nodes.get(node.name), observed.tables.get(node.name), (), observed, draft)
     draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
@@ -101,7 +101,7 @@ def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: Draft,
     record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
     if lacks_input(node, observed, draft):
         return None
-    if record is None or not record.cursors or (own is None and node.kind is not NodeKind.QUARANTINE):
+    if record is None or not record.cursors or (own is None and not node.traits.may_lack_table):
         return make_full_task(node, observed, draft, Cause.NEW_NODE, "it has not been built yet", new=True)
     if gap := find_gap(node, record, own, observed):
         return make_full_task(node, observed, draft, Cause.GAP, gap.reason, new=gap.rewrite)
@@ -123,7 +123,7 @@ def _settle(
     missed = [c.version for c in unknown if c.metadata and not c.metadata.operation.is_bare]
     if not missed:
         return None
-    strategy = Strategy.APPEND if node.kind in (NodeKind.SOURCE, *APPENDED) else Strategy.RECOMPUTE
+    strategy = Strategy.APPEND if node.traits.writing in (Writing.RECEIVES, Writing.APPENDS) else Strategy.RECOMPUTE
     reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
     task = make_task(node, Cause.GAP, strategy, reason, _scope_of(node, ""), inputs, draft)
     return estimated(node, task, observed, draft)
@@ -143,7 +143,7 @@ def _settle_alone(node: Node, observed: Observed, draft: Draft) -> Task | None:
 
 def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Cause:
     """An invalidation among what has not been read is named; ordinary commits flow as new input."""
-    for given in inputs if node.kind is NodeKind.JOB else ():
+    for given in inputs if node.traits.answers_invalidations else ():
         table = observed.tables.get(given.dataset)
         if given.changes and given.after and table and _invalidations(table, given.after):
             return Cause.INVALIDATION
@@ -157,7 +157,7 @@ def _invalidations(table: TableState, cursor: Cursor) -> tuple[Invalidation, ...
 def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft) -> Task:
     changed = [i for i in inputs if i.changes]
     text = "; ".join(_describe(node, i, observed, draft) for i in changed)
-    if node.kind in APPENDED:
+    if node.traits.writing is Writing.APPENDS:
         scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
         task = make_task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft)
         return estimated(node, task, observed, draft)
@@ -179,12 +179,10 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
     """A change in an input that is read whole touches everything; a job may refuse that."""
     whole = tuple(i for i in inputs if i.changes and isinstance(node.get_input(i.name).relation, Whole))
     names = " and ".join(f"`{i.name}`" for i in whole) + (" is" if len(whole) == 1 else " are")
-    job = node.definition
-    assert isinstance(job, Job)  # nothing else reads an input whole
-    if job.mode is Mode.FULL:
+    if node.traits.whole:
         reason = f"mode `full` recomputes everything when an input changes: {text}"
         return make_full_task(node, observed, draft, _why(node, inputs, observed), reason, new=False)
-    if not job.strict_incremental:
+    if not node.traits.refuses_widening:
         reason = f"{names} read whole, so a change widens the task to everything: {text}"
         return make_full_task(node, observed, draft, _why(node, inputs, observed), reason, new=False)
     refuses = tuple(i.dataset for i in whole)
@@ -207,12 +205,8 @@ def _recompute(node: Node, inputs: tuple[PlannedInput, ...], reason: str, where:
 
 def _scope_of(node: Node, where: str) -> Scope:
     """What a change touches, in the words of the node's mode."""
-    job = node.definition if isinstance(node.definition, Job) else None
-    kind = ScopeKind.PARTITIONS if job and job.partition else ScopeKind.KEYS
-    if not where:
-        return Scope(kind=kind, text="nothing")
-    what = f"values of {job.key[0]}" if job and job.mode is Mode.CURSOR else str(kind)
-    return Scope(kind=kind, text=f"the {what} in {where}")
+    kind = ScopeKind.PARTITIONS if node.traits.partitioning else ScopeKind.KEYS
+    return Scope(kind=kind, text=f"the {node.traits.scopes_are} in {where}" if where else "nothing")
 
 
 def _describe(node: Node, given: PlannedInput, observed: Observed, draft: Draft) -> str:
@@ -225,7 +219,7 @@ def _describe(node: Node, given: PlannedInput, observed: Observed, draft: Draft)
         rows = sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows)
         span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
         parts.append(f"{span} of `{given.dataset}`, about {rows:,} rows")
-        if node.kind is NodeKind.JOB and (said := _invalidations(table, given.after)):
+        if node.traits.answers_invalidations and (said := _invalidations(table, given.after)):
             reasons = ", ".join(sorted({i.reason for i in said}))
             parts[-1] += f", {len(said)} invalidation{'' if len(said) == 1 else 's'} ({reasons})"
     if given.dataset in draft.tasks:

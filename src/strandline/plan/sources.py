@@ -1,8 +1,7 @@
 """Which files of a source hold something that was not received yet, from the listing alone."""
 
-from strandline.model.node import Node, NodeKind
+from strandline.model.node import Node
 from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
-from strandline.model.project import FileSource
 from strandline.model.records import FileRead, FileSeen
 
 from .request import Observed
@@ -11,7 +10,7 @@ BYTES_A_ROW = 200
 """For an estimate before anything of a source was read."""
 
 
-def plan_source(node: Node, source: FileSource, observed: Observed) -> Task | None:
+def plan_source(node: Node, observed: Observed) -> Task | None:
     """A task for the files that are new, changed, or end in a line that still waits for its newline."""
     record = observed.view.nodes.get(node.name)
     # A table that is gone holds nothing of what its files were read for: they are received again.
@@ -19,7 +18,7 @@ def plan_source(node: Node, source: FileSource, observed: Observed) -> Task | No
     listed = observed.listings.get(node.name, ())
     pending = [f for f in listed if is_pending(f, read.get(f.path))]
     table = observed.tables.get(node.name)
-    if not pending and (table is not None or not source.format.holds_messages):
+    if not pending and (table is not None or not node.traits.starts_empty):
         return None
     size = sum(f.size - (read[f.path].bytes if f.path in read and read[f.path].bytes < f.size else 0) for f in pending)
     known_bytes, known_rows = sum(r.bytes for r in read.values()), sum(r.rows for r in read.values())
@@ -28,10 +27,10 @@ def plan_source(node: Node, source: FileSource, observed: Observed) -> Task | No
     found = f"{len(pending)} of {len(listed)} files are new or have grown"
     return Task(
         node=node.name,
-        kind=NodeKind.SOURCE,
+        kind=node.kind,
         cause=Cause.NEW_INPUT if table is not None else Cause.NEW_NODE,
         strategy=Strategy.APPEND,
-        reason=found if listed else f"no file matches {source.files} yet: an empty table",
+        reason=found if listed else f"no file matches {node.traits.pattern} yet: an empty table",
         scope=Scope(kind=ScopeKind.ROWS, text=f"{len(pending)} files, {size:,} bytes"),
         files=tuple(f.path for f in pending),
         estimated_rows=int(size / width),

@@ -3,7 +3,6 @@
 from strandline.model.hashing import compare_configs, with_lookups
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Held
-from strandline.model.project import Job
 from strandline.model.records import NodeRecord
 
 from .request import Observed
@@ -38,7 +37,7 @@ def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | No
 def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
     older = [c for c in record.configs if c.hash != config.hash]
     partitions: tuple[str, ...] = ()
-    if isinstance(node.definition, Job) and node.definition.partition is not None:
+    if node.traits.partitioning is not None:
         partitions = tuple(p.partition_key for p in record.partitions.values() if p.config_hash != config.hash)
         older = [c for c in older if any(record.partitions[p].config_hash == c.hash for p in partitions)]
     if not older and not partitions:

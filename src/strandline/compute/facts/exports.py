@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, INGESTED_AT, KEY, LAST_PLACE, POSITION, SOURCE_AT, SOURCE_TS, quote
 from strandline.model.errors import WorkError
-from strandline.model.project import FactDataset, FileSource
+from strandline.model.project import FactDataset
 
 from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, decode
 
 
-def derive_deletions(work: Work, dataset: FactDataset, source: FileSource, received: DataFrame, rows: DataFrame) -> DataFrame:
+def derive_deletions(work: Work, dataset: FactDataset, received: DataFrame, rows: DataFrame) -> DataFrame:
     """Add the deleting facts that the received exports imply, against both neighbours of each among all received so far.
 
     The outcome depends on which exports came together and on their ranks, never on the order inside a batch; a snapshot folded from

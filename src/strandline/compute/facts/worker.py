@@ -13,7 +13,7 @@ from strandline.model.columns import CONFIG, INGESTED_AT, KEY, PAYLOAD, POSITION
 from strandline.model.errors import WorkError
 from strandline.model.node import Quarantine
 from strandline.model.plan import Strategy
-from strandline.model.project import FactDataset, FileSource
+from strandline.model.project import FactDataset
 from strandline.model.records import Operation
 
 from .decode import ACCEPTED, DERIVED, DUPLICATE, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG, decode
@@ -157,13 +157,12 @@ def _read_facts(work: Work, dataset: FactDataset) -> DataFrame | None:
 
 def decode_received(work: Work, dataset: FactDataset, received: DataFrame, own: DataFrame | None) -> DataFrame:
     """The whole decode: columns and checks, what complete exports imply, identities that count once."""
-    source = work.project.get(dataset.source).definition
-    assert isinstance(source, FileSource)
-    real = received.where(F.col(f"{POSITION}.place") > 0) if source.complete else received
+    complete = work.project.get(dataset.source).traits.complete
+    real = received.where(F.col(f"{POSITION}.place") > 0) if complete else received
     require_columns(real, dataset)
     rows = decode(real, dataset, work.project.calendar)
-    if source.complete:
-        rows = derive_deletions(work, dataset, source, received, rows)
+    if complete:
+        rows = derive_deletions(work, dataset, received, rows)
     if dataset.identity:
         rows = _count_once(rows, dataset, own)
     return rows

@@ -15,7 +15,7 @@ from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
 from strandline.model.node import Snapshot
 from strandline.model.plan import Cause, Strategy
-from strandline.model.project import Children, FactDataset, FileSource, RecordSet
+from strandline.model.project import Children, FactDataset, RecordSet
 
 _WINS = "__wins"
 
@@ -163,8 +163,7 @@ def _guard(work: Work, facts: FactDataset, leaving: int, *, emptied: bool) -> No
 
 
 def is_complete(work: Work, facts: FactDataset) -> bool:
-    source = work.project.get(facts.source).definition
-    return isinstance(source, FileSource) and source.complete
+    return work.project.get(facts.source).traits.complete
 
 
 def _facts_of(work: Work) -> FactDataset:
