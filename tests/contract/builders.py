@@ -19,6 +19,7 @@ from strandline.model.records import (
     Operation,
     WrittenConfig,
 )
+from strandline.model.traits import Recount
 
 COMMITTED_AT = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -109,7 +110,8 @@ def record(
 ) -> None:
     last = max((commit.version for commit in commits), default=0)
     counted = {"row_count": 10 * last, "bytes_": 100 * last}
-    record_commit(catalog, lease, commits, kind=kind, location="/lake/orders", **counted, release=release, readers=readers)
+    recount = Recount.WHEN_WHOLE if kind is NodeKind.CHAIN else Recount.ON_OVERWRITE if kind is NodeKind.FACTS else Recount.NEVER
+    record_commit(catalog, lease, commits, kind=kind, recount=recount, location="/lake/orders", **counted, release=release, readers=readers)
 
 
 def record_nothing_new(

@@ -169,7 +169,7 @@ def prepare_source(work: Work) -> Prepared:
     assert isinstance(source, FileSource)
     folder, wanted = work.desk.project.folder, set(work.task.files)
     known = dict(work.record.files) if work.record else {}
-    found = survey(source, folder, tuple(f for f in list_files(source, folder) if f.path in wanted), known)
+    found = survey(source, folder, tuple(f for f in list_files(source.files, folder) if f.path in wanted), known)
     rows = [{PAYLOAD: text, POSITION: at, INGESTED_AT: work.desk.now()} for piece in found.pieces for at, text in _lines(piece)]
     if not rows and work.own_version is not None:
         return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes)

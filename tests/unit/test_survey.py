@@ -56,7 +56,7 @@ class Reader:
 
     def run(self) -> Survey:
         """What a run would do: look into pending files, remember what was found."""
-        listed = list_files(self.source, str(self.folder))
+        listed = list_files(self.source.files, str(self.folder))
         pending = tuple(f for f in listed if is_pending(f, self.known.get(f.path)))
         found = survey(self.source, str(self.folder), pending, self.known)
         self.known |= {p.read.path: p.read for p in found.pieces} | {r.path: r for r in found.seen}
@@ -278,7 +278,7 @@ def test_hidden_files_are_not_listed_and_paths_are_relative_to_the_project(tmp_p
     for name in ("in/2024/a.jsonl", "in/.half.jsonl", "in/_tmp.jsonl"):
         reader.write(name, '{"n":1}\n')
 
-    assert [f.path for f in list_files(reader.source, str(tmp_path))] == ["in/2024/a.jsonl"]
+    assert [f.path for f in list_files(reader.source.files, str(tmp_path))] == ["in/2024/a.jsonl"]
 
 
 def test_a_file_that_cannot_be_read_is_refused_and_the_others_are_taken(tmp_path: Path) -> None:

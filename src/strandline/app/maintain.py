@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from strandline.catalog import audit, list_leases
+from strandline.catalog import audit
 from strandline.dispatch.desk import Desk
 from strandline.dispatch.maintain import Keeping, foretell, keep_since, maintain, measure
 from strandline.dispatch.run import Heartbeat, explain
@@ -16,6 +16,7 @@ from strandline.plan.selection import get_nodes
 from .clock import now
 from .plan import RunRequest
 from .run import make_desk, no_session, open_lake, run_name
+from .staging import clear_abandoned, find_abandoned
 from .workspace import Workspace
 
 
@@ -47,9 +48,9 @@ def maintain_tables(workspace: Workspace, name: str | None, told: Callable[[Main
     """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
     desk, nodes, keeping = _open_desk(workspace, name)
     looked = {n.name: measure(desk, n, keeping) for n in nodes}
-    if any(to_do for _, to_do in looked.values()) or _staged(workspace):
+    if any(to_do for _, to_do in looked.values()) or find_abandoned(workspace):
         desk = replace(desk, session=open_lake(workspace, desk.as_of))
-        _clear_staging(workspace)
+        clear_abandoned(workspace)
         audit(workspace.catalog, "maintain", {"name": name or "", "keep": keeping.text})
     done = []
     with Heartbeat(desk):
@@ -68,21 +69,3 @@ def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) 
         return replace(before, error=str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark or the disk raises is this table's result
         return replace(before, error=explain(error))
-
-
-def _staged(workspace: Workspace) -> bool:
-    from strandline.lake.staging import list_staging
-
-    return bool(list_staging(workspace.lake)) and _may_clear(workspace)
-
-
-def _clear_staging(workspace: Workspace) -> None:
-    """What dead runs left behind. With several writers nobody can tell a dead run's folder from one that begins, unless nobody works."""
-    from strandline.lake.staging import clear_staging
-
-    if _may_clear(workspace):
-        clear_staging(workspace.lake)
-
-
-def _may_clear(workspace: Workspace) -> bool:
-    return workspace.lake.one_writer or not any(lease.held for lease in list_leases(workspace.catalog))

@@ -33,7 +33,6 @@ class RunRequest:
     where: str = ""
     reason: str = ""
     release: str | None = None
-    dry: bool = False
     fail_on: FailOn | None = None
     """None: as `settings.fail_on` says."""
 

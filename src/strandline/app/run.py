@@ -23,6 +23,7 @@ from strandline.plan.selection import upstream
 
 from .clock import now
 from .plan import RunRequest, make_plan
+from .staging import staged
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -73,9 +74,6 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     if not plan.tasks:
         return RunOutcome(run=name, plan=plan, results=(), held=find_held(workspace.project, observed, plan), fail_on=fail_on)
     session = open_lake(workspace, started_at)
-    from strandline.lake.staging import clear_staging
-
-    clear_staging(workspace.lake)
     desk = make_desk(workspace, observed, plan, name, session, request)
     start_run(workspace.catalog, name, plan.as_of.isoformat(), "person" if request.backfill or request.release else "run")
     if request.backfill or request.release:
@@ -86,11 +84,11 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
         )
     results: tuple[TaskResult, ...] = ()
     try:
-        results = execute(desk, plan, watcher.started, watcher.ended)
+        with staged(workspace, name):
+            results = execute(desk, plan, watcher.started, watcher.ended)
     finally:
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")
-        clear_staging(workspace.lake, name)
     # What the run itself wrote may wait for something, and a changed lookup makes its readers stale: look again.
     left, seen = make_plan(workspace, RunRequest(as_of=plan.as_of))
     return RunOutcome(
@@ -130,7 +128,7 @@ def make_desk(
         catalog=workspace.catalog,
         lake=workspace.lake,
         run=name,
-        holder=f"{socket.gethostname()}:{os.getpid()}",
+        holder=f"{socket.gethostname()}:{os.getpid()}/{name}",
         as_of=plan.as_of,
         now=now,
         session=session,

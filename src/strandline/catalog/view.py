@@ -84,6 +84,5 @@ def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead],
         building=bool(row.building),
         last_status=row.status or "",
         last_error=row.error or "",
-        last_run=row.run or "",
         status_since=row.status_since,
     )

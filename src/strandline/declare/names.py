@@ -30,13 +30,6 @@ class NameRegistry:
         self._taken[name] = (kind, place)
         return True
 
-    def kind_of(self, name: str) -> str | None:
-        return self._taken[name][0] if name in self._taken else None
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        return tuple(self._taken)
-
 
 def check_name(name: str, kind: str, place: Place, report: Report) -> bool:
     if not _NAME.fullmatch(name):

@@ -27,6 +27,7 @@ _PATIENCE = 8
 """Half seconds: the JVM of a process that was killed may live on for two or three."""
 
 _held: dict[str, Any] = {}
+"""By folder: the JVM's gateway, the file and the lock. A lock ends with the JVM that took it."""
 
 
 def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> bool:
@@ -35,7 +36,7 @@ def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> b
     Waits a moment for whoever holds it, after telling `waiting` who that is. True when it had to wait: what was planned before is old.
     """
     folder = lake.local
-    if folder is None or str(folder) in _held or is_started():
+    if folder is None or is_started():
         return False
     for nth in range(_PATIENCE):
         if find_lock_holder(folder) is None:
@@ -51,7 +52,8 @@ def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> b
 def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
     """Take the lake for this process, until its JVM ends. Says who holds it otherwise."""
     folder = lake.local
-    if folder is None or str(folder) in _held:
+    gateway = session.sparkContext._gateway
+    if folder is None or (str(folder) in _held and _held[str(folder)][0] is gateway):
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,14 +76,14 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
         raise _unwritable(folder, error) from error
     if lock is None:
         raise _taken(folder)
-    _held[str(folder)] = (file, lock)
+    _held[str(folder)] = (gateway, file, lock)
 
 
 @contextmanager
 def held_lake(lake: Lake, since: str) -> Iterator[None]:
     """Keep others from writing the lake while the block lasts: the same lock, held by this process, for work that writes no table."""
     folder = lake.local
-    if folder is None or str(folder) in _held or not folder.is_dir():
+    if folder is None or (is_started() and str(folder) in _held) or not folder.is_dir():
         yield
         return
     with (folder / LOCK_FILE).open("a+b") as file:
@@ -95,13 +97,6 @@ def held_lake(lake: Lake, since: str) -> Iterator[None]:
                 time.sleep(0.5)
         _write_holder(folder, since)
         yield
-
-
-def release_lakes() -> None:
-    """Give up every lake held; used when the session ends before the process does."""
-    for file, _lock in _held.values():
-        file.close()
-    _held.clear()
 
 
 def find_lock_holder(folder: Path) -> int | None:

@@ -69,9 +69,9 @@ def list_staging(lake: Lake) -> list[str]:
     return sorted(info.base_name for info in file_system.get_file_info(selector))
 
 
-def clear_staging(lake: Lake, run: str | None = None) -> None:
-    """Remove what a run staged, or (without a run) what any earlier one left behind."""
+def clear_staging(lake: Lake, run: str) -> None:
+    """Remove what a run staged."""
     file_system, root = open_folder(lake.root)
-    folder = f"{root}/_staging" + (f"/{run}" if run else "")
+    folder = f"{root}/_staging/{run}"
     if file_system.get_file_info(folder).type == pyarrow.fs.FileType.Directory:
         file_system.delete_dir(folder)

@@ -272,7 +272,6 @@ class NodeRecord:
     """Somebody holds its lease right now."""
     last_status: str = ""
     last_error: str = ""
-    last_run: str = ""
     status_since: datetime | None = None
 
 

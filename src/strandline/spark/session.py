@@ -102,9 +102,25 @@ def get_session(settings: Settings) -> "SparkSession":
     """Start Spark, or return the session this process already has."""
     global _session  # Spark itself allows one context a process; this is where that fact lives.
     with _lock:
+        if _session is not None and not answers():
+            _forget_session()
         if _session is None:
             _session = start_session(settings)
         return _session
+
+
+def _forget_session() -> None:
+    """Drop what is left of a session whose JVM died, so that PySpark starts another."""
+    global _session
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    _session = None
+    _fitted.clear()
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
 
 
 def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None) -> "SparkSession":
@@ -152,18 +168,8 @@ def answers() -> bool:
 
 
 def is_started() -> bool:
-    """Whether this process has a session already."""
-    return _session is not None
-
-
-def stop_session() -> None:
-    """End Spark, if this process started it."""
-    global _session
-    with _lock:
-        if _session is not None:
-            _session.stop()
-            _session = None
-            _fitted.clear()
+    """Whether this process has a session whose JVM lives."""
+    return _session is not None and answers()
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

@@ -17,6 +17,7 @@ from strandline.model.metadata import to_json
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.records import BuiltPartition, CommitMetadata, FileRead, Invalidation, Operation, WrittenConfig
+from strandline.model.traits import Recount
 
 KINDS = {
     "order_events": NodeKind.SOURCE,
@@ -116,6 +117,7 @@ class Written:
             lease,  # type: ignore[arg-type]
             (record,),
             kind=KINDS[dataset],
+            recount=Recount.NEVER,
             location=uri,
             row_count=record.metadata.rows,
             bytes_=size,

@@ -368,7 +368,12 @@ def test_a_chain_and_what_follows_it_become_nodes_with_inputs_before_readers(tmp
     project = load(tmp_path, BASE + FOLLOWED)
 
     chain = project.get("hot_blocks")
-    assert (chain.kind, chain.key, chain.ranged, chain.appends) == (NodeKind.CHAIN, ("block_number",), True, False)
+    assert (chain.kind, chain.key, chain.traits.range_column, chain.traits.only_grows) == (
+        NodeKind.CHAIN,
+        ("block_number",),
+        "block_number",
+        False,
+    )
     assert chain.inputs == (Input(name="blocks_facts", dataset="blocks_facts", relation=By(columns=("block_number",))),)
     assert [n.name for n in project.nodes if n.kind in (NodeKind.CHAIN, NodeKind.JOB)] == ["hot_blocks", "hot_transactions", "hot_receipts"]
     assert {name: project.names[name] for name in ("hot_blocks", "hot_transactions")} == {

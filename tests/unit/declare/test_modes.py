@@ -335,7 +335,7 @@ def test_a_job_that_follows_a_cursor_replaces_values_of_its_column(tmp_path: Pat
     job = job_of(tmp_path, CURSOR + ALL)
 
     assert (job.mode, job.key, job.unique_key, job.partition) == (Mode.CURSOR, ("block_number",), (), None)
-    assert not load(tmp_path, BASE + CURSOR + ALL).get("a_out").appends
+    assert not load(tmp_path, BASE + CURSOR + ALL).get("a_out").traits.only_grows
 
 
 def test_a_job_that_appends_has_a_unique_key(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_a_job_that_appends_has_a_unique_key(tmp_path: Path) -> None:
 
     assert (job.mode, job.key, job.unique_key) == (Mode.CURSOR, ("block_number",), ("limit_id", "block_hash", "tx_hash"))
     assert {i.name: i.relation for i in node.inputs} == {"hot_blocks": By(columns=("block_number",)), "limits": Lookup()}
-    assert node.appends
+    assert node.traits.only_grows
 
 
 @pytest.mark.parametrize(
