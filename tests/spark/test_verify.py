@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from strandline.compute.facts.decode import DERIVED, OUTCOME
 
-from strandline.compute.facts import worker as facts
+from strandline.compute.facts import received as facts
+from strandline.compute.facts.decode import DERIVED, OUTCOME
 from strandline.compute.job import partitioned as partitions
 from strandline.ingest.staging import TextWriter
 from tests.harness import TestProject

@@ -88,10 +88,11 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
         return _cannot(node, versions, as_of, f"it is frozen: {frozen.reason}")
     stale = find_stale(node, record, config)
     from strandline.compute.recompute import compare_with_recompute
+    from strandline.dispatch.workers import WORKERS
 
     try:
         work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
-        found = compare_with_recompute(work, stale=stale is not None, sample_percent=sample_percent)
+        found = compare_with_recompute(work, WORKERS[node.kind].expect(work), stale=stale is not None, sample_percent=sample_percent)
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on

@@ -1,4 +1,4 @@
-"""The full recompute of any node over pinned inputs, and its comparison with what is published: the oracle (L2)."""
+"""A full recompute compared with what is published (L2). Each kind of node works out what is expected of it: `expect` of its worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +7,12 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
-from strandline.compute.chain.oracle import expect_chain
-from strandline.compute.facts.decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, REASON, SLUG
-from strandline.compute.facts.export_oracle import expect_live, find_live, mark_live
-from strandline.compute.facts.worker import decode_received
-from strandline.compute.snapshot.worker import is_complete
 from strandline.lake.normal import comparable
 from strandline.lake.staging import Staged, stage
-from strandline.lake.work import Work
-from strandline.model.columns import CONFIG, DELETED, LAST_PLACE, POSITION, quote
-from strandline.model.node import Quarantine, Snapshot
-from strandline.model.project import Chain, FactDataset, FileSource, Job
+from strandline.lake.work import Expected, Work
+from strandline.model.columns import CONFIG, POSITION, quote
 
-from .keys import key_hash, user_columns
-from .oracle import expect_job, expect_snapshot
+from .keys import key_hash
 
 _STALE, _EXPECTED, _ACTUAL = "__stale", "__expected", "__actual"
 EXAMPLES = 20
@@ -45,72 +37,32 @@ class Comparison:
     examples: tuple[Difference, ...]
 
 
-def compare_with_recompute(work: Work, *, stale: bool, sample_percent: float | None) -> Comparison:
-    """Recompute a node in full and compare row by row. `stale`: some of its rows are of an older configuration."""
-    match work.node.definition:
-        case FileSource():
-            return _check_source(work)
-        case Job(unique_key=unique_key) as job if unique_key:
-            return _compare_published(work, job, stale=stale, sample_percent=sample_percent)
-        case definition:
-            expected, actual, sampled_by = _sides(work, definition)
-    columns = [c for c in expected.columns if c in actual.columns]
-    missing = [c for c in expected.columns if c not in actual.columns]
+def compare_with_recompute(work: Work, expected: Expected, *, stale: bool, sample_percent: float | None) -> Comparison:
+    """Compare what is published with a full recompute, row by row. `stale`: some of its rows are of an older configuration."""
+    if expected.rows is None:
+        return _find_received_twice(work, expected.published)
+    rows, published = expected.rows, expected.published
+    if sample_percent is not None:
+        rows, published = (_sample(side, expected.sampled_by, sample_percent) for side in (rows, published))
+    if expected.unique_key:
+        return _compare_kept(work, rows, published, expected.unique_key, stale=stale)
+    columns = [c for c in rows.columns if c in published.columns]
+    missing = [c for c in rows.columns if c not in published.columns]
     columns += missing  # a column that the table does not have yet: its rows wait for a backfill
     for name in missing:
-        actual = actual.withColumn(name, F.lit(None).cast(expected.schema[name].dataType))
-    if sample_percent is not None:
-        expected, actual = _sample(expected, sampled_by, sample_percent), _sample(actual, sampled_by, sample_percent)
-    return _compare(work, expected, actual, columns, stale=stale)
-
-
-def _sides(work: Work, definition: FactDataset | Quarantine | Snapshot | Chain | Job) -> tuple[DataFrame, DataFrame, Sequence[str]]:
-    """What a recompute gives, what is there, and the columns a sample is drawn by."""
-    own = work.read_own()
-    assert own is not None
-    match definition:
-        case FactDataset() as dataset:
-            received = work.read_all(dataset.source)
-            rows = decode_received(work, dataset, received, own=None).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
-            columns = [c for c in user_columns(rows.columns) if not c.startswith("__")]
-            kept = [*columns, *([DELETED] if dataset.record_set else []), POSITION]
-            # Deleting facts derived from exports depend on what had arrived when; which facts are live does not, and is compared.
-            real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE)
-            rows, facts = rows.where(real).select(*map(quote, kept)), own.where(real)
-            if is_complete(work, dataset):
-                rows = mark_live(rows, expect_live(received, dataset, work.project.calendar), dataset)
-                facts = mark_live(facts, find_live(own, dataset), dataset)
-            return rows, facts, [POSITION]
-        case Quarantine(facts=dataset):
-            rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == QUARANTINED)
-            rows = rows.select(F.col(SLUG).alias("slug"), F.col(REASON).alias("reason"), F.col("_payload").alias("payload"), POSITION)
-            return rows, own, [POSITION]
-        case Snapshot(facts=dataset):
-            assert dataset.record_set is not None
-            rows = expect_snapshot(work.read_all(work.node.inputs[0].dataset), dataset, complete=is_complete(work, dataset))
-            return rows, own.where(~F.col(DELETED)), dataset.record_set.key
-        case Chain() as chain:
-            return expect_chain(work, chain), own.where(~F.col(DELETED)), chain.key
-        case Job() as job:
-            rows = expect_job(work, job)
-            by_key = job.key and set(job.key) <= set(rows.columns)
-            return rows, own.where(~F.col(DELETED)), job.key if by_key else rows.columns
+        published = published.withColumn(name, F.lit(None).cast(rows.schema[name].dataType))
+    return _compare(work, rows, published, columns, stale=stale)
 
 
 def _sample(rows: DataFrame, columns: Sequence[str], percent: float) -> DataFrame:
     return rows.where(F.pmod(key_hash([F.col(quote(c)) for c in columns]), F.lit(1_000_000)) < int(percent * 10_000))
 
 
-def _compare_published(work: Work, job: Job, *, stale: bool, sample_percent: float | None) -> Comparison:
+def _compare_kept(work: Work, expected: DataFrame, own: DataFrame, unique_key: Sequence[str], *, stale: bool) -> Comparison:
     """An output that appends misses nothing that the recompute gives, has no key twice, and keeps what was published (L2)."""
-    own = work.read_own()
-    assert own is not None
-    expected = expect_job(work, job)
-    names = [quote(c) for c in job.unique_key]
-    if sample_percent is not None:
-        expected, own = _sample(expected, job.unique_key, sample_percent), _sample(own, job.unique_key, sample_percent)
+    names = [quote(c) for c in unique_key]
     theirs = expected.select(*names).distinct().withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0)})
-    typed = [_cast(c, expected.schema[c].dataType) for c in job.unique_key]
+    typed = [_cast(c, expected.schema[c].dataType) for c in unique_key]
     ours = own.select(*typed).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
     grouped = theirs.unionByName(ours).groupBy(*names).agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL))
     missing, twice = (F.col(_EXPECTED) > 0) & (F.col(_ACTUAL) == 0), F.col(_ACTUAL) > 1
@@ -124,9 +76,7 @@ def _compare_published(work: Work, job: Job, *, stale: bool, sample_percent: flo
     waiting = staged.counts["missing"] if stale else 0
     rows = staged.read(work.session).limit(EXAMPLES).collect() if staged.counts["missing"] + staged.counts["twice"] else []
     examples = tuple(
-        Difference(
-            only_in="published" if r[_ACTUAL] else "recomputed", row={c: r[c] for c in job.unique_key}, stale=stale and not r[_ACTUAL]
-        )
+        Difference(only_in="published" if r[_ACTUAL] else "recomputed", row={c: r[c] for c in unique_key}, stale=stale and not r[_ACTUAL])
         for r in rows
     )
     differing = staged.counts["missing"] + staged.counts["twice"] - waiting
@@ -230,10 +180,8 @@ def _agree(one: str | None, other: str | None) -> bool:
     return abs(a - b) <= 1.5e-11 * max(abs(a), abs(b))
 
 
-def _check_source(work: Work) -> Comparison:
-    """No position was received twice. The row that stands for an export without rows is not one of those received."""
-    own = work.read_own()
-    assert own is not None
+def _find_received_twice(work: Work, own: DataFrame) -> Comparison:
+    """No position was received twice."""
     grouped = own.groupBy(POSITION).agg(F.count(F.lit(1)).alias("n"))
     counts = {"compared": F.sum(F.when(F.col(f"{POSITION}.place") > 0, F.col("n")).otherwise(0)), "differing": F.sum(F.col("n") - 1)}
     staged = stage(grouped, f"{work.staging}/positions", counts, F.col("n") > 1)

@@ -1,20 +1,22 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from strandline.compute.chain.worker import prepare_chain
-from strandline.compute.facts.worker import prepare_facts, prepare_quarantine
-from strandline.compute.job.worker import prepare_job
+from strandline.compute.chain import worker as chain
+from strandline.compute.facts import quarantine
+from strandline.compute.facts import worker as facts
+from strandline.compute.job import worker as job
 from strandline.compute.shape import prepare_in_shape
-from strandline.compute.snapshot.worker import prepare_snapshot
-from strandline.ingest.receive import prepare_source
+from strandline.compute.snapshot import worker as snapshot
+from strandline.ingest import receive
 from strandline.lake import writes
 from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
-from strandline.lake.work import Prepared, Work, Write
+from strandline.lake.work import Prepared, Work, Worker, Write
 from strandline.model.hashing import digest
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
@@ -27,14 +29,15 @@ from .desk import Desk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_WORKERS = {
-    NodeKind.SOURCE: prepare_source,
-    NodeKind.FACTS: prepare_facts,
-    NodeKind.QUARANTINE: prepare_quarantine,
-    NodeKind.SNAPSHOT: prepare_snapshot,
-    NodeKind.CHAIN: prepare_chain,
-    NodeKind.JOB: prepare_job,
+WORKERS: Mapping[NodeKind, Worker] = {
+    NodeKind.SOURCE: receive,
+    NodeKind.FACTS: facts,
+    NodeKind.QUARANTINE: quarantine,
+    NodeKind.SNAPSHOT: snapshot,
+    NodeKind.CHAIN: chain,
+    NodeKind.JOB: job,
 }
+"""One of the tables that a new kind of node is added to."""
 
 
 def prepare(
@@ -78,7 +81,7 @@ def _prepare(
         attempt=f"{node.name}_{lease.token}",
         scratch=desk.lake.staging(desk.run),
     )
-    return prepare_in_shape(work, _WORKERS[node.kind])
+    return prepare_in_shape(work, WORKERS[node.kind].prepare)
 
 
 def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
-from strandline.lake.work import Prepared, Work, Write
+from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.errors import WorkError
 from strandline.model.project import FileSource
@@ -21,7 +21,7 @@ from .tabular import read_tabular
 from .text import FileRefusedError
 
 
-def prepare_source(work: Work) -> Prepared:
+def prepare(work: Work) -> Prepared:
     """Receive the task's files. One that cannot be read is refused alone: the others are received, and the task says which failed."""
     source = work.node.definition
     assert isinstance(source, FileSource)
@@ -54,6 +54,13 @@ def prepare_source(work: Work) -> Prepared:
         notes=notes,
         refused=_explain(refused),
     )
+
+
+def expect(work: Work) -> Expected:
+    """What was received cannot be received again: the table is only checked for positions that came twice."""
+    own = work.read_own()
+    assert own is not None
+    return Expected(rows=None, published=own, sampled_by=[POSITION])
 
 
 def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[DataFrame | None, Received]:

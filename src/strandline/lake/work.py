@@ -1,9 +1,10 @@
 """What a worker (`ingest`, `compute`) is given and what it gives back: one attempt with everything pinned, and a write that is ready."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -66,6 +67,31 @@ class Prepared:
     """Why a part of a source (some of its files) was left out. The rest stands, and its readers go on."""
     reshaped: bool = False
     """The write replaces the table, and a column of it is gone or has another type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a full recompute gives, and what it is compared with."""
+
+    rows: DataFrame | None
+    """None where nothing can be recomputed: what was received is only checked for rows that came twice."""
+    published: DataFrame
+    sampled_by: Sequence[str]
+    """The columns by which a sample is drawn."""
+    unique_key: Sequence[str] = ()
+    """Set where published rows stay although the recompute no longer gives them: then only these columns are compared."""
+
+
+class Worker(Protocol):
+    """One kind of node: what a task writes, and what it must be equal to. Each kind's `worker` module is one."""
+
+    def prepare(self, work: "Work") -> Prepared:
+        """Compute what a task will write."""
+        ...
+
+    def expect(self, work: "Work") -> Expected:
+        """Recompute everything, without the code that `prepare` uses to choose, restrict or look up (L2)."""
+        ...
 
 
 @dataclass(slots=True)

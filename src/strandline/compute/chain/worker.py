@@ -16,7 +16,7 @@ from strandline.lake.location import write_parquet
 from strandline.lake.query import quoted
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
-from strandline.lake.work import NEW, OLD, Prepared, Work, Write
+from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
@@ -26,6 +26,7 @@ from strandline.model.records import Invalidation, Operation
 
 from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, first_announced, read_new
 from .branches import Block, Hash, Place, Step, build, follow
+from .oracle import expect_chain
 from .types import require_types, show_hash
 
 Wanted = dict[tuple[Group, int], Hash | None]
@@ -42,7 +43,7 @@ class _Touched:
     read: int = 0
 
 
-def prepare_chain(work: Work) -> Prepared:
+def prepare(work: Work) -> Prepared:
     """Walk the branches that newly announced blocks reach, or all of them."""
     chain = chain_of(work)
     dataset = work.node.inputs[0].dataset
@@ -79,6 +80,12 @@ def prepare_chain(work: Work) -> Prepared:
         invalidations=tuple(_invalidation(work, chain, group, step) for group, step in reorgs),
         notes=tuple(f"reorg of {chain.number} {step.fork + 1} to {step.last}" for _, step in reorgs),
     )
+
+
+def expect(work: Work) -> Expected:
+    chain, own = chain_of(work), work.read_own()
+    assert own is not None
+    return Expected(rows=expect_chain(work, chain), published=own.where(~F.col(DELETED)), sampled_by=chain.key)
 
 
 def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:

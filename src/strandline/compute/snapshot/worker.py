@@ -10,17 +10,19 @@ from strandline.compute.key_set import find_added_keys, read_own
 from strandline.compute.keys import rank, row_hash, user_columns
 from strandline.compute.shape import fit_types
 from strandline.lake.log import count_added
-from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work
+from strandline.lake.work import NEW, OLD, SIDE, Expected, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
 from strandline.model.node import Snapshot
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Children, FactDataset, RecordSet
 
+from .oracle import expect_snapshot
+
 _WINS = "__wins"
 
 
-def prepare_snapshot(work: Work) -> Prepared:
+def prepare(work: Work) -> Prepared:
     """Bring a snapshot up to its facts."""
     facts = _facts_of(work)
     own = None if work.task.overwrite else work.read_own()
@@ -35,6 +37,14 @@ def prepare_snapshot(work: Work) -> Prepared:
         read = count_added(work.lake.table(name), work.after(name), work.version(name))
         incoming, current = _read_scope(work, facts, name)
     return _merge(work, facts, incoming, current, rows_read=read, rows_full=rows_full)
+
+
+def expect(work: Work) -> Expected:
+    facts, own = _facts_of(work), work.read_own()
+    assert facts.record_set is not None
+    assert own is not None
+    rows = expect_snapshot(work.read_all(work.node.inputs[0].dataset), facts, complete=is_complete(work, facts))
+    return Expected(rows=rows, published=own.where(~F.col(DELETED)), sampled_by=facts.record_set.key)
 
 
 def _read_scope(work: Work, facts: FactDataset, name: str) -> tuple[DataFrame, DataFrame]:
