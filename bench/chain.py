@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from strandline.app.invalidate import invalidate
-from strandline.app.plan import RunRequest, make_plan
+from strandline.app.planning import RunRequest, make_plan
 from strandline.app.run import RunOutcome, run
 from strandline.app.workspace import open_workspace
 from strandline.lake.table import get_table

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import Watcher, run
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Status, TaskResult

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import run
 from strandline.app.workspace import open_workspace
 from strandline.dispatch import commit, failpoints

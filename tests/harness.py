@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from strandline.app.plan import RunRequest, make_plan
+from strandline.app.planning import RunRequest, make_plan
 from strandline.app.query import query
 from strandline.app.run import RunOutcome, Watcher, run
 from strandline.app.verify import VerifyOutcome, verify

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from strandline.app import invalidate as invalidating
 from strandline.app import maintain as maintaining
-from strandline.app import plan as planning
+from strandline.app import planning
 from strandline.app import run as running
 from strandline.catalog import Catalog
 from strandline.dispatch import failpoints

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
 from strandline.model.columns import CONFIG
 from strandline.model.errors import ConflictError

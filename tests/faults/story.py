@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strandline.app.maintain import MaintainOutcome
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 
 from .world import World

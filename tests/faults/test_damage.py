@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from strandline.app.doctor import examine
 from strandline.app.finding import Finding, Result
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.dispatch.failpoints import hits
 from strandline.lake.files import read_files

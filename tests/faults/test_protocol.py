@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from strandline.app.clock import now
-from strandline.app.plan import RunRequest, make_plan
+from strandline.app.planning import RunRequest, make_plan
 from strandline.app.run import RunOutcome, make_desk, run_name
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.catalog import acquire_lease, find_node, renew_leases, start_run

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.catalog import Catalog
 from strandline.dispatch.failpoints import POINTS, FailpointError
 from strandline.model.errors import StrandlineError

@@ -11,14 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute import compare
+from strandline.compute.facts import quarantine
 from strandline.compute.job import affected, appending, keyed
 from strandline.compute.snapshot import worker as snapshot
-from strandline.dispatch import workers
 from strandline.lake import writes
 from strandline.lake.reads import SIGN
 from strandline.lake.work import Prepared, Work
 from strandline.model.columns import DELETED, KEY, POSITION, quote
-from strandline.model.node import NodeKind
 
 from . import scenarios
 from .killing import Mutant, Start, make_start
@@ -122,7 +121,7 @@ def _join_unique_keys(patch: Patch, same: Callable[[Column, Column], Column]) ->
 
 
 def quarantined_rows_dropped(patch: Patch) -> None:
-    patch.setitem(workers._WORKERS, NodeKind.QUARANTINE, lambda work: Prepared(write=None, live_rows=work.live_rows))
+    patch.setattr(quarantine, "prepare", lambda work: Prepared(write=None, live_rows=work.live_rows))
 
 
 def invalidation_ignored(patch: Patch) -> None:

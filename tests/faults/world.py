@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from strandline.app.invalidate import invalidate
 from strandline.app.maintain import MaintainOutcome, maintain_tables
-from strandline.app.plan import RunRequest, make_plan
+from strandline.app.planning import RunRequest, make_plan
 from strandline.app.run import RunOutcome, make_desk, run, run_name
 from strandline.app.workspace import Workspace
 from strandline.catalog import Catalog, open_catalog

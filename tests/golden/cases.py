@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-from strandline.app.plan import RunRequest, plan_request
+from strandline.app.planning import RunRequest, plan_request
 from strandline.declare import load_project
 from strandline.model.filters import describe
 from strandline.model.node import Node, NodeKind, Project

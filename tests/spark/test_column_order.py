@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from tests.harness import TestProject
 
 pytestmark = pytest.mark.spark

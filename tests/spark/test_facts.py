@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved
 

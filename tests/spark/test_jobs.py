@@ -7,7 +7,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from tests.harness import TestProject, at, result_of
 from tests.spark.counts import assert_conserved
 

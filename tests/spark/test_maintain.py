@@ -13,15 +13,15 @@ import pytest
 from strandline.app.doctor import examine
 from strandline.app.finding import Result
 from strandline.app.maintain import MaintainOutcome, maintain_tables
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.query import KnownAt, query
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.catalog import list_leases
 from strandline.dispatch.failpoints import hits
-from strandline.dispatch.maintain import Maintained
 from strandline.lake.files import list_stored, read_files
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.model.errors import CallError
+from strandline.model.maintained import Maintained
 from strandline.model.plan import Strategy
 from strandline.model.records import Operation
 from tests.harness import TestProject, result_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.app.invalidate import Invalidated, invalidate
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.workspace import open_workspace
 from strandline.catalog import read_invalidations

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved, count
 

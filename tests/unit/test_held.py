@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strandline.app.plan import RunRequest, plan_request
+from strandline.app.planning import RunRequest, plan_request
 from strandline.app.status import read_status
 from strandline.model.statuses import HeldWork
 from strandline.plan import plan

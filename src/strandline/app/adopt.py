@@ -13,7 +13,7 @@ from strandline.plan.gaps import find_unknown
 from strandline.plan.selection import get_nodes
 
 from .clock import now
-from .plan import RunRequest
+from .planning import RunRequest
 from .run import make_desk, open_lake, run_name
 from .workspace import Workspace
 

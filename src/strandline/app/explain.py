@@ -4,7 +4,7 @@ from strandline.model.explained import Explained
 from strandline.plan.explain import explain_node
 from strandline.plan.selection import get_nodes
 
-from .plan import RunRequest, make_plan
+from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
 

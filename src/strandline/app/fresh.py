@@ -15,7 +15,7 @@ from strandline.plan.selection import upstream
 from strandline.sql.query_names import find_metadata_columns, find_tables, require_reading
 
 from .clock import now
-from .plan import RunRequest, make_plan
+from .planning import RunRequest, make_plan
 from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
 from .run import Watcher, make_desk, run, run_name
 from .workspace import Workspace

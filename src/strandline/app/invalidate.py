@@ -18,7 +18,7 @@ from strandline.plan.selection import get_nodes
 from strandline.sql.filters import parse_filter
 
 from .clock import now
-from .plan import RunRequest
+from .planning import RunRequest
 from .run import make_desk, open_lake, run_name
 from .workspace import Workspace
 

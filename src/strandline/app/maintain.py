@@ -14,7 +14,7 @@ from strandline.model.plan import Plan
 from strandline.plan.selection import get_nodes
 
 from .clock import now
-from .plan import RunRequest
+from .planning import RunRequest
 from .run import make_desk, no_session, open_lake, run_name
 from .staging import clear_abandoned, find_abandoned
 from .workspace import Workspace

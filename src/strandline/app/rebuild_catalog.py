@@ -14,7 +14,7 @@ from strandline.lake.lock import held_lake
 from strandline.model.plan import Plan
 
 from .clock import now
-from .plan import RunRequest
+from .planning import RunRequest
 from .run import make_desk, no_session, run_name
 from .workspace import Workspace, require_readable
 

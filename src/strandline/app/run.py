@@ -22,7 +22,7 @@ from strandline.plan.held_work import find_held
 from strandline.plan.selection import upstream
 
 from .clock import now
-from .plan import RunRequest, make_plan
+from .planning import RunRequest, make_plan
 from .staging import staged
 from .workspace import Workspace
 

@@ -10,7 +10,7 @@ from strandline.plan.judge import judge
 from strandline.plan.selection import get_nodes
 
 from .clock import now
-from .plan import RunRequest, make_plan
+from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
 _L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "derived")

@@ -14,7 +14,7 @@ from strandline.plan import Observed
 from strandline.plan.gaps import find_unknown
 
 from .finding import Finding, Result
-from .plan import RunRequest, make_plan
+from .planning import RunRequest, make_plan
 from .workspace import Workspace
 
 

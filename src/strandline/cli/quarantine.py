@@ -51,7 +51,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def _release(call: argparse.Namespace) -> int:
-    from strandline.app.plan import RunRequest
+    from strandline.app.planning import RunRequest
     from strandline.app.workspace import open_workspace
 
     from .run import work

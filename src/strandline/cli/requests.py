@@ -3,7 +3,7 @@
 import argparse
 
 from strandline.app.clock import parse_instant
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.model.project import FailOn
 
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome, Watcher
 from strandline.app.run import run as run_work
 from strandline.app.workspace import Workspace, open_workspace

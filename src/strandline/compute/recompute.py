@@ -1,6 +1,9 @@
 """A full recompute compared with what is published (L2). Each kind of node works out what is expected of it: `expect` of its worker."""
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
@@ -152,24 +155,35 @@ def _unpaired(rows: list[Row], columns: list[str], doubles: list[str]) -> list[R
     if not doubles:
         return rows
     others = [c for c in columns if c not in doubles]
-    left = list(rows)
+    grouped: dict[tuple[str, int], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for row in rows:
-        partner = next(
-            (
-                o
-                for o in left
-                if o is not row
-                and row in left
-                and (o[_EXPECTED] - o[_ACTUAL]) == -(row[_EXPECTED] - row[_ACTUAL])
-                and all(o[c] == row[c] for c in others)
-                and all(_agree(o[c], row[c]) for c in doubles)
-            ),
-            None,
-        )
-        if partner is not None:
-            left.remove(row)
-            left.remove(partner)
-    return left
+        surplus = row[_EXPECTED] - row[_ACTUAL]
+        grouped[repr([row[c] for c in others]), abs(surplus)][surplus > 0].append(row)
+    paired: set[int] = set()
+    for published, recomputed in grouped.values():
+        for one, other in _pair(published, recomputed, doubles):
+            paired |= {id(one), id(other)}
+    return [row for row in rows if id(row) not in paired]
+
+
+def _pair(left: list[Row], right: list[Row], doubles: list[str]) -> Iterator[tuple[Row, Row]]:
+    """Rows of two sides whose doubles agree, each in one pair. Sorted by the first double, a partner is near."""
+    ordered = sorted(right, key=lambda row: _as_number(row[doubles[0]]))
+    numbers = [_as_number(row[doubles[0]]) for row in ordered]
+    for row in left:
+        number = _as_number(row[doubles[0]])
+        place = bisect_left(numbers, number - abs(number) * 1e-10)
+        while place < len(ordered) and numbers[place] <= number + abs(number) * 1e-10:
+            if all(_agree(ordered[place][c], row[c]) for c in doubles):
+                yield row, ordered[place]
+                del ordered[place], numbers[place]
+                break
+            place += 1
+
+
+def _as_number(text: str | None) -> float:
+    """A double by its text; what is none sorts after every number."""
+    return float(text) if text is not None and "n" not in text.lower() else math.inf
 
 
 def _agree(one: str | None, other: str | None) -> bool:

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from strandline.model.columns import DELETED
 from strandline.model.partitions import encode_group
+from strandline.sql.literals import datafusion_name
 
 from .location import Lake
-from .query import quoted
 from .table import get_table
 
 
@@ -17,8 +17,8 @@ def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Seq
     """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
     table = get_table(lake.table(dataset), version)
     live = f'WHERE NOT "{DELETED}"' if DELETED in table.names else ""
-    grouped = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name in groups)
-    select = f'SELECT {grouped + ", " if grouped else ""}max({quoted(column)}) AS "__newest" FROM t {live}'
+    grouped = ", ".join(f"CAST({datafusion_name(name)} AS VARCHAR)" for name in groups)
+    select = f'SELECT {grouped + ", " if grouped else ""}max({datafusion_name(column)}) AS "__newest" FROM t {live}'
     found = table.ask(f"{select} GROUP BY {grouped}" if grouped else select)
     *names, newest_values = found.columns
     rows = zip(*(column.to_pylist() for column in names), plain_newest(newest_values), strict=True)

@@ -16,7 +16,7 @@ from deltalake import QueryBuilder, write_deltalake
 
 from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
 from strandline.model.errors import CallError, OutsideError
-from strandline.sql.literals import datafusion_literal
+from strandline.sql.literals import datafusion_literal, datafusion_name
 
 from .location import open_folder
 from .log import LogEntry, read_entries
@@ -58,7 +58,7 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
         table = _open(given)
         raw = f"__raw_{given.name}"
         table.register(session, raw)
-        _run(session, f"CREATE VIEW {quoted(given.name)} AS {_select(given, table, raw, shown)}")
+        _run(session, f"CREATE VIEW {datafusion_name(given.name)} AS {_select(given, table, raw, shown)}")
         versions[given.dataset] = table.version
     answer = _run(session, sql)
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
@@ -84,7 +84,7 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
         return []
     session = table.register(QueryBuilder(), "__rows")
     literals = {name: datafusion_literal(value) for name, value in where.items()}
-    conditions = [f"{quoted(name)} = {text}" for name, text in literals.items() if text is not None]
+    conditions = [f"{datafusion_name(name)} = {text}" for name, text in literals.items() if text is not None]
     rows = plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
     others = [name for name, text in literals.items() if text is None]
     return [row for row in rows if all(_is_same(row[name], where[name]) for name in others)]
@@ -162,13 +162,8 @@ def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
 
 def _select(given: Published, table: Table, raw: str, shown: Collection[str]) -> str:
     names = given.in_order(table.names)
-    where = f" WHERE NOT {quoted(DELETED)}" if given.live_only and DELETED in names else ""
-    return f"SELECT {', '.join(quoted(name) for name in visible_columns(names, shown))} FROM {quoted(raw)}{where}"
-
-
-def quoted(identifier: str) -> str:
-    """An identifier as DataFusion reads it."""
-    return '"' + identifier.replace('"', '""') + '"'
+    where = f" WHERE NOT {datafusion_name(DELETED)}" if given.live_only and DELETED in names else ""
+    return f"SELECT {', '.join(datafusion_name(name) for name in visible_columns(names, shown))} FROM {datafusion_name(raw)}{where}"
 
 
 def _run(session: QueryBuilder, sql: str) -> Any:

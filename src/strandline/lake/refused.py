@@ -9,16 +9,19 @@ import pyarrow.parquet as pq
 from deltalake import QueryBuilder
 
 from strandline.model.columns import INGESTED_AT, POSITION
+from strandline.sql.literals import datafusion_name
 
 from .checksums import require_sound_files
 from .location import open_folder
 from .log import read_entries
 from .plain_values import plain_rows
-from .query import explain_failure, quoted
+from .query import explain_failure
 from .table import open_table
 
 SLUG = "slug"
-_AS_RECEIVED = ", ".join([quoted(INGESTED_AT), *(f"{quoted(POSITION)}['{field}']" for field in ("name", "part", "place"))])
+_AS_RECEIVED = ", ".join(
+    [datafusion_name(INGESTED_AT), *(f"{datafusion_name(POSITION)}['{field}']" for field in ("name", "part", "place"))]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

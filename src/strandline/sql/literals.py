@@ -76,3 +76,8 @@ def _decimal(value: int | Decimal) -> str | None:
 
 def _utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def datafusion_name(identifier: str) -> str:
+    """An identifier as DataFusion reads it."""
+    return '"' + identifier.replace('"', '""') + '"'

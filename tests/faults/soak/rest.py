@@ -8,7 +8,7 @@ from typing import Any
 from strandline.app.clock import now
 from strandline.app.doctor import examine
 from strandline.app.finding import Result
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import make_desk, no_session, run_name
 from strandline.app.workspace import open_workspace
 from strandline.catalog import open_catalog, read_invalidations, read_view

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from strandline.app.clock import now
-from strandline.app.plan import RunRequest
+from strandline.app.planning import RunRequest
 from strandline.app.run import make_desk, no_session
 from strandline.app.workspace import open_workspace
 from strandline.dispatch.maintain import keep_since, measure

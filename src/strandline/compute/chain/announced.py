@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from strandline.lake.location import Lake
-from strandline.lake.query import quoted
 from strandline.lake.reads import read_added_rows
 from strandline.lake.table import Table, get_table
 from strandline.model.columns import DELETED, POSITION
 from strandline.model.project import Chain, Head
-from strandline.sql.literals import datafusion_literal
+from strandline.sql.literals import datafusion_literal, datafusion_name
 
 from .branches import Block, Hash
 
@@ -40,21 +39,21 @@ class BlockTable:
 
     def blocks(self, group: Group, low: int, high: int) -> list[Block]:
         """One a hash, as first announced."""
-        number = quoted(self.chain.number)
+        number = datafusion_name(self.chain.number)
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
-        found = self.query(", ".join(map(quoted, block_columns(self.chain))), where)
+        found = self.query(", ".join(map(datafusion_name, block_columns(self.chain))), where)
         return [b for g, b in read_blocks(self.chain, found) if g == group]
 
     def groups(self) -> list[Group]:
         if not self.chain.group_by:
             return [()]
-        return rows_of(self.query(f"DISTINCT {', '.join(map(quoted, self.chain.group_by))}", "true"))
+        return rows_of(self.query(f"DISTINCT {', '.join(map(datafusion_name, self.chain.group_by))}", "true"))
 
     def bounds(self, group: Group) -> tuple[int | None, int | None]:
         """The lowest and the highest number of a block that has a hash."""
-        number = quoted(self.chain.number)
-        where = f"{quoted(self.chain.hash)} IS NOT NULL AND {group_condition(self.chain, group)}"
-        names = ", ".join(map(quoted, self.chain.group_by))
+        number = datafusion_name(self.chain.number)
+        where = f"{datafusion_name(self.chain.hash)} IS NOT NULL AND {group_condition(self.chain, group)}"
+        names = ", ".join(map(datafusion_name, self.chain.group_by))
         grouped = f"GROUP BY {names}" if names else ""
         select = f"{names}{', ' if names else ''}min({number}) AS low, max({number}) AS high"
         rows = rows_of(self.query(select, where, grouped))
@@ -62,14 +61,15 @@ class BlockTable:
 
     def count(self, group: Group, low: int) -> int:
         """Blocks with numbers from `low` on, each number and hash once."""
-        where = f"{quoted(self.chain.number)} >= {low} AND {quoted(self.chain.hash)} IS NOT NULL AND {group_condition(self.chain, group)}"
-        names = ", ".join(map(quoted, (*self.chain.group_by, self.chain.number, self.chain.hash)))
+        number, hash_name = datafusion_name(self.chain.number), datafusion_name(self.chain.hash)
+        where = f"{number} >= {low} AND {hash_name} IS NOT NULL AND {group_condition(self.chain, group)}"
+        names = ", ".join(map(datafusion_name, (*self.chain.group_by, self.chain.number, self.chain.hash)))
         return sum(1 for *own, _, _ in rows_of(self.query(f"DISTINCT {names}", where)) if tuple(own) == group)
 
     def hashes(self, group: Group, low: int, high: int) -> dict[int, Hash]:
-        number = quoted(self.chain.number)
+        number = datafusion_name(self.chain.number)
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
-        names = ", ".join(map(quoted, (self.chain.number, self.chain.hash, *self.chain.group_by)))
+        names = ", ".join(map(datafusion_name, (self.chain.number, self.chain.hash, *self.chain.group_by)))
         return {int(n): h for n, h, *own in rows_of(self.query(names, where)) if tuple(own) == group}
 
 
@@ -83,9 +83,9 @@ def group_condition(chain: Chain, group: Group) -> str:
     for column, value in zip(chain.group_by, group, strict=True):
         literal = datafusion_literal(value)
         if value is None:
-            parts.append(f"{quoted(column)} IS NULL")
+            parts.append(f"{datafusion_name(column)} IS NULL")
         elif literal is not None:
-            parts.append(f"{quoted(column)} = {literal}")
+            parts.append(f"{datafusion_name(column)} = {literal}")
     return " AND ".join(parts) or "true"
 
 

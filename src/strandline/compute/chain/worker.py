@@ -13,7 +13,6 @@ from strandline.compute.compare import compared_columns, replace_differences, st
 from strandline.compute.keys import row_hash, typed_key, user_columns
 from strandline.compute.shape import fit_types
 from strandline.lake.location import write_parquet
-from strandline.lake.query import quoted
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
@@ -23,6 +22,7 @@ from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
 from strandline.model.plan import Strategy
 from strandline.model.project import Chain, Head
 from strandline.model.records import Invalidation, Operation
+from strandline.sql.literals import datafusion_name
 
 from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, first_announced, read_new
 from .branches import Block, Hash, Place, Step, build, follow
@@ -209,7 +209,7 @@ def _read_within(work: Work, dataset: str, chain: Chain, hashes: Wanted) -> Data
     if not numbers:
         return work.read(dataset, version).limit(0)
     low, high = min(numbers), max(numbers)
-    condition = f"{quoted(chain.number)} >= {low} AND {quoted(chain.number)} <= {high}"
+    condition = f"{datafusion_name(chain.number)} >= {low} AND {datafusion_name(chain.number)} <= {high}"
     found = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
     return work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high)) if found is None else found
 

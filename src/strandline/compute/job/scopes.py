@@ -21,14 +21,13 @@ from pyspark.sql.types import (
 
 from strandline.compute.key_set import VALUE, Keys
 from strandline.compute.keys import key_hash, typed_key
-from strandline.lake.query import quoted
 from strandline.lake.work import Work
 from strandline.lake.writes import Within
 from strandline.model.columns import KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.partitions import NULL, NULL_TEXT, cover, find_span, format_after_year
 from strandline.model.project import Calendar, Job, Mode, Partitioning, Unit
-from strandline.sql.literals import datafusion_literal, spark_literal
+from strandline.sql.literals import datafusion_literal, datafusion_name, spark_literal
 
 _MARGIN = timedelta(days=2)
 """Around the instants of a partition. Spark names partitions by Java's time-zone rules and these spans come from Python's; the
@@ -70,7 +69,7 @@ class Scoping:
 
         Other rows may meet it too. None where no such condition can be written exactly.
         """
-        column, kind = quoted(columns[-1]), kinds.get(columns[-1])
+        column, kind = datafusion_name(columns[-1]), kinds.get(columns[-1])
         if self.job.partition is not None:
             low, high = self._span(keys, kind)
             parts = [f"{column} >= {datafusion_literal(low)}" if low is not None else "", f"{column} < {datafusion_literal(high)}"]

@@ -1,0 +1,128 @@
+"""From what a person asks for to a plan: the same way for `plan`, `run`, `backfill` and `quarantine --release` (L14). Starts no Spark."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+
+from strandline.model.errors import CallError
+from strandline.model.filters import Filter, check_filter
+from strandline.model.node import Node, Project
+from strandline.model.plan import Plan
+from strandline.model.project import FailOn
+from strandline.plan import Backfill, Observed, PlanRequest, plan, select_nodes
+from strandline.sql.filters import parse_filter
+
+from .clock import now
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What `plan`, `run`, `backfill` and `quarantine --release` ask for: the same request, so the plan is what happens (L14)."""
+
+    select: str | None = None
+    as_of: datetime | None = None
+    accept_guard: tuple[str, ...] | None = None
+    """None: nobody; empty: every guard; else the names whose guard may be passed."""
+    backfill: str | None = None
+    """One name, or several separated by blanks."""
+    only_stale: bool = False
+    partitions: tuple[str, ...] = ()
+    where: str = ""
+    reason: str = ""
+    release: str | None = None
+    fail_on: FailOn | None = None
+    """None: as `settings.fail_on` says."""
+
+
+def make_plan(workspace: Workspace, request: RunRequest) -> tuple[Plan, Observed]:
+    """Observe and plan."""
+    observed = workspace.observe()
+    return plan(workspace.project, observed, plan_request(workspace, observed, request)), observed
+
+
+def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) -> PlanRequest:
+    project = workspace.project
+    as_of = request.as_of or now()
+    selected = None
+    if request.select:
+        stale: tuple[str, ...] = ()
+        if "stale:" in request.select.split():
+            stale = tuple(h.node for h in plan(project, observed, PlanRequest(as_of=as_of)).stale)
+        selected = select_nodes(project, request.select, stale)
+    backfill = None
+    if request.backfill is not None:
+        nodes = _check_backfill(project, request.backfill)
+        backfill = Backfill(
+            nodes=nodes,
+            only_stale=request.only_stale,
+            reason=request.reason,
+            partitions=_check_partitions(project, observed, request, nodes),
+            filter=_check_where(project, observed, request, nodes) if request.where else None,
+        )
+    release = None
+    if request.release is not None:
+        release = _fact_dataset(workspace, request.release)
+    return PlanRequest(as_of=as_of, selected=selected, backfill=backfill, release=release)
+
+
+def _check_backfill(project: Project, names: str) -> frozenset[str]:
+    """The nodes that are backfilled: every name must mean one at least."""
+    found: set[str] = set()
+    for name in names.split():
+        nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
+        if not nodes:
+            decoded = sorted({n.traits.facts.name for n in project.readers_of(name) if n.traits.facts})
+            raise CallError(
+                f"`{name}` is a source: what was received is never changed.",
+                remedy=f"Backfill the datasets that are decoded from it: {', '.join(decoded) or 'there are none'}.",
+                slug="backfill-of-a-source",
+            )
+        found |= nodes
+    return frozenset(found)
+
+
+def _check_partitions(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> tuple[str, ...]:
+    """The partitions asked for; each must be one that was built or waits to be."""
+    if not request.partitions:
+        return ()
+    node = _only_job(project, request, nodes, "--partitions")
+    record = observed.view.nodes.get(node.name)
+    if node.traits.partitioning is None:
+        raise CallError(f"`{request.backfill}` has no partitions.", remedy="Use `--where`, `--stale` or `--all`.", slug="no-partitions")
+    known = {*record.partitions, *record.waiting} if record else set()
+    for name in request.partitions:
+        if name not in known:
+            near = get_close_matches(name, sorted(known), 1, 0.5)
+            remedy = f"Did you mean `{near[0]}`?" if near else f"It has {len(known)}; `strandline status {node.name}` lists them."
+            raise CallError(f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition")
+    return tuple(dict.fromkeys(request.partitions))
+
+
+def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
+    found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
+    jobs = [n for n in nodes if project.get(n).traits.runs_code and project.get(n).key]
+    if len(nodes) != 1 or not found or not jobs:
+        raise CallError(
+            f"`--where` speaks of scopes of one job's output, and `{request.backfill}` was not built, or is not one job with scopes.",
+            remedy="Name one job with a key, a cursor or partitions that has been built, or use `--all`.",
+            slug="no-rows-to-filter",
+        )
+    return check_filter(parse_filter(request.where), dict(found[0].columns))
+
+
+def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:
+    if len(nodes) != 1:
+        jobs = ", ".join(n.name for n in project.nodes if n.traits.partitioning is not None)
+        what = f"`{word}` needs one job, and `{request.backfill}` means {len(nodes)} nodes."
+        raise CallError(what, remedy=f"Name a job with partitions: {jobs or 'there is none'}.", slug="call")
+    return project.get(next(iter(nodes)))
+
+
+def _fact_dataset(workspace: Workspace, name: str) -> str:
+    nodes = select_nodes(workspace.project, name)
+    found = next((n.removesuffix("_quarantine") for n in sorted(nodes) if n.endswith("_quarantine")), None)
+    if found is None or found not in workspace.project.names:
+        named = ", ".join(workspace.project.fact_datasets)
+        raise CallError(f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {named}.", slug="no-quarantine")
+    return found
