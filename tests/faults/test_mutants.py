@@ -236,10 +236,10 @@ def waiting_blocks_forgotten(patch: Patch) -> None:
     """Only what was announced now is linked."""
     really = plain_workers.follow
 
-    def only_new(rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int) -> Any:
+    def only_new(rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int, *, stride: int) -> Any:
         there = {published.hash_at(b.number) for b in announced.blocks.values()} | {b.hash for b in new}
-        seen = {hash_: b for hash_, b in announced.blocks.items() if hash_ in there}
-        return really(rule, plain_workers.Announced(blocks=seen), published, new, known & there, anchor)
+        seen = plain_workers.Announced(blocks={hash_: b for hash_, b in announced.blocks.items() if hash_ in there})
+        return really(rule, seen, published, new, known, anchor, stride=stride)
 
     patch.setattr(plain_workers, "follow", only_new)
 
