@@ -54,7 +54,7 @@ def _same_everywhere() -> None:
 @pytest.fixture
 def make_project(tmp_path: Path) -> Callable[[str], TestProject]:
     """A project in a folder of its own, from the text of its `strandline.yaml`."""
-    return lambda yaml, name="project": TestProject.create(tmp_path / name, yaml)
+    return lambda yaml: TestProject.create(tmp_path / "project", yaml)
 
 
 @pytest.fixture(scope="session")

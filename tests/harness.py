@@ -5,6 +5,7 @@ import textwrap
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.query import query
@@ -67,11 +68,11 @@ class TestProject:
             assert outcome.exit_code == 0, "\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error)
         return outcome
 
-    def query(self, sql: str) -> list[tuple[object, ...]]:
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
         with open_workspace(self.folder) as workspace:
             return [tuple(row) for row in query(workspace, sql).rows]
 
-    def rows(self, dataset: str, *columns: str) -> set[tuple[object, ...]]:
+    def rows(self, dataset: str, *columns: str) -> set[tuple[Any, ...]]:
         """What a reader sees, as a set; it must be one."""
         found = self.query(f"select {', '.join(columns) or '*'} from {dataset}")
         assert len(found) == len(set(found)), f"{dataset} has equal rows: {found}"

@@ -100,6 +100,13 @@ def a_result(node: str = "orders", status: Status = Status.DONE, error: str = ""
     )
 
 
+RECOUNTS = {
+    NodeKind.FACTS: Recount.ON_OVERWRITE,
+    NodeKind.QUARANTINE: Recount.ON_OVERWRITE,
+    NodeKind.CHAIN: Recount.WHEN_WHOLE,
+}
+
+
 def record(
     catalog: Catalog,
     lease: Lease,
@@ -110,7 +117,7 @@ def record(
 ) -> None:
     last = max((commit.version for commit in commits), default=0)
     counted = {"row_count": 10 * last, "bytes_": 100 * last}
-    recount = Recount.WHEN_WHOLE if kind is NodeKind.CHAIN else Recount.ON_OVERWRITE if kind is NodeKind.FACTS else Recount.NEVER
+    recount = RECOUNTS.get(kind, Recount.NEVER)
     record_commit(catalog, lease, commits, kind=kind, recount=recount, location="/lake/orders", **counted, release=release, readers=readers)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import quote
 
 import psycopg
@@ -22,6 +23,14 @@ PASSWORD = "not/a:secret"
 
 ENDS_WITH_ITS_INPUT = '"$@" & read _; kill -INT $!; wait $!'
 """A server that outlives no test session: the pipe closes also when the session is killed. INT closes connections still open."""
+
+
+class Identity(TypedDict, total=False):
+    """What `subprocess` is told of the user that a process runs as."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ def running_postgres(binaries: Path) -> Iterator[Postgres]:
         (folder / "password").write_text(PASSWORD)
         data = folder / "data"
         flags = [f"--username={USER}", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync", "--encoding=UTF8"]
-        initdb = [binaries / "initdb", "-D", data, "--locale=C.UTF-8", *flags]
+        initdb: list[str | Path] = [binaries / "initdb", "-D", data, "--locale=C.UTF-8", *flags]
         subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)
         with _started(binaries, data, identity) as server:
             yield server
@@ -64,7 +73,7 @@ def running_postgres(binaries: Path) -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def unprivileged(folder: Path) -> dict[str, object]:
+def unprivileged(folder: Path) -> Identity:
     """Postgres refuses to run as root: then the folder goes to another user and the server runs as that one."""
     folder.chmod(0o755)
     if os.geteuid() != 0:
@@ -76,7 +85,7 @@ def unprivileged(folder: Path) -> dict[str, object]:
 
 
 @contextmanager
-def _started(binaries: Path, data: Path, identity: dict[str, object]) -> Iterator[Postgres]:
+def _started(binaries: Path, data: Path, identity: Identity) -> Iterator[Postgres]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -92,7 +101,7 @@ def _started(binaries: Path, data: Path, identity: dict[str, object]) -> Iterato
     }
     arguments = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
     log = data.parent / "log"
-    command = ["sh", "-c", ENDS_WITH_ITS_INPUT, "sh", binaries / "postgres", "-D", data, *arguments]
+    command: list[str | Path] = ["sh", "-c", ENDS_WITH_ITS_INPUT, "sh", binaries / "postgres", "-D", data, *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=data, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True, **identity

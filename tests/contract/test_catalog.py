@@ -443,12 +443,14 @@ def test_a_writer_overtaken_while_it_records_leaves_all_or_nothing(catalog: Cata
     for attempt in range(10):
         dataset = f"orders-{attempt}"
         slow = take(catalog, "slow", dataset=dataset)
-        acts = (
-            lambda slow=slow: record(catalog, slow, a_commit(1)),
-            lambda dataset=dataset: take(catalog, "quick", dataset=dataset, break_others=True),
-        )
 
-        recorded, taken = all_at_once(2, lambda number, acts=acts: acts[number]())
+        def act(number: int, slow: Lease = slow, dataset: str = dataset) -> Lease | None:
+            if number == 1:
+                return take(catalog, "quick", dataset=dataset, break_others=True)
+            record(catalog, slow, a_commit(1))
+            return None
+
+        recorded, taken = all_at_once(2, act)
 
         assert isinstance(taken, Lease)
         assert taken.must_fence

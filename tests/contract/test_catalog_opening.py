@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -35,7 +35,7 @@ PROCESSES = 4
 
 
 @pytest.fixture(scope="module")
-def processes() -> Pool:
+def processes() -> Iterator[Pool]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["strandline.catalog.migrate", "tests.contract.racers", "sqlalchemy.dialects.postgresql"])
     with context.Pool(PROCESSES) as pool:

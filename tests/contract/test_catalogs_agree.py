@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -126,11 +127,14 @@ class Player:
                     return renew_leases(self.catalog, call.holder, call.seconds)
                 case "start" if call.run not in self.started:
                     self.started.add(call.run)
-                    return start_run(self.catalog, call.run, "2024-01-01", "person")
+                    start_run(self.catalog, call.run, "2024-01-01", "person")
+                    return "started"
                 case "finish":
-                    return finish_run(self.catalog, call.run, "done")
+                    finish_run(self.catalog, call.run, "done")
+                    return "finished"
                 case "task" if call.run in self.started:
-                    return record_task(self.catalog, call.run, a_result(call.dataset, call.status))
+                    record_task(self.catalog, call.run, a_result(call.dataset, call.status))
+                    return "recorded"
                 case "record" | "unchanged" | "next" | "release" if self.leases:
                     return self.use(call, self.leases[-1 - call.lease % len(self.leases)])
         except ConflictError as error:
@@ -154,8 +158,8 @@ class Player:
                 told = [of(lease.dataset, commit) for commit in call.commits]
                 record(self.catalog, lease, *told, kind=call.kind, release=call.release, readers=readers_of(lease.dataset))
             else:
-                told_of = {"table_version": call.version, "release": call.release, "waiting": call.waiting}
-                record_nothing_new(self.catalog, lease, version=call.version, **told_of)
+                version = call.version
+                record_nothing_new(self.catalog, lease, version=version, table_version=version, release=call.release, waiting=call.waiting)
         except FencedError:
             assert self.good[lease.dataset] != lease
             assert read_view(self.catalog) == before
@@ -172,13 +176,15 @@ class Player:
 
     def picture(self) -> object:
         """All that can be read, times left out."""
-        without_times = [replace(run, started_at=None, ended_at=run.ended_at and 0) for run in read_runs(self.catalog, 10)]
+        without_times = [replace(run, started_at=SOME_TIME, ended_at=run.ended_at and SOME_TIME) for run in read_runs(self.catalog, 10)]
         tasks = [read_tasks(self.catalog, run) for run in sorted(self.started)]
         invalidations = [timeless_rows(rows) for rows in read_invalidations(self.catalog, JOBS)]
         return timeless(read_view(self.catalog)), without_times, tasks, invalidations
 
 
 JOBS = ("orders", "payments")
+SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
+"""In place of every time that is there."""
 
 
 def readers_of(dataset: str) -> tuple[str, ...]:
@@ -199,7 +205,8 @@ def timeless_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 def timeless(view: CatalogView) -> CatalogView:
     return CatalogView(
         nodes={
-            name: replace(node, updated_at=node.updated_at and 0, status_since=node.status_since and 0) for name, node in view.nodes.items()
+            name: replace(node, updated_at=node.updated_at and SOME_TIME, status_since=node.status_since and SOME_TIME)
+            for name, node in view.nodes.items()
         }
     )
 

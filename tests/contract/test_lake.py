@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -183,7 +183,7 @@ class Gate:
     def rows(self, session: SparkSession, rows: Rows) -> DataFrame:
         reached, go = str(self.reached), str(self.go)
 
-        def wait(given: Iterator[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+        def wait(given: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
             import time
             from pathlib import Path
 

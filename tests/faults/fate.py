@@ -28,7 +28,7 @@ from strandline.model.records import Lease
 
 from . import plain_workers, table_log
 
-Happening = Callable[[], None]
+Happening = Callable[[], object]
 START = datetime(2024, 1, 1, tzinfo=UTC)
 LAKE_USERS = (running, invalidating, maintaining)
 """The modules that open the lake."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.contract.postgres import USER, unprivileged
+from tests.contract.postgres import USER, Identity, unprivileged
 from tests.harness import TestProject
 
 all_faults = pytest.mark.skipif(os.environ.get("STRANDLINE_FAULTS") != "all", reason="`make test-faults`: minutes of Spark and JVMs")
@@ -120,7 +120,7 @@ class OwnPostgres:
     port: int
     _control: Path
     _folder: Path
-    _identity: dict[str, object]
+    _identity: Identity
 
     @property
     def address(self) -> str:
@@ -161,10 +161,11 @@ def own_postgres(binaries: Path) -> Iterator[OwnPostgres]:
     try:
         identity = unprivileged(folder)
         data, log, control = folder / "data", folder / "log", binaries / "pg_ctl"
-        initdb = [binaries / "initdb", "-D", data, f"--username={USER}", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]
+        flags = [f"--username={USER}", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]
+        initdb: list[str | Path] = [binaries / "initdb", "-D", data, *flags]
         subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)
         port = _free_port()
-        command = ["sh", "-c", STARTED_AND_STOPPED, control, data, _options(port), log]
+        command: list[str | Path] = ["sh", "-c", STARTED_AND_STOPPED, control, data, _options(port), log]
         keeper = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, **identity)
         with keeper:  # closes its input and waits
             server = OwnPostgres(port=port, _control=control, _folder=folder, _identity=identity)

@@ -179,7 +179,7 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
     for at, (node, killed) in enumerate(itertools.product(nodes, (False, True)), 5):
         world.send(item("d", at, f"{node} {at}", "red", at), "broken")
         world.announce(block(f"a{2 * at - 5}", f"a{2 * at - 6}", at), block(f"a{2 * at - 4}", f"a{2 * at - 5}", at))
-        world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))  # type: ignore[misc]
+        world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))
         world.run(fail=f"{soon('before-write', node)}=call" + (f",{soon('before-confirm', node)}=kill" if killed else ""))
         require(world.fate.meanwhile is None, "the point was reached", node)
         if killed:

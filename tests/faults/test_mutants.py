@@ -8,7 +8,9 @@ from sqlalchemy import update
 
 from strandline.catalog import commits, record_unchanged, release_lease
 from strandline.catalog.tables import leases
-from strandline.dispatch import attempt, commit, maintain, settle
+from strandline.compute.chain import branches
+from strandline.dispatch import attempt, commit, horizon, maintain, settle
+from strandline.dispatch.failpoints import reach
 from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
 from strandline.lake.work import Prepared
@@ -39,15 +41,15 @@ def no_fence(patch: Patch) -> None:
 def no_confirm_after_an_exception(patch: Patch) -> None:
     def believe_the_error(desk: Any, node: Any, lease: Any, own_version: int, write: Callable[[], None]) -> Any:
         write()
-        attempt.reach("after-write", node.name)
+        reach("after-write", node.name)
         return really(desk, node, lease, own_version, lambda: None)
 
-    really = attempt.write_and_confirm
+    really = commit.write_and_confirm
     patch.setattr(attempt, "write_and_confirm", believe_the_error)
 
 
 def confirm_believes_the_call(patch: Patch) -> None:
-    really = commit.find_ours
+    really = settle.find_ours
     patch.setattr(commit, "find_ours", lambda desk, lease, entries: really(desk, lease, entries) or (entries[-1] if entries else None))
 
 
@@ -234,7 +236,7 @@ def last_announcement_counts(patch: Patch) -> None:
 
 def waiting_blocks_forgotten(patch: Patch) -> None:
     """Only what was announced now is linked."""
-    really = plain_workers.follow
+    really = branches.follow
 
     def only_new(rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int, *, stride: int) -> Any:
         there = {published.hash_at(b.number) for b in announced.blocks.values()} | {b.hash for b in new}
@@ -279,7 +281,7 @@ def backfill_forgets_what_was_published(patch: Patch) -> None:
 
 def cleaning_ignores_cursors(patch: Patch) -> None:
     """As a cleaning by age alone."""
-    really = maintain.find_horizon
+    really = horizon.find_horizon
     patch.setattr(maintain, "find_horizon", lambda entries, cursors, since, keep: really(entries, {}, since, keep))
 
 

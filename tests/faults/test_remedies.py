@@ -51,7 +51,7 @@ def run_again(world: World) -> None:
 
 def meanwhile(world: World, point: str, node: str, happening: Callable[[], object]) -> str:
     """A failpoint at which something happens, once."""
-    world.fate.meanwhile = happening  # type: ignore[assignment]
+    world.fate.meanwhile = happening
     return f"{soon(point, node)}=call"
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute import compare
+from strandline.compute import compare, key_set
 from strandline.compute.facts import quarantine
 from strandline.compute.job import affected, appending, keyed
 from strandline.compute.snapshot import worker as snapshot
@@ -35,7 +35,7 @@ def tie_by_arrival(patch: Patch) -> None:
 
 
 def deleted_rows_forgotten(patch: Patch) -> None:
-    really = snapshot.read_own
+    really = key_set.read_own
     patch.setattr(snapshot, "read_own", lambda work, keys: really(work, keys).where(~F.col(DELETED)))
 
 
@@ -155,6 +155,7 @@ MUTANTS: dict[Mutant, Scenario] = {
     unfenced_zombie: scenarios.a_writer_is_overtaken,
 }
 """Each with the scenario that kills it."""
+PLAYED = sorted(set(MUTANTS.values()), key=lambda scenario: scenario.__name__)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
         yield made
 
 
-@pytest.mark.parametrize("scenario", sorted({*MUTANTS.values()}, key=lambda s: s.__name__), ids=lambda s: s.__name__)
+@pytest.mark.parametrize("scenario", PLAYED, ids=lambda s: s.__name__)
 def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
     assert start.play(scenario) is None
 

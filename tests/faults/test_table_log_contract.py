@@ -64,7 +64,7 @@ class Plain:
         return Rows(schema=pa.schema(list(zip(COLUMNS, types, strict=True))), rows=[dict(zip(COLUMNS, r, strict=True)) for r in rows])
 
     def rows(self) -> list[Record]:
-        return sorted(tuple(r[c] for c in COLUMNS) for r in read_snapshot(self.lake.table("t")).rows())  # type: ignore[misc]
+        return sorted(tuple(r[c] for c in COLUMNS) for r in read_snapshot(self.lake.table("t")).rows())
 
     def race(self, slow: Callable[["Plain"], None], quick: Callable[["Plain"], None]) -> BaseException | None:
         """`quick` commits after `slow` has read the table and before it commits; what `slow` raised."""

@@ -1,7 +1,7 @@
 """Parquet files of every type and encoding that pyarrow writes, each with the value that is expected of its column `v`."""
 
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -19,13 +19,13 @@ class ParquetFile:
     """One column, named after the file; `expected` as `query` gives it, one for each row."""
 
     name: str
-    write: Callable[[Path], None]
+    write: Callable[[Path], object]
     expected: list[object] = field(default_factory=list)
     refused: str = ""
 
 
-def _of(name: str, values: pa.Array, expected: list[object], **options: object) -> ParquetFile:
-    return ParquetFile(name, lambda path: pq.write_table(pa.table({name: values}), path, **options), expected)
+def _of(name: str, values: pa.Array, expected: Sequence[object], **options: object) -> ParquetFile:
+    return ParquetFile(name, lambda path: pq.write_table(pa.table({name: values}), path, **options), list(expected))
 
 
 def _typed(name: str, kind: pa.DataType, values: list[object], expected: list[object] | None = None) -> ParquetFile:
@@ -109,7 +109,7 @@ PARQUET_FILES = [
     ParquetFile("odd_names", _odd_names),
     ParquetFile("cut_off", _cut_off, refused="file-unreadable"),
     ParquetFile("damaged_page", _damaged_page, refused="file-unreadable"),
-    ParquetFile("no_bytes", lambda path: path.write_bytes(b"") and None),
-    ParquetFile("not_parquet", lambda path: path.write_bytes(b"PAR1 is how it begins") and None, refused="file-unreadable"),
+    ParquetFile("no_bytes", lambda path: path.write_bytes(b"")),
+    ParquetFile("not_parquet", lambda path: path.write_bytes(b"PAR1 is how it begins"), refused="file-unreadable"),
     ParquetFile("decimal_50", _too_many_digits, refused="type-not-kept"),
 ]  # fmt: skip

@@ -6,7 +6,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -58,13 +59,12 @@ class Tally:
         _say(f"jobs {', '.join(main)} ({rest})")
 
 
-def fuzz_laws(tally: Tally, seed: int, until: float, what: str, runs: dict[str, Duck | SparkRun]) -> int:
+def fuzz_laws(tally: Tally, seed: int, until: float, what: str, runs: Mapping[str, Duck | SparkRun]) -> int:
     """Random cases of every profile in turn; gives the next seed."""
     while time.monotonic() < until:
         for profile in PROFILES:
             if (case := make_case(seed, profile)) is not None:
-                run = runs[profile.timezone]
-                tally.judge(case, what, lambda case=case, run=run: holds(case, run))
+                tally.judge(case, what, partial(holds, case, runs[profile.timezone]))
         seed += 1
     return seed
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,7 +30,7 @@ def _look_through(*kinds: type[exp.Expr]) -> Callable[..., Any]:
     resolve = Scope.resolve
 
     def resolved(self: Scope, node: exp.Expr | None) -> Any:
-        while isinstance(node, (*kinds, exp.Paren)):
+        while node is not None and isinstance(node, (*kinds, exp.Paren)):
             node = node.this
         return resolve(self, node)
 
@@ -99,7 +100,7 @@ def _table_first(self: _Prover, node: exp.Table, environment: Any) -> Rows:
 
 def _in_one_order(self: _Prover, node: exp.Table, environment: Any) -> Rows:
     rows = _table(self, node, environment)
-    return scopes.replace(rows, order=tuple(sorted(rows.order))) if rows.order and rows.origin in self.tables else rows
+    return replace(rows, order=tuple(sorted(rows.order))) if rows.order and rows.origin in self.tables else rows
 
 
 def _by_place_of_the_name(left: Rows, right: Rows, key: str) -> frozenset[str]:
@@ -108,7 +109,7 @@ def _by_place_of_the_name(left: Rows, right: Rows, key: str) -> frozenset[str]:
 
 def _of_the_type_of_its_column(self: Scope, node: exp.Expr | None) -> Seen | None:
     seen = _see(self, node)
-    return scopes.replace(seen, type=self.type_of(seen.ref)) if seen is not None and seen.finer else seen
+    return replace(seen, type=self.type_of(seen.ref)) if seen is not None and seen.finer else seen
 
 
 def _of_any_unit(self: finer.PartitionSteps, node: exp.Expr) -> tuple[exp.Column, str] | None:

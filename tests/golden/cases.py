@@ -20,8 +20,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from typing import cast
 
 from strandline.app.planning import RunRequest, plan_request
+from strandline.app.workspace import Workspace
 from strandline.declare import load_project
 from strandline.model.filters import describe
 from strandline.model.node import Node, NodeKind, Project
@@ -108,9 +110,14 @@ class World:
         listings = {name: tuple(files.values()) for name, files in self.listings.items()}
         return Observed(view=CatalogView(nodes=self.records), tables=self.tables, listings=listings)
 
+    @property
+    def workspace(self) -> Workspace:
+        """Without catalog and lake: what they would say is observed already, and who asks them fails."""
+        return cast(Workspace, SimpleNamespace(project=self.project, observe=lambda: self.observed))
+
     def plan(self) -> Plan:
-        project, observed = self.project, self.observed
-        return plan(project, observed, plan_request(SimpleNamespace(project=project), observed, self.request))
+        observed = self.observed
+        return plan(self.project, observed, plan_request(self.workspace, observed, self.request))
 
     def take_project(self, name: str) -> None:
         """`project small`: one of the projects beside the cases."""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from strandline.compute.facts.payload import ITEM, get_list, get_text, parse_messages
@@ -72,7 +73,7 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
     session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
     rows = parse_messages(session.createDataFrame(list(enumerate(messages)), "i int, text string"), "text")
 
-    def decoded(kind: str) -> F.Column:
+    def decoded(kind: str) -> Column:
         found = find_type(kind)
         assert found is not None
         value = decode_text(get_text(rows, ("n",)), found)

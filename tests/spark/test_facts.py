@@ -12,7 +12,7 @@ from tests.spark.counts import assert_conserved
 
 pytestmark = pytest.mark.spark
 
-Make = Callable[..., TestProject]
+Make = Callable[[str], TestProject]
 
 
 def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> None:
@@ -460,7 +460,7 @@ def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_proj
     def where_they_are() -> tuple[set[object], set[object]]:
         """Positions (file, revision, line), in each table."""
         facts, aside = (project.query(f"select _source_position from trade_{t}") for t in ("facts", "quarantine"))
-        return {tuple(at) for (at,) in facts}, {tuple(at) for (at,) in aside}  # type: ignore[arg-type]
+        return {tuple(at) for (at,) in facts}, {tuple(at) for (at,) in aside}
 
     project.lines("data/1.jsonl", {"id": "a", "price": 1}, {"id": "b", "price": 1}, {"id": "c", "price": 1, "venue": "x"})
     project.run()

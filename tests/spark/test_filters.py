@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ COLUMNS: dict[str, tuple[str, list[object]]] = {
     ),
     "ok": ("boolean", [False, True, True, None]),
 }
-ORDERED: dict[Operator, Callable[[object, object], bool]] = {
+ORDERED: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.EQ: eq,
     Operator.NEQ: ne,
     Operator.GT: gt,

@@ -14,7 +14,7 @@ from tests.spark.counts import assert_conserved, count
 
 pytestmark = pytest.mark.spark
 
-Make = Callable[..., TestProject]
+Make = Callable[[str], TestProject]
 
 CSV = """
     project: files

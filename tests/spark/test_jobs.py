@@ -13,7 +13,7 @@ from tests.spark.counts import assert_conserved
 
 pytestmark = pytest.mark.spark
 
-Make = Callable[..., TestProject]
+Make = Callable[[str], TestProject]
 
 CHAINED = """
     project: balances

@@ -130,9 +130,9 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert held.kept_files > 0
 
     project.send(3, i3="e")
-    outcome = project.run()
+    went_on = project.run()
 
-    assert result_of(outcome, "names").strategy is Strategy.RECOMPUTE, "it went on from its cursor, without a gap"
+    assert result_of(went_on, "names").strategy is Strategy.RECOMPUTE, "it went on from its cursor, without a gap"
     assert project.rows("names") == {("a", 1), ("b", 1), ("d", 1), ("e", 1)}
 
     # once it has caught up its past may go: said first, in the table, then done; whoever dies in between leaves nothing wrong
@@ -163,8 +163,8 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     wrong = [f for f in examine(project.folder, deep=True) if f.result is Result.WRONG]
     assert not wrong, wrong
     project.send(4, i0="e")
-    outcome = project.run()
-    assert {r.strategy for r in outcome.results} <= {Strategy.APPEND, Strategy.RECOMPUTE}
+    went_on = project.run()
+    assert {r.strategy for r in went_on.results} <= {Strategy.APPEND, Strategy.RECOMPUTE}
     assert project.rows("names") == {("b", 1), ("d", 1), ("e", 2)}
     project.assert_verified()
 

@@ -8,9 +8,9 @@ import pytest
 
 from strandline.app.run import RunOutcome
 from strandline.cli.entry import main
-from tests.files.csv_files import CSV_FILES
-from tests.files.json_files import JSON_FILES
-from tests.files.parquet_files import PARQUET_FILES
+from tests.files.csv_files import CSV_FILES, CsvFile
+from tests.files.json_files import JSON_FILES, JsonFile
+from tests.files.parquet_files import PARQUET_FILES, ParquetFile
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved
 
@@ -55,7 +55,7 @@ def by_file(project: TestProject, sql: str) -> dict[str, list[tuple[object, ...]
     """Rows by the file that they came from, in its order."""
     found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
     for position, *rest in sorted(project.query(sql), key=lambda row: tuple(row[0])):
-        name, *_ = position  # type: ignore[misc]
+        name, *_ = position
         found[name.rpartition("/")[2]].append(tuple(rest))
     return found
 
@@ -135,7 +135,8 @@ def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(nasty: 
         out.write(
             "# more\nb;\u00e9\n",
         )
-    refused = [f for f in (*CSV_FILES, *JSON_FILES, *PARQUET_FILES) if f.refused]
+    every: list[CsvFile | JsonFile | ParquetFile] = [*CSV_FILES, *JSON_FILES, *PARQUET_FILES]
+    refused = [f for f in every if f.refused]
     for folder in ("tables", "lines", "columns"):
         for path in (project.folder / folder).iterdir():
             if any(path.name.startswith(f.name) for f in refused):

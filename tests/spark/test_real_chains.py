@@ -15,7 +15,7 @@ from tests.harness import TestProject
 
 pytestmark = [pytest.mark.spark, pytest.mark.real_data]
 
-Make = Callable[..., TestProject]
+Make = Callable[[str], TestProject]
 Row = dict[str, str]
 
 FORKS = """

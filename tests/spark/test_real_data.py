@@ -19,7 +19,7 @@ from tests.spark.counts import assert_conserved, count
 
 pytestmark = [pytest.mark.spark, pytest.mark.real_data]
 
-Make = Callable[..., TestProject]
+Make = Callable[[str], TestProject]
 
 FIELDS = ("registration_number", "location_key", "postal_code", "property_type", "ward_number", "ward_name")
 CHANGES = """
@@ -54,13 +54,13 @@ def replay(file: Path, upto: int = 1 << 40) -> set[tuple[object, ...]]:
             select *, row_number() over (partition by registration_number order by snapshot_seq desc) as nth
             from read_parquet('{file}') where snapshot_seq <= {upto})
         where nth = 1 and op <> 'D'"""
-    return set(duckdb.sql(query).fetchall())
+    return set(duckdb.execute(query).fetchall())
 
 
 def deliver(project: TestProject, changes: Path, batches: int) -> None:
     """The changes in shuffled batches, a run each; the second comes twice, under another name and in another order."""
     everything = pq.read_table(changes)
-    order = duckdb.sql(f"select i from range({everything.num_rows}) t(i) order by hash(i + 17)").fetchnumpy()["i"]
+    order = duckdb.execute(f"select i from range({everything.num_rows}) t(i) order by hash(i + 17)").fetchnumpy()["i"]
     (project.folder / "changes").mkdir(exist_ok=True)
     size = -(-everything.num_rows // batches)
     for number in range(batches):

@@ -144,7 +144,7 @@ def _check(project: TestProject, kind: Kind, rows: Rows, ever: set[str]) -> None
     refused = {role for role, _ in _jobs(kind) if (role, kind.name) in REFUSED}
     for role in ("keyed", "cursor"):
         if role not in refused:
-            published = {(tuple(ids), total) for ids, total in project.query(f"select ids, total from {role}_{kind.name}")}  # type: ignore[arg-type]
+            published = {(tuple(ids), total) for ids, total in project.query(f"select ids, total from {role}_{kind.name}")}
             assert published == _expected_groups(kind, rows), f"{role} {kind.name}"
     if "partition" not in refused:
         found = {(id_, seq) for id_, seq in project.query(f"select id, seq from partition_{kind.name}")}

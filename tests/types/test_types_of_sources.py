@@ -113,8 +113,8 @@ def test_every_type_is_a_key_an_order_and_found_in_history(
 
     project.assert_verified()
     with open_workspace(project.folder) as workspace:
-        for name, (_, values) in TYPES.items():
-            for value in values:
+        for name, (_, given) in TYPES.items():
+            for value in given:
                 known = sorted(f[1] for f in facts if f[2][name] is not None and _identity(f[2][name]) == _identity(value))
                 history = read_history(workspace, f"by_{name}", [str(json_value(value))])
                 assert sorted(f.row["seq"] for f in history.facts) == known, f"history {name} {value!r}"

@@ -12,7 +12,7 @@ from strandline.sql.dialect.notes import DIFFERENCES
 from strandline.sql.dialect.types import BIGINT, DOUBLE, INT, STRING, SparkType, delta_type
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "query.md"
-TABLES = {
+TABLES: dict[str, list[tuple[str, SparkType | None]]] = {
     "t": [("id", INT), ("n", BIGINT), ("x", DOUBLE), ("s", STRING), ("Mixed", INT), ("arr", SparkType("array")), ("odd", None)],
     "u": [("id", INT), ("n", BIGINT)],
 }

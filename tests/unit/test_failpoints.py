@@ -132,7 +132,11 @@ def test_block_waits_for_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     ask(monkeypatch, f"before-write=block:{tmp_path / 'go'}")
     passed = threading.Event()
 
-    waiting = threading.Thread(target=lambda: (reach("before-write", "item"), passed.set()))
+    def wait() -> None:
+        reach("before-write", "item")
+        passed.set()
+
+    waiting = threading.Thread(target=wait)
     waiting.start()
 
     assert not passed.wait(0.1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator, Value, check_filter, describe, from_row_filter, to_row_filter
+from strandline.model.typed_values import Scalar
 from strandline.sql.filters import parse_filter
 
 COLUMNS = {
@@ -288,7 +289,7 @@ def test_a_text_of_more_than_64_kib_is_refused() -> None:
         ("seen_at", datetime(2024, 1, 13), datetime(2024, 1, 13, tzinfo=UTC)),  # noqa: DTZ001 - YAML has instants without a zone
     ],
 )
-def test_a_value_becomes_one_of_its_columns_type(column: str, value: Value, expected: Value) -> None:
+def test_a_value_becomes_one_of_its_columns_type(column: str, value: Scalar, expected: Scalar) -> None:
     found = check_filter(filter_of((column, "eq", value), (column, "in", (value,))), COLUMNS)
 
     assert repr(found) == repr(filter_of((column, "eq", expected), (column, "in", (expected,))))
@@ -334,7 +335,7 @@ def test_a_value_becomes_one_of_its_columns_type(column: str, value: Value, expe
         ("tags", "x"),
     ],
 )
-def test_a_value_of_another_type_is_refused(column: str, value: Value) -> None:
+def test_a_value_of_another_type_is_refused(column: str, value: Scalar) -> None:
     for filter in (filter_of((column, "gte", value)), filter_of((column, "in", (value,)))):
         with pytest.raises(CallError) as refused:
             check_filter(filter, COLUMNS)

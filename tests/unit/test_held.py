@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +22,7 @@ def find(world: World) -> HeldWork:
 
 
 def states(world: World, name: str | None = None) -> dict[str, str]:
-    statuses, _ = read_status(SimpleNamespace(project=world.project, observe=lambda: world.observed), name)
+    statuses, _ = read_status(world.workspace, name)
     return {s.dataset: s.state for s in statuses}
 
 
@@ -32,7 +31,7 @@ def left_by(world: World, command: str) -> set[str]:
     _, verb, *names, option = command.split()
     assert verb == "backfill"
     request = RunRequest(as_of=AS_OF, backfill=" ".join(names), only_stale={"--all": False, "--stale": True}[option])
-    made = plan(world.project, world.observed, plan_request(SimpleNamespace(project=world.project), world.observed, request))
+    made = plan(world.project, world.observed, plan_request(world.workspace, world.observed, request))
     return {h.node for h in (*made.stale, *made.frozen)}
 
 
@@ -112,7 +111,7 @@ def test_what_reads_something_held_is_behind_and_says_what_holds_it() -> None:
     world = tell(("project shop", "built", "edit max(pieces) => min(pieces)", "edit type: int => type: bigint"))
     fresh = states(tell(("project shop", "built")))
 
-    statuses, held = read_status(SimpleNamespace(project=world.project, observe=lambda: world.observed))
+    statuses, held = read_status(world.workspace)
 
     found = {s.dataset: s for s in statuses}
     waiting = {h.node for h in held.nodes}
@@ -127,7 +126,7 @@ def test_what_reads_something_held_is_behind_and_says_what_holds_it() -> None:
 
 def test_the_status_of_one_name_tells_what_is_held_above_it_and_nothing_else() -> None:
     world = tell(("project shop", "built", "edit max(pieces) => min(pieces)"))
-    workspace = SimpleNamespace(project=world.project, observe=lambda: world.observed)
+    workspace = world.workspace
 
     _, own = read_status(workspace, "best")
     _, other = read_status(workspace, "price")

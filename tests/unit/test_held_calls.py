@@ -1,7 +1,5 @@
 """A backfill of what is held or frozen is refused with the call that settles it, and that call is no longer refused."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from strandline.app.run import _refuse_impossible
@@ -12,7 +10,7 @@ CHANGED = ("project shop", "built", "edit sum(pieces) as pieces from sale => sum
 
 
 def refuse(world: World) -> None:
-    _refuse_impossible(SimpleNamespace(project=world.project), world.plan(), world.request)
+    _refuse_impossible(world.workspace, world.plan(), world.request)
 
 
 def test_a_backfill_of_what_is_held_names_the_input_to_settle_and_settling_that_brings_it_along() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -174,7 +173,7 @@ def test_a_job_is_behind_since_the_invalidation_it_has_not_processed() -> None:
     told_at = AS_OF.replace(hour=7)
     world.tables["sale"] = replace(table, commits=(*table.commits[:-1], replace(table.commits[-1], committed_at=told_at)))
 
-    statuses, _ = read_status(SimpleNamespace(project=world.project, observe=lambda: world.observed))
+    statuses, _ = read_status(world.workspace)
     found = {s.dataset: s for s in statuses}
 
     assert (found["sale_ranges"].state, found["sale_ranges"].since) == ("behind", told_at)

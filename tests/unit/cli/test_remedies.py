@@ -283,8 +283,8 @@ def test_a_project_is_found_in_its_folder_or_made_by_init(
     ],
 )
 def test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says(slug: str, wrong: str, remedy: str, right: str) -> None:
-    built = ("project chain", "built", "partitions cold_blocks 0-10 10-20")
-    built += tuple(f"columns {name} block_number:bigint" for name in ("cold_blocks", "heavy"))
+    columns = (f"columns {name} block_number:bigint" for name in ("cold_blocks", "heavy"))
+    built = ("project chain", "built", "partitions cold_blocks 0-10 10-20", *columns)
 
     with pytest.raises(CallError) as refused:
         tell((*built, f"ask backfill {wrong}")).plan()

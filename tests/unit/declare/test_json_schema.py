@@ -93,11 +93,21 @@ def accepts(schema: Mapping[str, Any], value: object) -> bool:
     )
 
 
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
+}
+
+
 def _is_of_type(name: str | None, value: object) -> bool:
     if name in ("integer", "number") and isinstance(value, bool):
         return False
-    types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list, "object": dict}
-    return name is None or isinstance(value, types[name])
+    return name is None or isinstance(value, _TYPES[name])
 
 
 def _accepts_list(schema: Mapping[str, Any], value: list[object]) -> bool:

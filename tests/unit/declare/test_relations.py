@@ -49,7 +49,7 @@ def test_types_not_declared_alike_are_the_reason_said() -> None:
 def test_the_columns_of_the_output_are_told_with_their_types() -> None:
     analysis = analysed("SELECT p.*, u.size AS unit_size, p.area + 1 AS more FROM property p JOIN unit u USING (tenant_id, property_id)")
 
-    assert analysis.output.names == {"tenant_id", "property_id", "status", "area", "unit_size", "more"}
+    assert analysis.output.names == frozenset({"tenant_id", "property_id", "status", "area", "unit_size", "more"})
     assert dict(analysis.output.types)["unit_size"] == "bigint"
     assert dict(analysis.output.types)["more"] is None
 

@@ -116,7 +116,7 @@ def _mend(given: Edit | tuple[Edit, ...] | Mend) -> Mend:
         case (str() as old, str() as new):
             return Mend(edits=((old, new),))
         case _:
-            return Mend(edits=given)  # type: ignore[arg-type]
+            return Mend(edits=given)
 
 
 def in_python(slug: str, wrong: str, remedy: str, mended: str) -> Case:
@@ -534,7 +534,8 @@ CHECKED = frozenset(case.slug for case in CASES)
 
 def mistakes(folder: Path, *steps: Mend) -> tuple[Mistake, ...]:
     """What `check` says of the base project after these steps."""
-    text, files, environ = BASE, dict(FILES), {}
+    text, files = BASE, dict(FILES)
+    environ: dict[str, str] = {}
     for step in steps:
         for old, new in step.edits:
             assert old in text, f"the project has no {old!r}"

@@ -51,21 +51,21 @@ def test_the_header_of_every_csv_file_counts(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffId;Name\n1;x\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text('Id;"New;One"\n')
 
-    assert find_columns(source("*.csv", sep=";"), tmp_path) == {"id", "name", "new_one"}
+    assert find_columns(source("*.csv", sep=";"), tmp_path) == frozenset({"id", "name", "new_one"})
 
 
 def test_a_csv_file_without_header_has_sparks_names(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,x\n")
 
-    assert find_columns(source("*.csv", header="false"), tmp_path) == {"_c0", "_c1"}
+    assert find_columns(source("*.csv", header="false"), tmp_path) == frozenset({"_c0", "_c1"})
 
 
 def test_compressed_csv_and_parquet_are_looked_into(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id,name\n"))
     pq.write_table(pa.table({"Id": [1], "At": [None]}), tmp_path / "a.parquet")
 
-    assert find_columns(source("*.csv.gz"), tmp_path) == {"id", "name"}
-    assert find_columns(source("*.parquet"), tmp_path) == {"id", "at"}
+    assert find_columns(source("*.csv.gz"), tmp_path) == frozenset({"id", "name"})
+    assert find_columns(source("*.parquet"), tmp_path) == frozenset({"id", "at"})
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"PAR1 not parquet"])
@@ -122,7 +122,7 @@ def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:
 def test_the_header_comes_after_comments_and_is_named_as_the_source_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("# made by hand\n\nFirst name,a(b),,__op,_KEY\n")
 
-    assert find_columns(source("*.csv", comment="#"), tmp_path) == {"first_name", "a_b_", "_c2", "__op", "__key"}
+    assert find_columns(source("*.csv", comment="#"), tmp_path) == frozenset({"first_name", "a_b_", "_c2", "__op", "__key"})
 
 
 @pytest.mark.parametrize("data", ["k,v\n".encode("utf-16"), b"k,caf\xe9\n", b'k,"two\nlines"\n', b""])

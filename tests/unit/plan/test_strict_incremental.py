@@ -11,6 +11,8 @@ from strandline.catalog import open_catalog, start_run
 from strandline.dispatch.desk import Desk, Pins
 from strandline.dispatch.run import execute
 from strandline.lake.location import Lake
+from strandline.lake.small import SmallTables
+from strandline.lake.work import Shared
 from strandline.model.plan import Cursor, Plan, Status, Task
 from tests.golden.cases import AS_OF, tell
 
@@ -30,17 +32,18 @@ def tables(tmp_path: Path) -> dict[str, Cursor]:
 
 
 def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
+    lake = Lake(root=str(tmp_path / "lake"))
     desk = Desk(
         project=tell(("project shop", STRICT)).project,
         catalog=open_catalog("sqlite://"),
-        lake=Lake(root=str(tmp_path / "lake")),
+        lake=lake,
         run="r",
         holder="test",
         as_of=AS_OF,
         now=lambda: AS_OF,
         session=lambda: pytest.fail("Spark was asked for"),
         pins=Pins(_cursors=dict(tables), _rows={}),
-        shared=None,
+        shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
         accept_guard=frozenset(),
     )
     start_run(desk.catalog, "r", AS_OF.isoformat(), "run")
