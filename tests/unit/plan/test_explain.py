@@ -1,0 +1,52 @@
+"""`explain` speaks of what a kind is, and not of what another one is."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from strandline.model.explained import Explained
+from strandline.model.plan import Plan
+from strandline.model.records import CatalogView
+from strandline.plan import Observed
+from strandline.plan.explain import explain_node
+from tests.unit.declare.builders import load
+
+YAML = """
+project: small
+sources:
+  blocks: {files: "d/*.jsonl"}
+datasets:
+  block:
+    from: blocks
+    columns: {number: {path: n, type: bigint}, hash: h, parent: p, at: {path: at, type: timestamp}}
+    event_stream: {identity: [hash]}
+  account:
+    from: blocks
+    columns: {id: id, at: {path: at, type: timestamp}}
+    record_set: {key: [id], order_by: [at]}
+chains:
+  canonical: {from: block, number: number, hash: hash, parent: parent, head: longest, follow: {kept: block}}
+jobs:
+  - name: totals
+    input_datasets: [canonical]
+    output_dataset: totals
+    incremental: {mode: keyed, key: [number]}
+    sql: select number, count(*) as n from canonical group by number
+"""
+
+
+def explained(folder: Path, name: str) -> Explained:
+    observed = Observed(view=CatalogView(nodes={}), tables={}, listings={})
+    return explain_node(load(folder, YAML).get(name), Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), observed)
+
+
+def test_a_chain_is_explained_by_its_blocks(tmp_path: Path) -> None:
+    chain = explained(tmp_path, "canonical")
+
+    assert chain.how.startswith("The branch of the best head (longest) among the blocks of `block`")
+    assert [i.why for i in chain.inputs] == ["each announced block names its number"]
+
+
+def test_a_snapshot_by_its_facts_and_a_job_by_its_proof(tmp_path: Path) -> None:
+    assert [i.why for i in explained(tmp_path, "account").inputs] == ["each fact names its key"]
+    assert [i.why for i in explained(tmp_path, "totals").inputs] == ["its columns number are the key (proved from the SQL)"]
+    assert explained(tmp_path, "kept").how.startswith("Mode `keyed`: the SQL is run for the keys (hash)")
