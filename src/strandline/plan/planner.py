@@ -1,8 +1,10 @@
 """The planner: one pass over the nodes, inputs before readers."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
 
-from strandline.model.node import Node, NodeConfig, Project, Whole
+from strandline.model.node import Node, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
 from strandline.model.records import Invalidation, NodeRecord, TableState
 from strandline.model.traits import Writing
@@ -18,39 +20,154 @@ from .sources import plan_source
 from .staleness import current_config, find_frozen, find_stale
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One node, and what is known when its turn comes."""
+
+    node: Node
+    project: Project
+    observed: Observed
+    request: PlanRequest
+    draft: Draft
+    selected: bool
+    record: NodeRecord | None
+    own: TableState | None
+    frozen: Held | None
+    stale: Held | None
+    held: Held | None
+
+
+class Next(Enum):
+    """A rule that says nothing about a case leaves it to the next one."""
+
+    RULE = "rule"
+
+
+Rule = Callable[[Case], Task | Next | None]
+
+
+def leave_unselected(case: Case) -> Task | Next | None:
+    return Next.RULE if case.selected else None
+
+
+def receive_files(case: Case) -> Task | Next | None:
+    if not case.node.traits.receives:
+        return Next.RULE
+    return None if case.request.backfill or case.request.release else _plan_source(case.node, case.observed, case.draft)
+
+
+def settle_held(case: Case) -> Task | Next | None:
+    return _settle_alone(case.node, case.observed, case.draft) if case.held else Next.RULE
+
+
+def backfill_asked(case: Case) -> Task | Next | None:
+    if not is_asked(case.node, case.request, case.frozen or case.stale):
+        return Next.RULE
+    return plan_backfill(case.node, case.observed, case.draft, case.request, case.frozen, case.stale)
+
+
+def release_quarantined(case: Case) -> Task | Next | None:
+    released = case.request.release
+    if released is None or case.node.name not in case.project.names[released] or case.node.traits.writing is not Writing.APPENDS:
+        return Next.RULE
+    return plan_release(case.node, case.observed, case.draft)
+
+
+def settle_frozen(case: Case) -> Task | Next | None:
+    return _settle_alone(case.node, case.observed, case.draft) if case.frozen else Next.RULE
+
+
+def wait_for_inputs(case: Case) -> Task | Next | None:
+    return None if lacks_input(case.node, case.observed, case.draft) else Next.RULE
+
+
+def build_new(case: Case) -> Task | Next | None:
+    lacks_table = case.own is None and not case.node.traits.may_lack_table
+    if case.record is not None and case.record.cursors and not lacks_table:
+        return Next.RULE
+    return make_full_task(case.node, case.observed, case.draft, Cause.NEW_NODE, "it has not been built yet", new=True)
+
+
+def close_gap(case: Case) -> Task | Next | None:
+    assert case.record is not None
+    gap = find_gap(case.node, case.record, case.own, case.observed)
+    return make_full_task(case.node, case.observed, case.draft, Cause.GAP, gap.reason, new=gap.rewrite) if gap else Next.RULE
+
+
+def follow_clock(case: Case) -> Task | Next | None:
+    assert case.record is not None
+    if not clock_moved(case.node, case.record, case.request):
+        return Next.RULE
+    reason = f"it uses :as_of, which was {case.record.as_of}"
+    return make_full_task(case.node, case.observed, case.draft, Cause.CLOCK, reason, new=False)
+
+
+def follow_inputs(case: Case) -> Task | Next | None:
+    assert case.record is not None
+    inputs = planned_inputs(case.node, case.record, case.observed, case.draft)
+    if any(i.changes for i in inputs):
+        return _incremental(case.node, inputs, case.observed, case.draft)
+    return _settle(case.node, case.record, case.own, inputs, case.observed, case.draft)
+
+
+RULES: tuple[Rule, ...] = (
+    leave_unselected,
+    receive_files,
+    settle_held,
+    backfill_asked,
+    release_quarantined,
+    settle_frozen,
+    wait_for_inputs,
+    build_new,
+    close_gap,
+    follow_clock,
+    follow_inputs,
+)
+"""In this order: the first rule that decides a case gives its task, or no task."""
+
+
+def decide(case: Case) -> Task | None:
+    for rule in RULES:
+        decision = rule(case)
+        if decision is not Next.RULE:
+            return decision
+    raise AssertionError("the last rule decides every case")
+
+
 def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
     """The tasks that would bring outputs up to date, in the order they would run."""
     draft = Draft()
     selected = _selected(project, request)
     for node in project.nodes:
         config = current_config(node, observed)
-        record = observed.view.nodes.get(node.name)
+        record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
         # What was received is never changed (L1): a source has nothing to write anew.
         derived = record if node.inputs else None
         frozen = find_frozen(node, derived, config) if derived else None
         stale = find_stale(node, derived, config) if derived and not frozen else None
         held = find_hold(node, draft)
-        if node.name not in selected:
-            task = None
-        elif node.traits.receives:
-            task = None if request.backfill or request.release else _plan_source(node, observed, draft)
-        elif held:
-            task = _settle_alone(node, observed, draft)
-        elif is_asked(node, request, frozen or stale):
-            task = plan_backfill(node, observed, draft, request, frozen, stale)
-        elif request.release is not None and node.name in project.names[request.release] and node.traits.writing is Writing.APPENDS:
-            task = plan_release(node, observed, draft)
-        elif frozen:
-            task = _settle_alone(node, observed, draft)
-        else:
-            task = _plan_node(node, config, observed, draft, request)
+        task = decide(
+            Case(
+                node=node,
+                project=project,
+                observed=observed,
+                request=request,
+                draft=draft,
+                selected=node.name in selected,
+                record=record,
+                own=own,
+                frozen=frozen,
+                stale=stale,
+                held=held,
+            )
+        )
         if task is not None and may_reshape(node, task, record, config, draft):
             draft.reshaped.add(node.name)
         if frozen and task and task.overwrite:
             frozen = None
         if stale:
             stale = None if settles(node, task, observed, draft) else without_partitions(stale, task)
-        unsettled = find_unsettled(node, derived, observed.tables.get(node.name), config, frozen or stale, frozen=frozen is not None)
+        unsettled = find_unsettled(node, derived, own, config, frozen or stale, frozen=frozen is not None)
         if held:
             draft.held.append(_with_cost(node, held, observed))
             unsettled = of_held(held, draft, node)
@@ -95,22 +212,6 @@ def _plan_source(node: Node, observed: Observed, draft: Draft) -> Task | None:
         return _settle(node, observed.view.nodes.get(node.name), observed.tables.get(node.name), (), observed, draft)
     draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
     return task
-
-
-def _plan_node(node: Node, config: NodeConfig, observed: Observed, draft: Draft, request: PlanRequest) -> Task | None:
-    record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
-    if lacks_input(node, observed, draft):
-        return None
-    if record is None or not record.cursors or (own is None and not node.traits.may_lack_table):
-        return make_full_task(node, observed, draft, Cause.NEW_NODE, "it has not been built yet", new=True)
-    if gap := find_gap(node, record, own, observed):
-        return make_full_task(node, observed, draft, Cause.GAP, gap.reason, new=gap.rewrite)
-    inputs = planned_inputs(node, record, observed, draft)
-    if clock_moved(node, record, request):
-        return make_full_task(node, observed, draft, Cause.CLOCK, f"it uses :as_of, which was {record.as_of}", new=False)
-    if not any(i.changes for i in inputs):
-        return _settle(node, record, own, inputs, observed, draft)
-    return _incremental(node, inputs, observed, draft)
 
 
 def _settle(
