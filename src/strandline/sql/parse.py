@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
@@ -85,6 +86,7 @@ def hashed_sql(text: str | None) -> str | None:
         tokens = _SPARK.tokenize(text)
     except SqlglotError:
         return text
+    fields = _find_fields(text)
     words = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.token_type in _WRITTEN_AS_IS:
@@ -92,10 +94,20 @@ def hashed_sql(text: str | None) -> str | None:
             continue
         named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DOT)
         called = after is not None and after.token_type is TokenType.L_PAREN
-        words.append(token.text.lower() if called or (not named and token.text.lower() in _KEYWORDS) else token.text)
+        is_keyword = not named and token.text.lower() in _KEYWORDS and token.text not in fields
+        words.append(token.text.lower() if called or is_keyword else token.text)
     while words and words[-1] == ";":
         words.pop()
     return " ".join(words)
+
+
+def _find_fields(text: str) -> set[str]:
+    """The names of columns and fields as they are written. `Order` may be one, and then it is not the keyword."""
+    try:
+        tree = sqlglot.parse_one(text, read="spark")
+    except (SqlglotError, RecursionError, ValueError):
+        return set()
+    return {identifier.name for identifier in tree.find_all(exp.Identifier)}
 
 
 def uses_calendar(text: str) -> bool:

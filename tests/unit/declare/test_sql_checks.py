@@ -242,3 +242,9 @@ def test_what_would_be_filled_in_from_outside_is_refused(sql: str, tmp_path: Pat
 
     assert "[substitution]" in told
     assert "`config:`" in told
+
+
+@pytest.mark.parametrize("word", ["Order", "End", "All", "Row", "Left", "Current"])
+def test_a_field_that_is_called_like_a_keyword_keeps_its_case(word: str) -> None:
+    assert hashed_sql(f"{word} > 1") != hashed_sql(f"{word.lower()} > 1")
+    assert hashed_sql(f"{word} > 1 AND b IS NULL") == hashed_sql(f"{word} > 1 and b is null")
