@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from strandline.app.planning import RunRequest
-from strandline.app.running import RunOutcome
+from strandline.app.run import RunOutcome
 from strandline.cli import main
-from strandline.compute import partitions
+from strandline.compute.job import partitioned as partitions
 from strandline.ingest import receive
+from strandline.ingest import survey as surveying
 from strandline.lake import staging
 from strandline.model.plan import TaskResult
 from tests.harness import TestProject, result_of
@@ -263,7 +264,7 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     assert "Run `strandline run` first.  [not-built]" in call(*invalidate)[1]
 
     # A file that became shorter while it was read.
-    survey = receive.survey
+    survey = surveying.survey
 
     def shorten(*given: object) -> object:
         found = survey(*given)  # type: ignore[arg-type]
