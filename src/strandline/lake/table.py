@@ -97,7 +97,7 @@ class Table:
         require_sound(self.uri, self.paths, self.bytes)
 
     def register(self, session: QueryBuilder, name: str) -> QueryBuilder:
-        """Let SQL read the table by a name. There is no other way to read rows through delta-rs."""
+        """Give the table a name in a SQL session, after its files were checked. Rows are read through delta-rs in no other way."""
         self.require_sound()
         return session.register(name, self._opened)
 

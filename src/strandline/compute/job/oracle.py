@@ -115,7 +115,7 @@ def _name_column(
 
 
 def _go_back(number: int, seconds: int, *, is_date: bool) -> int:
-    """So many seconds before a day or a microsecond, and as long again as clocks may go back: what is final has been so for that long."""
+    """The day or microsecond that lies `seconds` earlier, and two hours more, because clocks may be set back by that much."""
     seconds += 2 * 3600
     return (number * 86_400 - seconds) // 86_400 if is_date else number - seconds * 1_000_000
 

@@ -56,10 +56,6 @@ def wide(node: exp.Expression, scale: int) -> exp.Expression:
     return plain_cast(node, f"DECIMAL({_WIDE}, {scale})")
 
 
-def paren(node: exp.Expression) -> exp.Expression:
-    return exp.Paren(this=node.copy())
-
-
 def operation(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
     return exp.Paren(this=kind(this=left.copy(), expression=right.copy()))
 
