@@ -115,6 +115,7 @@ class Fate:
         patch.setattr(failpoints, "_act", self.act)
         patch.setattr(table_log, "between", self.require_life)
         patch.setattr(table, "DeltaTable", _open_once)
+        patch.setattr(table, "Table", _keep_once)
         patch.setattr(log, "parse_entry", _parse_once)
         patch.setattr(Catalog, "writing", self._guarded(Catalog.writing))
         for module in LAKE_USERS:
@@ -156,6 +157,15 @@ def _open(uri: str, version: int | None, _seen: object) -> DeltaTable:
     return DeltaTable(uri, version=version)
 
 
+def _keep_once(uri: str, opened: DeltaTable) -> table.Table:
+    """What was worked out about a table that has not changed is not worked out again."""
+    kept: table.Table | None = vars(opened).get("kept")
+    if kept is None:
+        kept = vars(opened)["kept"] = _real_table(uri, opened)
+    return kept
+
+
+_real_table = table.Table
 _parse_once = functools.lru_cache(maxsize=5_000)(log.parse_entry)
 
 
