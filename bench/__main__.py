@@ -18,9 +18,15 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", choices=SECTIONS, help="one part of it")
     parser.add_argument(
-        "--scale", type=int, default=300, metavar="TENANTS", help="how many tenants share the register; 300 are 10.4 million facts"
+        "--scale",
+        type=int,
+        default=300,
+        metavar="TENANTS",
+        help="how many tenants share the register; 300 are 10.4 million facts",
     )
-    parser.add_argument("--blocks", type=int, default=1_000_000, metavar="N", help="how long the longer chain is")
+    parser.add_argument(
+        "--blocks", type=int, default=1_000_000, metavar="N", help="how long the longer chain is"
+    )
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
     if call.scale < 1:
@@ -49,7 +55,11 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     # First, while this process has no JVM of its own.
     startup = measure_startup(folder) if "startup" in sections else None
     recovery = measure_recovery(folder) if "recovery" in sections else None
-    chains = [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)] if "chain" in sections else None
+    chains = (
+        [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)]
+        if "chain" in sections
+        else None
+    )
     overhead = measure_overhead(folder) if "overhead" in sections else None
     small: dict[str, Any] = {"startup": startup, "recovery": recovery, "chains": chains, "overhead": overhead}
     if not {"increments", "history"} & set(sections):

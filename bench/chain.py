@@ -122,7 +122,10 @@ class _Chain:
         transactions = {
             "block_number": repeated,
             "block_hash": [h for h in hashes for _ in range(PER_BLOCK)],
-            "tx_hash": [f"0x{(n * PER_BLOCK + i % PER_BLOCK) * 2654435761 % (1 << 64):064x}" for i, n in enumerate(repeated)],
+            "tx_hash": [
+                f"0x{(n * PER_BLOCK + i % PER_BLOCK) * 2654435761 % (1 << 64):064x}"
+                for i, n in enumerate(repeated)
+            ],
             "amount": [(n * 7919 + i * 104729 + weight * 31) % 1_000_000 for i, n in enumerate(repeated)],
         }
         pq.write_table(pa.table(transactions), self.folder / "transactions" / name)
@@ -131,7 +134,9 @@ class _Chain:
         with open_workspace(self.folder) as workspace:
             outcome = run(workspace, request or RunRequest(), SILENT)
         if outcome.exit_code:
-            raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error))
+            raise RuntimeError(
+                "\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error)
+            )
         return outcome
 
 
@@ -155,7 +160,9 @@ def measure_chain(folder: Path, blocks: int) -> ChainLength:
         if nth >= WARM_UP:
             reorgs.append(found)
             say(f"  reorg of {DEPTH} blocks: {found.seconds.seconds:.1f} s")
-    full = measure(session, lambda: _by_node(chain.run(RunRequest(backfill=" ".join(JOBS), reason="benchmark"))))
+    full = measure(
+        session, lambda: _by_node(chain.run(RunRequest(backfill=" ".join(JOBS), reason="benchmark")))
+    )
     say(f"  the same jobs in full: {full.seconds:.1f} s")
     _pile_up(chain)
     tasks: list[str] = []
@@ -181,7 +188,9 @@ def measure_chain(folder: Path, blocks: int) -> ChainLength:
 def _pile_up(chain: _Chain) -> None:
     """A thousand invalidations of one table: one as the command line makes it, and its commit again and again under the next versions."""
     with open_workspace(chain.folder) as workspace:
-        version = invalidate(workspace, "hot_transactions", where="block_number between 10 and 20", reason="benchmark").table_version
+        version = invalidate(
+            workspace, "hot_transactions", where="block_number between 10 and 20", reason="benchmark"
+        ).table_version
         log = Path(workspace.lake.table("hot_transactions")) / "_delta_log"
     first = (log / f"{version:020}.json").read_text()
     for nth in range(1, PENDING):
@@ -216,7 +225,9 @@ def _reorganise(chain: _Chain, session: object, nth: int) -> Reorg:
     sample = measure(session, work)  # type: ignore[arg-type]
     results = {r.node: r for r in outcomes[0].results}
     if results["hot_blocks"].rows_written != DEPTH or results["transfers"].rows_written != DEPTH * PER_BLOCK:
-        raise RuntimeError(f"the reorg wrote {results['hot_blocks'].rows_written} blocks, {results['transfers'].rows_written} transfers")
+        raise RuntimeError(
+            f"the reorg wrote {results['hot_blocks'].rows_written} blocks, {results['transfers'].rows_written} transfers"
+        )
     came, left = DEPTH, DEPTH
     per_input = {"hot_blocks": came + left, "hot_transactions": (came + left) * PER_BLOCK}
     return Reorg(

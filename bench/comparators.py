@@ -33,7 +33,9 @@ def newest(rows: DataFrame) -> DataFrame:
     return rows.withColumn("_nth", F.row_number().over(by_order)).where("_nth = 1").drop("_nth")
 
 
-def recompute_with_pyspark(session: SparkSession, facts: Path, target: Path, *, live_only: bool = False, for_merge: bool = False) -> None:
+def recompute_with_pyspark(
+    session: SparkSession, facts: Path, target: Path, *, live_only: bool = False, for_merge: bool = False
+) -> None:
     """Read every fact, take the newest per key, overwrite a Delta table."""
     rows = newest(read_facts(session, facts))
     if live_only:
@@ -79,10 +81,20 @@ class Script:
     It knows this one register, trusts its input, and keeps no record: no plan, lease, fence, checks, counts, quarantine or catalog.
     """
 
-    def __init__(self, session: SparkSession, *, received: Path, facts: Path, snapshot: Path, staging: Path) -> None:
+    def __init__(
+        self, session: SparkSession, *, received: Path, facts: Path, snapshot: Path, staging: Path
+    ) -> None:
         self._session = session
-        self._received, self._facts, self._snapshot, self._staging = str(received), str(facts), str(snapshot), str(staging)
-        self._columns = {path: session.read.format("delta").load(path).columns for path in (self._received, self._facts, self._snapshot)}
+        self._received, self._facts, self._snapshot, self._staging = (
+            str(received),
+            str(facts),
+            str(snapshot),
+            str(staging),
+        )
+        self._columns = {
+            path: session.read.format("delta").load(path).columns
+            for path in (self._received, self._facts, self._snapshot)
+        }
 
     def run(self, file: Path) -> None:
         rows = self._receive(file)
@@ -122,13 +134,24 @@ class Script:
 
     def _replace(self, best: DataFrame) -> None:
         """Stage what is newer than the snapshot's row, and replace those keys: a source of known size, or Spark sorts the whole table."""
-        current = self._session.read.format("delta").load(self._snapshot).select("_key", F.col(ORDER).alias("_current"))
+        current = (
+            self._session.read.format("delta")
+            .load(self._snapshot)
+            .select("_key", F.col(ORDER).alias("_current"))
+        )
         current = current.join(F.broadcast(best.select("_key")), "_key", "left_semi")
-        newer = best.join(current, "_key", "left").where(F.col("_current").isNull() | (F.col(ORDER) > F.col("_current")))
+        newer = best.join(current, "_key", "left").where(
+            F.col("_current").isNull() | (F.col(ORDER) > F.col("_current"))
+        )
         staged = newer.select(*self._columns[self._snapshot])
         staged.write.mode("overwrite").parquet(self._staging)
         rows = self._session.read.schema(staged.schema).parquet(self._staging).alias("s")
-        writer = rows.write.format("delta").mode("overwrite").option("replaceOn", "t._key = s._key").option("targetAlias", "t")
+        writer = (
+            rows.write.format("delta")
+            .mode("overwrite")
+            .option("replaceOn", "t._key = s._key")
+            .option("targetAlias", "t")
+        )
         writer.save(self._snapshot)
 
 

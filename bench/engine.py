@@ -54,13 +54,17 @@ class Engine:
 
     def rebuild(self) -> Sample:
         """`backfill register --all`: facts decoded again, the snapshot folded again from every fact, compared and published."""
-        return measure(self.session, lambda: self._run(RunRequest(backfill="register", reason="benchmark"), None))
+        return measure(
+            self.session, lambda: self._run(RunRequest(backfill="register", reason="benchmark"), None)
+        )
 
     def _run(self, request: RunRequest, facts: int | None) -> dict[str, float]:
         with open_workspace(self.folder) as workspace:
             outcome = run(workspace, request, SILENT)
         if outcome.exit_code:
-            raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error))
+            raise RuntimeError(
+                "\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error)
+            )
         if facts is not None:
             _require_work(outcome.results, facts)
         return {r.node: r.seconds for r in outcome.results}
@@ -71,8 +75,15 @@ def _require_work(results: tuple[TaskResult, ...], facts: int) -> None:
     told = {r.node: r for r in results}
     if not facts and not results:
         return
-    if not facts or told["register_facts"].rows_written != facts or told["register"].status is not Status.DONE:
-        lines = [f"{r.node}: {r.status}, {r.rows_read} read, {r.rows_written} written, {dict(r.counts)}" for r in results]
+    if (
+        not facts
+        or told["register_facts"].rows_written != facts
+        or told["register"].status is not Status.DONE
+    ):
+        lines = [
+            f"{r.node}: {r.status}, {r.rows_read} read, {r.rows_written} written, {dict(r.counts)}"
+            for r in results
+        ]
         raise RuntimeError(f"{facts} facts should have reached the snapshot:\n" + "\n".join(lines))
 
 

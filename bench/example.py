@@ -9,8 +9,12 @@ _EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "property_tax"
 
 
 def copy_example(folder: Path) -> Path:
-    return Path(shutil.copytree(_EXAMPLE, folder, ignore=shutil.ignore_patterns("data", ".strandline", "__pycache__")))
+    return Path(
+        shutil.copytree(_EXAMPLE, folder, ignore=shutil.ignore_patterns("data", ".strandline", "__pycache__"))
+    )
 
 
 def generate_day(project: Path, day: int) -> None:
-    subprocess.run([sys.executable, "generate.py", str(day)], cwd=project, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "generate.py", str(day)], cwd=project, check=True, stdout=subprocess.DEVNULL
+    )

@@ -40,4 +40,6 @@ def measure_history(register: Register, engine: Engine, folder: Path) -> History
                 samples.append(sample)
         if nth >= WARM_UP:
             say(f"  {keys:,} keys: short {short[-1].seconds:.1f} s, long {long[-1].seconds:.1f} s")
-    return HistoryLength(changed_keys=keys, short_facts=small.facts, long_facts=register.facts, short=short, long=long)
+    return HistoryLength(
+        changed_keys=keys, short_facts=small.facts, long_facts=register.facts, short=short, long=long
+    )

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .comparators import Script, fingerprint, merge, open_plain, read_facts, recompute_with_duckdb, recompute_with_pyspark
+from .comparators import (
+    Script,
+    fingerprint,
+    merge,
+    open_plain,
+    read_facts,
+    recompute_with_duckdb,
+    recompute_with_pyspark,
+)
 from .engine import Engine, copy_table
 from .measure import Sample, measure
 from .progress import say
@@ -100,10 +108,15 @@ class _Bench:
         script = self._script
         file = self.register.make_increment(keys)
         arrived = deliver(file, self.engine.data)
-        found = {"engine": self.engine.run(keys), "script": measure(self.session, lambda: script.run(arrived))}
+        found = {
+            "engine": self.engine.run(keys),
+            "script": measure(self.session, lambda: script.run(arrived)),
+        }
         if merged:
             self.catch_up()
-            found["merge"] = measure(self.session, lambda: merge(self.plain, [arrived], self.folder / "merged"))
+            found["merge"] = measure(
+                self.session, lambda: merge(self.plain, [arrived], self.folder / "merged")
+            )
         else:
             self._unmerged.append(arrived)
         return found
@@ -116,14 +129,25 @@ class _Bench:
 
     def recompute(self, *, with_pyspark: bool) -> None:
         if with_pyspark:
-            self._full("pyspark", lambda: recompute_with_pyspark(self.plain, self.engine.data, self.folder / "pyspark"))
+            self._full(
+                "pyspark",
+                lambda: recompute_with_pyspark(self.plain, self.engine.data, self.folder / "pyspark"),
+            )
         self._full("duckdb", lambda: recompute_with_duckdb(self.engine.data, self.folder / "duckdb.parquet"))
 
     def recompute_live(self) -> None:
         self._full(
-            "pyspark_live", lambda: recompute_with_pyspark(self.plain, self.engine.data, self.folder / "pyspark_live", live_only=True)
+            "pyspark_live",
+            lambda: recompute_with_pyspark(
+                self.plain, self.engine.data, self.folder / "pyspark_live", live_only=True
+            ),
         )
-        self._full("duckdb_live", lambda: recompute_with_duckdb(self.engine.data, self.folder / "duckdb_live.parquet", live_only=True))
+        self._full(
+            "duckdb_live",
+            lambda: recompute_with_duckdb(
+                self.engine.data, self.folder / "duckdb_live.parquet", live_only=True
+            ),
+        )
 
     def rebuild(self) -> None:
         say("the engine's own full rebuild")
@@ -141,7 +165,11 @@ class _Bench:
         recompute_with_pyspark(self.plain, self.engine.data, self.folder / "pyspark")
         delta = self.plain.read.format("delta")
         wanted = fingerprint(delta.load(str(self.folder / "pyspark")))
-        tables = {"engine": self.engine.table("register"), "script": self.folder / "script" / "register", "merge": self.folder / "merged"}
+        tables = {
+            "engine": self.engine.table("register"),
+            "script": self.folder / "script" / "register",
+            "merge": self.folder / "merged",
+        }
         found = {name: fingerprint(delta.load(str(path))) for name, path in tables.items()}
         found["duckdb"] = fingerprint(read_facts(self.plain, self.folder / "duckdb.parquet"))
         say(f"  {wanted[0]:,} rows")

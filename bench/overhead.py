@@ -97,11 +97,19 @@ def _play(folder: Path) -> Overhead:
 def _timed() -> Iterator[tuple[Stopwatch, Stopwatch, Stopwatch]]:
     """While it is open: `reach` wherever it is called, and what `write_and_confirm` does after the write. It looks for each commit once."""
     reaching, confirming, commits = Stopwatch(), Stopwatch(), Stopwatch()
-    callers = [m for name, m in list(sys.modules.items()) if name.startswith("strandline.") and vars(m).get("reach") is failpoints.reach]
+    callers = [
+        m
+        for name, m in list(sys.modules.items())
+        if name.startswith("strandline.") and vars(m).get("reach") is failpoints.reach
+    ]
     with ExitStack() as patched:
         timed = reaching.around(failpoints.reach)
         for module in callers:
             patched.enter_context(patch.object(module, "reach", timed))
-        for name, watch in (("read_entries", confirming), ("foreign_versions", confirming), ("find_ours", commits)):
+        for name, watch in (
+            ("read_entries", confirming),
+            ("foreign_versions", confirming),
+            ("find_ours", commits),
+        ):
             patched.enter_context(patch.object(commit, name, watch.around(getattr(commit, name))))
         yield reaching, confirming, commits

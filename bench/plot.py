@@ -17,7 +17,11 @@ _LEVELS = {
     "duckdb": ("DuckDB, full", "tab:olive"),
     "engine": ("engine, full rebuild", "tab:purple"),
 }
-_NODES = {"changes": ("received", "#9ecae1"), "register_facts": ("facts", "#4292c6"), "register": ("snapshot", "#084594")}
+_NODES = {
+    "changes": ("received", "#9ecae1"),
+    "register_facts": ("facts", "#4292c6"),
+    "register": ("snapshot", "#084594"),
+}
 
 
 def draw(found: Increments, scale: int, path: Path) -> None:
@@ -32,7 +36,13 @@ def draw(found: Increments, scale: int, path: Path) -> None:
     for name, (label, color) in _LEVELS.items():
         if name in found.full:
             times.axhline(median(found.full[name]), color=color, linestyle=":", label=label)
-    times.set(xscale="log", yscale="log", xlabel="% of the keys changed", ylabel="seconds", title=f"From file to snapshot, {scale} tenants")
+    times.set(
+        xscale="log",
+        yscale="log",
+        xlabel="% of the keys changed",
+        ylabel="seconds",
+        title=f"From file to snapshot, {scale} tenants",
+    )
     times.set_xticks(percents, [f"{p:g}" for p in percents])
     times.grid(visible=True, which="both", alpha=0.2)
     times.legend(fontsize=8)

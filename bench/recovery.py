@@ -105,7 +105,12 @@ def _run(project: Path) -> dict[str, float]:
 def _start(project: Path, fail: str = "") -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "bench.recovery", str(project)]
     return subprocess.run(
-        command, env={**os.environ, "STRANDLINE_FAILPOINTS": fail}, capture_output=True, text=True, check=False, timeout=600
+        command,
+        env={**os.environ, "STRANDLINE_FAILPOINTS": fail},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
 
 

@@ -97,9 +97,19 @@ def make_register(folder: Path, tenants: int) -> Register:
                 """
             )
         facts, keys, last = (
-            connection.execute("SELECT count(*), count(DISTINCT registration_number), max(snapshot_seq) FROM changes").fetchone() or ()
+            connection.execute(
+                "SELECT count(*), count(DISTINCT registration_number), max(snapshot_seq) FROM changes"
+            ).fetchone()
+            or ()
         )
-    return Register(folder=folder, tenants=tenants, origin=origin, facts=facts * tenants, keys=keys * tenants, last_sequence=last)
+    return Register(
+        folder=folder,
+        tenants=tenants,
+        origin=origin,
+        facts=facts * tenants,
+        keys=keys * tenants,
+        last_sequence=last,
+    )
 
 
 def deliver(file: Path, target: Path) -> Path:

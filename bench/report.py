@@ -27,7 +27,11 @@ FULL_NAMES = {
     "duckdb_live": "DuckDB, full, live keys only",
     "engine": "engine, full rebuild",
 }
-PERCENT_NAMES = {"engine": "engine, run", "script": "hand-written script, same writes", "merge": "hand-written MERGE"}
+PERCENT_NAMES = {
+    "engine": "engine, run",
+    "script": "hand-written script, same writes",
+    "merge": "hand-written MERGE",
+}
 REFERENCE_SCALE = 300
 START_SECONDS = 2.0
 OVERHEAD_PERCENT = 3.0
@@ -65,18 +69,44 @@ class Target:
     def line(self) -> str:
         sign = ">=" if self.at_least else "<="
         verdict = "yes" if self.met else f"NO {self.note}".rstrip()
-        return f"{self.text:<76} {self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}  {verdict}"
+        return (
+            f"{self.text:<76} {self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}  {verdict}"
+        )
 
 
 def find_targets(results: Results) -> Iterator[Target]:
     """The ratios, all from this run."""
     if found := results.increments:
         engine = {percent: median(samples) for percent, samples in found.engine.items()}
-        pyspark, duckdb, script = median(found.full["pyspark"]), median(found.full["duckdb"]), median(found.script[0.1])
-        yield Target(text="0.1 % of the keys: run, against PySpark's full recompute", value=pyspark / engine[0.1], bound=5, at_least=True)
-        yield Target(text="0.1 % of the keys: run, against DuckDB's full recompute", value=duckdb / engine[0.1], bound=1, at_least=True)
-        yield Target(text="1 % of the keys: run, against PySpark's full recompute", value=pyspark / engine[1.0], bound=4, at_least=True)
-        yield Target(text="0.1 % of the keys: run's time over the script's", value=engine[0.1] / script, bound=1.5, at_least=False)
+        pyspark, duckdb, script = (
+            median(found.full["pyspark"]),
+            median(found.full["duckdb"]),
+            median(found.script[0.1]),
+        )
+        yield Target(
+            text="0.1 % of the keys: run, against PySpark's full recompute",
+            value=pyspark / engine[0.1],
+            bound=5,
+            at_least=True,
+        )
+        yield Target(
+            text="0.1 % of the keys: run, against DuckDB's full recompute",
+            value=duckdb / engine[0.1],
+            bound=1,
+            at_least=True,
+        )
+        yield Target(
+            text="1 % of the keys: run, against PySpark's full recompute",
+            value=pyspark / engine[1.0],
+            bound=4,
+            at_least=True,
+        )
+        yield Target(
+            text="0.1 % of the keys: run's time over the script's",
+            value=engine[0.1] / script,
+            bound=1.5,
+            at_least=False,
+        )
     if history := results.history:
         text = f"{history.changed_keys:,} keys: time with {history.long_facts:,} facts over that with {history.short_facts:,}"
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
@@ -92,17 +122,33 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield Target(text=text, value=worst, bound=RECOVERY_SECONDS, at_least=False, unit=" s")
     for name, start in (results.startup or {}).items():
         note = "a JVM was started" if start.jvm else ""
-        yield Target(text=f"strandline {name}", value=start.best, bound=START_SECONDS, at_least=False, unit=" s", note=note)
+        yield Target(
+            text=f"strandline {name}",
+            value=start.best,
+            bound=START_SECONDS,
+            at_least=False,
+            unit=" s",
+            note=note,
+        )
 
 
 def _chain_targets(short: ChainLength, long: ChainLength) -> Iterator[Target]:
     reorg = [r.seconds for r in long.reorgs]
     blocks = f"{long.blocks:,} blocks, {long.transactions:,} transactions"
     worst = max(r.rows_read[job] / r.affected_rows[job] for r in long.reorgs for job in r.rows_read)
-    yield Target(text=f"{blocks}: rows read by a reorg over rows of its blocks", value=worst, bound=3, at_least=False)
-    yield Target(text="the same jobs in full, against the reorg", value=long.full.seconds / median(reorg), bound=10, at_least=True)
+    yield Target(
+        text=f"{blocks}: rows read by a reorg over rows of its blocks", value=worst, bound=3, at_least=False
+    )
+    yield Target(
+        text="the same jobs in full, against the reorg",
+        value=long.full.seconds / median(reorg),
+        bound=10,
+        at_least=True,
+    )
     text = f"the reorg's seconds, over those on {short.blocks:,} blocks"
-    yield Target(text=text, value=median(reorg) / median([r.seconds for r in short.reorgs]), bound=2, at_least=False)
+    yield Target(
+        text=text, value=median(reorg) / median([r.seconds for r in short.reorgs]), bound=2, at_least=False
+    )
     text = f"planning with {PENDING:,} invalidations of one dataset ({len(long.planned)} tasks)"
     yield Target(text=text, value=long.planning.seconds, bound=1, at_least=False, unit=" s")
 
@@ -117,7 +163,9 @@ def machine(session: SparkSession | None) -> dict[str, object]:
     }
     if session is not None and session.sparkContext._jvm is not None:
         found["spark_master"] = session.sparkContext.master
-        found["heap_gib"] = round(session.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory() / (1 << 30), 2)
+        found["heap_gib"] = round(
+            session.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory() / (1 << 30), 2
+        )
     return found
 
 
@@ -140,7 +188,8 @@ def _document(results: Results) -> dict[str, object]:
         "increments": results.increments and asdict(results.increments),
         "history": results.history and asdict(results.history),
         "chains": results.chains and [asdict(chain) for chain in results.chains],
-        "overhead": results.overhead and [{**asdict(one), "percent": one.percent} for one in results.overhead],
+        "overhead": results.overhead
+        and [{**asdict(one), "percent": one.percent} for one in results.overhead],
         "recovery": results.recovery and [asdict(one) for one in results.recovery],
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
@@ -184,7 +233,9 @@ def _chain_lines(chain: ChainLength) -> Iterator[str]:
     yield f"\n{chain.blocks:,} blocks, {chain.transactions:,} transactions: first load {chain.first_load.seconds:.1f} s"
     yield f"  reorg of {DEPTH} blocks      {middle_one.seconds:8.2f} s, {middle_one.jobs} Spark jobs"
     yield f"  the same jobs in full  {chain.full.seconds:8.2f} s"
-    yield "  where its time goes:   " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in middle_one.by_node.items())
+    yield "  where its time goes:   " + ", ".join(
+        f"{name} {seconds:.2f}" for name, seconds in middle_one.by_node.items()
+    )
     for job, rows in reorg.rows_read.items():
         yield f"  {job}: {rows:,} rows read, {reorg.affected_rows[job]:,} in the blocks that left and came"
     for name, (some, every) in reorg.files.items():
@@ -208,14 +259,22 @@ def _increment_lines(found: Increments) -> Iterator[str]:
     yield ""
     yield "where a run's time goes:"
     for percent in percents:
-        yield f"  {percent:>5g} %  " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in where(middle(found.engine[percent])).items())
+        yield f"  {percent:>5g} %  " + ", ".join(
+            f"{name} {seconds:.2f}" for name, seconds in where(middle(found.engine[percent])).items()
+        )
     yield ""
-    yield f"The results differ: {', '.join(found.differing)}." if found.differing else "All results hold the same rows."
+    yield (
+        f"The results differ: {', '.join(found.differing)}."
+        if found.differing
+        else "All results hold the same rows."
+    )
 
 
 def where(sample: Sample) -> dict[str, float]:
     """Seconds per node, and what is left: loading the project, looking at the lake, planning. The quarantine runs beside the snapshot."""
     return {
         **sample.by_node,
-        "the rest": max(0.0, sample.seconds - sum(s for n, s in sample.by_node.items() if not n.endswith("_quarantine"))),
+        "the rest": max(
+            0.0, sample.seconds - sum(s for n, s in sample.by_node.items() if not n.endswith("_quarantine"))
+        ),
     }

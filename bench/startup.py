@@ -16,7 +16,10 @@ VERBS = {
     "run (nothing to do)": ("run",),
     "plan": ("plan",),
     "status": ("status",),
-    "query": ("query", "SELECT tenant_id, count(*) AS defaulters, sum(outstanding) AS outstanding FROM defaulters GROUP BY tenant_id"),
+    "query": (
+        "query",
+        "SELECT tenant_id, count(*) AS defaulters, sum(outstanding) AS outstanding FROM defaulters GROUP BY tenant_id",
+    ),
     "history": ("history", "property", "pb.amritsar", "PB-PT-2024-001"),
 }
 
@@ -47,7 +50,9 @@ def measure_startup(folder: Path) -> dict[str, Start]:
 
 def _time(project: Path, words: tuple[str, ...]) -> tuple[float, bool]:
     started = time.monotonic()
-    process = subprocess.Popen([COMMAND, *words], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        [COMMAND, *words], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     jvm = False
     # The output of these verbs fits a pipe, so nobody has to read it meanwhile.
     while process.poll() is None:

@@ -53,18 +53,27 @@ def read_story(readme: Path) -> tuple[Part, ...]:
     sections = re.split(r"^(?=#+ )", readme.read_text(encoding="utf-8"), flags=re.MULTILINE)
     stories = [tuple(_read_section(section)) for section in sections if section.strip()]
     return tuple(
-        part for number, story in enumerate(stories) if number == 0 or any(isinstance(part, Command) for part in story) for part in story
+        part
+        for number, story in enumerate(stories)
+        if number == 0 or any(isinstance(part, Command) for part in story)
+        for part in story
     )
 
 
 def _read_section(section: str) -> Iterator[Part]:
     heading, _, body = section.partition("\n")
     yield Heading(text=heading.lstrip("# "))
-    for number, piece in enumerate(re.split(r"^```console\n(.*?)^```\n", body, flags=re.MULTILINE | re.DOTALL)):
+    for number, piece in enumerate(
+        re.split(r"^```console\n(.*?)^```\n", body, flags=re.MULTILINE | re.DOTALL)
+    ):
         if number % 2:
             yield from _read_commands(piece)
         else:
-            yield from (Prose(text=paragraph.strip()) for paragraph in re.split(r"\n\s*\n", piece) if paragraph.strip())
+            yield from (
+                Prose(text=paragraph.strip())
+                for paragraph in re.split(r"\n\s*\n", piece)
+                if paragraph.strip()
+            )
 
 
 def _read_commands(block: str) -> Iterator[Command]:
@@ -80,7 +89,12 @@ def run_command(command: Command) -> int:
         from strandline.cli import main as strandline  # here, because a story can be read without the engine
 
         return strandline(arguments)
-    ended = subprocess.run([sys.executable if program == "python" else program, *arguments], check=False, stdout=subprocess.PIPE, text=True)
+    ended = subprocess.run(
+        [sys.executable if program == "python" else program, *arguments],
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     print(ended.stdout, end="")
     return ended.returncode
 
@@ -128,7 +142,9 @@ def play(example: Path) -> int:
                 if isinstance(part, Command) and (code := run_and_show(part)) != 0:
                     print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
                     return code
-    print(f"\nThat took {time.monotonic() - began:.0f} seconds. Play it yourself in {os.path.relpath(example)}: the commands are the same.")
+    print(
+        f"\nThat took {time.monotonic() - began:.0f} seconds. Play it yourself in {os.path.relpath(example)}: the commands are the same."
+    )
     return 0
 
 

@@ -7,7 +7,9 @@ import sys
 
 # Before anything that an older Python cannot read.
 if sys.version_info < (3, 11):  # noqa: UP036  the package's own minimum says nothing about who starts this script
-    sys.exit(f"Strandline needs Python 3.11 or later; this is {sys.version.split()[0]}. Install one, then: make setup PYTHON=python3.11")
+    sys.exit(
+        f"Strandline needs Python 3.11 or later; this is {sys.version.split()[0]}. Install one, then: make setup PYTHON=python3.11"
+    )
 
 import hashlib
 import importlib.util
@@ -36,7 +38,9 @@ def main() -> None:
     if jars.find_jars() is None:
         say(f"resolving Delta's jars into {jars.jar_folder()}")
     # -P keeps the modules beside that file from hiding those of the standard library.
-    if subprocess.run([VENV / "bin" / "python", "-P", JARS_MODULE], env=environment, stdin=subprocess.DEVNULL).returncode:
+    if subprocess.run(
+        [VENV / "bin" / "python", "-P", JARS_MODULE], env=environment, stdin=subprocess.DEVNULL
+    ).returncode:
         sys.exit(NEEDS_THE_USER)
     runs([str(VENV / "bin" / "python"), "-m", "compileall", "-q", str(ROOT / "src")])
     archive = [str(VENV / "bin" / "python"), "-m", "strandline.lake.warm_up"]
@@ -56,7 +60,10 @@ def sync_packages() -> None:
     sync = [require_uv(), "sync", "--frozen", "--quiet", "--compile-bytecode", "--python", sys.executable]
     say("installing Python packages")
     if subprocess.run([*sync, "--offline"], cwd=ROOT, capture_output=True).returncode:
-        stop_unless(subprocess.run(sync, cwd=ROOT).returncode == 0, "The packages of uv.lock could not be installed; uv says why above.")
+        stop_unless(
+            subprocess.run(sync, cwd=ROOT).returncode == 0,
+            "The packages of uv.lock could not be installed; uv says why above.",
+        )
     STAMP.write_text(wanted)
 
 
@@ -73,7 +80,10 @@ def require_uv() -> str:
         shutil.rmtree(PRIVATE_UV, ignore_errors=True)
         runs([sys.executable, "-m", "venv", str(PRIVATE_UV)])
         runs([str(PRIVATE_UV / "bin" / "python"), "-m", "pip", "install", "--quiet", "uv"])
-    stop_unless(runs([str(own), "--version"]), "uv is missing and could not be installed. Install it (pip install uv), then: make setup")
+    stop_unless(
+        runs([str(own), "--version"]),
+        "uv is missing and could not be installed. Install it (pip install uv), then: make setup",
+    )
     return str(own)
 
 

@@ -19,7 +19,9 @@ def main() -> None:
         keep_debian_from_starting_a_server()
         if any(apt_install(package) and find_initdb() for package in ("postgresql-15", "postgresql")):
             return
-    say("no Postgres server found: its tests will be skipped (Debian, Ubuntu: sudo apt-get install postgresql)")
+    say(
+        "no Postgres server found: its tests will be skipped (Debian, Ubuntu: sudo apt-get install postgresql)"
+    )
 
 
 def find_initdb() -> Path | None:

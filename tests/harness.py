@@ -65,7 +65,9 @@ class TestProject:
         with open_workspace(self.folder) as workspace:
             outcome = run(workspace, request or RunRequest(), SILENT)
         if ok:
-            assert outcome.exit_code == 0, "\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error)
+            assert outcome.exit_code == 0, "\n".join(
+                f"{r.node}: {r.status} {r.error}" for r in outcome.results if r.error
+            )
         return outcome
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

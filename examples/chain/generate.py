@@ -124,7 +124,11 @@ class Network:
         kind = self.chance.random()
         if kind < 0.3:
             return self.chance.randrange(1, EXACT_AS_FLOAT)
-        return self.chance.randrange(ETHER // 100, 60 * ETHER) if kind < 0.94 else self.chance.randrange(100 * ETHER, 900 * ETHER)
+        return (
+            self.chance.randrange(ETHER // 100, 60 * ETHER)
+            if kind < 0.94
+            else self.chance.randrange(100 * ETHER, 900 * ETHER)
+        )
 
     def token_log(self, sender: str, amount: int | None) -> Message:
         """A transfer of tokens, of up to a million with 18 decimals; now and then only the permission for one."""
@@ -141,11 +145,15 @@ class Network:
         """What a JSON number cannot hold everywhere is text; of the rest, some nodes write text all the same."""
         return str(amount) if amount >= EXACT_AS_FLOAT or self.chance.random() < 0.3 else amount
 
-    def mine(self, parent: Block | None, payments: Iterable[Payment] | None = None, difficulty: int | None = None) -> Block:
+    def mine(
+        self, parent: Block | None, payments: Iterable[Payment] | None = None, difficulty: int | None = None
+    ) -> Block:
         """The next block after a parent. One in a hundred is hard to find."""
         chance = self.chance
         number = parent.number + 1 if parent else 1
-        included = tuple(payments if payments is not None else (self.pay() for _ in range(chance.choice((1, 1, 1, 2, 2)))))
+        included = tuple(
+            payments if payments is not None else (self.pay() for _ in range(chance.choice((1, 1, 1, 2, 2))))
+        )
         if difficulty is None:
             difficulty = DIFFICULTY + 4 * chance.randrange(10**9)
             if chance.random() < 0.01:
@@ -159,7 +167,13 @@ class Network:
             "totalDifficulty": (parent.total_difficulty if parent else 0) + difficulty,
             "timestamp": at.isoformat().replace("+00:00", "Z"),
         }
-        return Block(header={"hash": hash_of(json.dumps(header), *(payment.tx_hash for payment in included)), **header}, payments=included)
+        return Block(
+            header={
+                "hash": hash_of(json.dumps(header), *(payment.tx_hash for payment in included)),
+                **header,
+            },
+            payments=included,
+        )
 
 
 @dataclass
@@ -195,10 +209,15 @@ class Story:
     def tip(self) -> Block:
         return self.chain[max(self.chain)]
 
-    def grow(self, last: int, told: Mapping[int, list[Payment]] | None = None, hard: Iterable[int] = ()) -> list[Block]:
+    def grow(
+        self, last: int, told: Mapping[int, list[Payment]] | None = None, hard: Iterable[int] = ()
+    ) -> list[Block]:
         """Growth of the canonical branch up to a number; `told` are payments of the story, by block, the rest is chance."""
         numbers = range(self.tip.number + 1 if self.chain else 1, last + 1)
-        return [self.extend((told or {}).get(number), HARD_DIFFICULTY if number in hard else None) for number in numbers]
+        return [
+            self.extend((told or {}).get(number), HARD_DIFFICULTY if number in hard else None)
+            for number in numbers
+        ]
 
     def extend(self, payments: Iterable[Payment] | None = None, difficulty: int | None = None) -> Block:
         block = self.network.mine(self.tip if self.chain else None, payments, difficulty)
@@ -242,7 +261,9 @@ def definition(name: str, kind: str, threshold: int, version: int = 1) -> Messag
 def side_blocks(story: Story, numbers: Iterable[int]) -> list[Block]:
     """Found a moment too late: the same parent and mostly the same transactions, but nobody builds on them."""
     return [
-        story.network.mine(story.chain[number - 1], [*story.payments_of(number)[:1], story.network.pay()], DIFFICULTY - 10**9)
+        story.network.mine(
+            story.chain[number - 1], [*story.payments_of(number)[:1], story.network.pay()], DIFFICULTY - 10**9
+        )
         for number in numbers
     ]
 
@@ -320,7 +341,9 @@ def fifth_day(story: Story) -> Day:
     payments = {number: story.payments_of(number) for number in DEEP_REORG}
     story.back_to(DEEP_REORG[0] - 1)
     for number in DEEP_REORG:
-        day.announce([story.extend(payments[number], DIFFICULTY * 5 // 4 + story.network.chance.randrange(10**9))])
+        day.announce(
+            [story.extend(payments[number], DIFFICULTY * 5 // 4 + story.network.chance.randrange(10**9))]
+        )
     return day
 
 
@@ -341,14 +364,20 @@ def sixth_day(story: Story, unconfirmed: list[Payment]) -> Day:
 def make_days() -> tuple[Day, ...]:
     story = Story(network=Network(chance=random.Random(SEED)))
     first_four = (first_day(story), second_day(story), third_day(story), fourth_day(story))
-    unconfirmed = [payment for number in range(DEEP_REORG[-1] + 1, TIP_OF_DAY[4] + 1) for payment in story.payments_of(number)]
+    unconfirmed = [
+        payment
+        for number in range(DEEP_REORG[-1] + 1, TIP_OF_DAY[4] + 1)
+        for payment in story.payments_of(number)
+    ]
     return (*first_four, fifth_day(story), sixth_day(story, unconfirmed))
 
 
 def write(path: Path, messages: list[Message]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
-    print(f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    print(
+        f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -21,7 +21,12 @@ SEED = 2024
 PROPERTIES = 2000
 DATES = ("2024-01-12", "2024-01-13", "2024-01-14")
 NEW_ON_DAY = {2: 8, 3: 7}
-TOWNS = {"pb.amritsar": "Amritsar", "pb.jalandhar": "Jalandhar", "pb.ludhiana": "Ludhiana", "pb.patiala": "Patiala"}
+TOWNS = {
+    "pb.amritsar": "Amritsar",
+    "pb.jalandhar": "Jalandhar",
+    "pb.ludhiana": "Ludhiana",
+    "pb.patiala": "Patiala",
+}
 BUSY_ON_DAY = {2: ("pb.amritsar", "pb.jalandhar", "pb.ludhiana"), 3: ("pb.amritsar", "pb.patiala")}
 INDIA = timezone(timedelta(hours=5, minutes=30))
 
@@ -33,7 +38,20 @@ OWNERSHIPS = (
     "INSTITUTIONALPRIVATE",
     "INSTITUTIONALGOVERNMENT",
 )
-FIRST_NAMES = ("Amrit", "Balwinder", "Charan", "Daljit", "Gurpreet", "Harjit", "Jasleen", "Kiran", "Manjit", "Navdeep", "Parveen", "Simran")
+FIRST_NAMES = (
+    "Amrit",
+    "Balwinder",
+    "Charan",
+    "Daljit",
+    "Gurpreet",
+    "Harjit",
+    "Jasleen",
+    "Kiran",
+    "Manjit",
+    "Navdeep",
+    "Parveen",
+    "Simran",
+)
 LAST_NAMES = ("Arora", "Bajwa", "Dhillon", "Gill", "Kapoor", "Malhotra", "Sandhu", "Sharma", "Sidhu", "Verma")
 STREETS = ("Mall Road", "Lawrence Road", "Court Road", "Grand Trunk Road", "Model Town", "Civil Lines")
 LOCALITIES = (
@@ -78,14 +96,18 @@ class TaxSystem:
         return self.chance.randrange(first, last)
 
     def office_hours(self, day: int) -> int:
-        return self.between(milliseconds(f"{DATES[day - 1]}T09:30:00"), milliseconds(f"{DATES[day - 1]}T18:00:00"))
+        return self.between(
+            milliseconds(f"{DATES[day - 1]}T09:30:00"), milliseconds(f"{DATES[day - 1]}T18:00:00")
+        )
 
     def uuid(self) -> str:
         return f"{self.chance.getrandbits(128):032x}"
 
     def take(self, day: int, count: int, *, owing: bool | None = None, units: int = 0) -> list[str]:
         """That many untouched active properties of the towns that are busy on a day: with (or without) a debt, with enough units."""
-        suitable = (property_id for property_id in self.untouched if self.suits(property_id, day, owing, units))
+        suitable = (
+            property_id for property_id in self.untouched if self.suits(property_id, day, owing, units)
+        )
         chosen = list(itertools.islice(suitable, count))
         self.untouched = [property_id for property_id in self.untouched if property_id not in chosen]
         return chosen
@@ -110,7 +132,9 @@ class TaxSystem:
         message = copy.deepcopy(self.properties[property_id])
         message["property"].update(changes)
         message["property"]["version"] = message["property"].get("version", 0) + 1
-        message["property"]["auditDetails"].update(lastModifiedTime=at, lastModifiedBy=f"user-{self.between(100, 130)}")
+        message["property"]["auditDetails"].update(
+            lastModifiedTime=at, lastModifiedBy=f"user-{self.between(100, 130)}"
+        )
         self.properties[property_id] = message
         return message
 
@@ -131,7 +155,9 @@ class TaxSystem:
         for detail in details:
             open_amount = cents(detail["taxAmount"]) - cents(detail["collectionAmount"])
             part = open_amount if amount is None else max(0, min(open_amount, left))
-            detail["collectionAmount"] = spelt_like(detail["taxAmount"], cents(detail["collectionAmount"]) + part)
+            detail["collectionAmount"] = spelt_like(
+                detail["taxAmount"], cents(detail["collectionAmount"]) + part
+            )
             left -= part
         message = self.change_demand(demand_id, at, demandDetails=details)
         message["demand"]["isPaymentCompleted"] = owed(message) == 0
@@ -150,7 +176,10 @@ def spelt_like(example: int | float | str, amount: int) -> int | float | str:
 
 
 def owed(demand: Message) -> int:
-    return sum(cents(detail["taxAmount"]) - cents(detail["collectionAmount"]) for detail in demand["demand"]["demandDetails"])
+    return sum(
+        cents(detail["taxAmount"]) - cents(detail["collectionAmount"])
+        for detail in demand["demand"]["demandDetails"]
+    )
 
 
 @dataclass
@@ -180,15 +209,23 @@ def new_property(system: TaxSystem, property_id: str, tenant_id: str, created: i
         "tenantId": tenant_id,
         "property": {
             "propertyId": property_id,
-            "propertyType": chance.choice(("BUILTUP.INDEPENDENTPROPERTY", "BUILTUP.SHAREDPROPERTY")) if floors else "VACANT",
+            "propertyType": chance.choice(("BUILTUP.INDEPENDENTPROPERTY", "BUILTUP.SHAREDPROPERTY"))
+            if floors
+            else "VACANT",
             "usageCategory": None if chance.random() < 0.005 else usage,
             "ownershipCategory": ownership,
             "status": "ACTIVE" if chance.random() < 0.97 else "INACTIVE",
-            "landArea": chance.choice((chance.randrange(50, 900), f"{chance.randrange(50, 900)}.{chance.randrange(1, 9999):04d}")),
+            "landArea": chance.choice(
+                (chance.randrange(50, 900), f"{chance.randrange(50, 900)}.{chance.randrange(1, 9999):04d}")
+            ),
             "address": None if chance.random() < 0.01 else address,
             "units": [new_unit(system, property_id, number, usage) for number in range(1, 1 + floors)],
             "owners": [new_owner(system) for _ in range(2 if ownership.endswith("MULTIPLEOWNERS") else 1)],
-            "auditDetails": {"createdTime": created, "lastModifiedTime": modified, "lastModifiedBy": f"user-{chance.randrange(100, 130)}"},
+            "auditDetails": {
+                "createdTime": created,
+                "lastModifiedTime": modified,
+                "lastModifiedBy": f"user-{chance.randrange(100, 130)}",
+            },
             "version": 1,
         },
     }
@@ -234,21 +271,33 @@ def new_demand(system: TaxSystem, demand_id: str, property_id: str, year: int, a
     }
     if chance.random() < 0.3:
         for detail in details:
-            detail["taxAmount"], detail["collectionAmount"] = f"{cents(detail['taxAmount']) / 100:.2f}", "0.00"
+            detail["taxAmount"], detail["collectionAmount"] = (
+                f"{cents(detail['taxAmount']) / 100:.2f}",
+                "0.00",
+            )
     system.demands[demand_id] = message
     return message
 
 
 def new_detail(system: TaxSystem, tax_head: str, amount: int) -> Message:
-    return {"id": system.uuid(), "taxHeadMasterCode": tax_head, "taxAmount": spelt_like(0, amount), "collectionAmount": 0}
+    return {
+        "id": system.uuid(),
+        "taxHeadMasterCode": tax_head,
+        "taxAmount": spelt_like(0, amount),
+        "collectionAmount": 0,
+    }
 
 
 def tell_the_story(system: TaxSystem) -> tuple[Message, Message]:
     """The property and the demand of the README: 5,500 due; 3,000 paid on the second day, the rest on the third."""
     created = milliseconds("2024-01-01T15:30:00")
     known = new_property(system, STORY_PROPERTY, "pb.amritsar", created, created)
-    known["property"].update(propertyType="BUILTUP.INDEPENDENTPROPERTY", usageCategory="RESIDENTIAL", status="ACTIVE", landArea=250)
-    known["property"].update(ownershipCategory="INDIVIDUAL.SINGLEOWNER", owners=[{"ownerId": "OW-2024-001", "name": "Harjit Gill"}])
+    known["property"].update(
+        propertyType="BUILTUP.INDEPENDENTPROPERTY", usageCategory="RESIDENTIAL", status="ACTIVE", landArea=250
+    )
+    known["property"].update(
+        ownershipCategory="INDIVIDUAL.SINGLEOWNER", owners=[{"ownerId": "OW-2024-001", "name": "Harjit Gill"}]
+    )
     known["property"].update(units=[new_unit(system, STORY_PROPERTY, 1, "RESIDENTIAL")])
     bill = {
         "tenantId": "pb.amritsar",
@@ -279,9 +328,15 @@ def first_day(system: TaxSystem) -> Day:
     for number in range(1, PROPERTIES - sum(NEW_ON_DAY.values())):
         created = system.between(first_of_financial_year(2019), milliseconds("2024-01-10T00:00:00"))
         if number % 500 == 0:
-            created = first_of_financial_year(2023) + 3_600_000  # an hour into the year in India, still the old year in UTC
+            created = (
+                first_of_financial_year(2023) + 3_600_000
+            )  # an hour into the year in India, still the old year in UTC
         property_id = f"PB-PT-{financial_year_of(created)}-{number:04d}"
-        day.property.append(new_property(system, property_id, towns[number % 4], created, system.between(created, last_evening)))
+        day.property.append(
+            new_property(
+                system, property_id, towns[number % 4], created, system.between(created, last_evening)
+            )
+        )
         system.untouched.append(property_id)
         day.demand.extend(demands_until_now(system, property_id, number, created, last_evening))
     system.chance.shuffle(system.untouched)
@@ -290,7 +345,9 @@ def first_day(system: TaxSystem) -> Day:
     return day
 
 
-def demands_until_now(system: TaxSystem, property_id: str, number: int, created: int, last_evening: int) -> Iterator[Message]:
+def demands_until_now(
+    system: TaxSystem, property_id: str, number: int, created: int, last_evening: int
+) -> Iterator[Message]:
     """A bill for most years, and what became of it: paid at some time, paid in part, or not at all."""
     for year, likely in ((2021, 0.2), (2022, 0.3), (2023, 0.85)):
         if year < financial_year_of(created) or system.chance.random() > likely:
@@ -301,7 +358,9 @@ def demands_until_now(system: TaxSystem, property_id: str, number: int, created:
         paid = system.between(billed, max(billed + 1, last_evening))
         outcome = system.chance.random()
         if outcome < 0.72:
-            yield from (bill, system.pay(demand_id, paid)) if outcome < 0.04 else (system.pay(demand_id, paid),)
+            yield from (
+                (bill, system.pay(demand_id, paid)) if outcome < 0.04 else (system.pay(demand_id, paid),)
+            )
         elif outcome < 0.8:
             yield system.pay(demand_id, paid, owed(bill) // 3)
         else:
@@ -343,7 +402,9 @@ def second_day(system: TaxSystem, before: Day) -> Day:
     a_reassessment(system, day, 2)
     a_payment_on_the_wrong_demand(system, day, 2)
     a_missing_key(system, day, 2)
-    day.property.extend(system.chance.sample(day.property, 2) + before.property[100:102])  # sent twice, at once and a day later
+    day.property.extend(
+        system.chance.sample(day.property, 2) + before.property[100:102]
+    )  # sent twice, at once and a day later
     day.demand.extend(system.chance.sample(day.demand, 3) + before.demand[200:202])
     day.demand.append(a_broken_line(day))
     return day
@@ -364,17 +425,27 @@ def third_day(system: TaxSystem, before: Day) -> Day:
     return day
 
 
-def ordinary_changes(system: TaxSystem, day: Day, number: int, *, paid: int, paid_in_part: int, corrected: int) -> None:
+def ordinary_changes(
+    system: TaxSystem, day: Day, number: int, *, paid: int, paid_in_part: int, corrected: int
+) -> None:
     for property_id in system.take(number, paid, owing=True):
         day.demand.append(system.pay(system.unpaid_demand_of(property_id), system.office_hours(number)))
     for property_id in system.take(number, paid_in_part, owing=True):
         demand_id = system.unpaid_demand_of(property_id)
-        day.demand.append(system.pay(demand_id, system.office_hours(number), owed(system.demands[demand_id]) // 2))
+        day.demand.append(
+            system.pay(demand_id, system.office_hours(number), owed(system.demands[demand_id]) // 2)
+        )
     for property_id in system.take(number, corrected):
-        day.property.append(system.change_property(property_id, system.office_hours(number), landArea=f"{system.between(50, 900)}.5"))
+        day.property.append(
+            system.change_property(
+                property_id, system.office_hours(number), landArea=f"{system.between(50, 900)}.5"
+            )
+        )
     for new in range(1, 1 + NEW_ON_DAY[number]):
         property_id, now = f"PB-PT-2023-9{number}{new:02d}", system.office_hours(number)
-        day.property.append(new_property(system, property_id, BUSY_ON_DAY[number][new % len(BUSY_ON_DAY[number])], now, now))
+        day.property.append(
+            new_property(system, property_id, BUSY_ON_DAY[number][new % len(BUSY_ON_DAY[number])], now, now)
+        )
         day.demand.append(new_demand(system, f"DM-2023-9{number}{new:03d}", property_id, 2023, now))
 
 
@@ -407,7 +478,9 @@ def no_word_about_units(system: TaxSystem, day: Day, number: int) -> None:
 def no_units_left(system: TaxSystem, day: Day, number: int) -> None:
     """An empty list says that there are none."""
     property_id = system.take(number, 1, units=2)[0]
-    day.property.append(system.change_property(property_id, system.office_hours(number), units=[], propertyType="VACANT"))
+    day.property.append(
+        system.change_property(property_id, system.office_hours(number), units=[], propertyType="VACANT")
+    )
 
 
 def a_reassessment(system: TaxSystem, day: Day, number: int) -> None:
@@ -422,7 +495,9 @@ def a_payment_on_the_wrong_demand(system: TaxSystem, day: Day, number: int) -> N
     property_id = system.take(number, 1, owing=True)[0]
     demand_id = system.unpaid_demand_of(property_id)
     system.remembered["wrong payment"] = demand_id
-    system.remembered["before the wrong payment"] = json.dumps(system.demands[demand_id]["demand"]["demandDetails"])
+    system.remembered["before the wrong payment"] = json.dumps(
+        system.demands[demand_id]["demand"]["demandDetails"]
+    )
     day.demand.append(system.pay(demand_id, system.office_hours(number)))
 
 
@@ -430,7 +505,11 @@ def a_correction_of_the_wrong_payment(system: TaxSystem, day: Day, number: int) 
     """What was booked wrongly is not edited: a new message says how it is."""
     details = json.loads(system.remembered["before the wrong payment"])
     at = system.office_hours(number)
-    day.demand.append(system.change_demand(system.remembered["wrong payment"], at, demandDetails=details, isPaymentCompleted=False))
+    day.demand.append(
+        system.change_demand(
+            system.remembered["wrong payment"], at, demandDetails=details, isPaymentCompleted=False
+        )
+    )
 
 
 def a_missing_key(system: TaxSystem, day: Day, number: int) -> None:
@@ -450,7 +529,9 @@ def a_broken_line(day: Day) -> str:
 def an_inactive_property(system: TaxSystem, day: Day, number: int) -> None:
     """Its owners still owe, but it is no longer taxed, so it leaves the defaulters. Nothing is deleted."""
     for property_id in system.take(number, 2, owing=True):
-        day.property.append(system.change_property(property_id, system.office_hours(number), status="INACTIVE"))
+        day.property.append(
+            system.change_property(property_id, system.office_hours(number), status="INACTIVE")
+        )
 
 
 def late_messages(system: TaxSystem, day: Day, number: int) -> None:
@@ -461,7 +542,8 @@ def late_messages(system: TaxSystem, day: Day, number: int) -> None:
         then = copy.deepcopy(now)
         then["demand"].update(isPaymentCompleted=False, version=0)
         then["demand"]["auditDetails"]["lastModifiedTime"] = max(
-            then["demand"]["taxPeriodFrom"] + 86_400_000, then["demand"]["auditDetails"]["lastModifiedTime"] - 45 * 86_400_000
+            then["demand"]["taxPeriodFrom"] + 86_400_000,
+            then["demand"]["auditDetails"]["lastModifiedTime"] - 45 * 86_400_000,
         )
         for detail in then["demand"]["demandDetails"]:
             detail["collectionAmount"] = spelt_like(detail["taxAmount"], cents(detail["taxAmount"]) // 2)
@@ -474,13 +556,21 @@ def late_messages(system: TaxSystem, day: Day, number: int) -> None:
 
 def a_sale(system: TaxSystem, day: Day, number: int) -> None:
     property_id = system.take(number, 1, owing=True)[0]
-    sellers = [{**owner, "status": "INACTIVE"} for owner in system.properties[property_id]["property"]["owners"]]
-    day.property.append(system.change_property(property_id, system.office_hours(number), owners=[*sellers, new_owner(system)]))
+    sellers = [
+        {**owner, "status": "INACTIVE"} for owner in system.properties[property_id]["property"]["owners"]
+    ]
+    day.property.append(
+        system.change_property(property_id, system.office_hours(number), owners=[*sellers, new_owner(system)])
+    )
 
 
 def a_cancelled_demand(system: TaxSystem, day: Day, number: int) -> None:
     property_id = system.take(number, 1, owing=True)[0]
-    day.demand.append(system.change_demand(system.unpaid_demand_of(property_id), system.office_hours(number), status="CANCELLED"))
+    day.demand.append(
+        system.change_demand(
+            system.unpaid_demand_of(property_id), system.office_hours(number), status="CANCELLED"
+        )
+    )
 
 
 def an_amount_that_is_none(system: TaxSystem, day: Day, number: int) -> None:
@@ -507,7 +597,9 @@ def write(path: Path, messages: list[Message | str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (message if isinstance(message, str) else json.dumps(message) for message in messages)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    print(f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    print(
+        f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -7,18 +7,18 @@ from sqlalchemy import delete
 
 from strandline.catalog import Catalog, record_commit, record_unchanged
 from strandline.catalog.tables import metadata
-from strandline.model.node import NodeKind
-from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
-from strandline.model.records import (
+from strandline.model.commits import (
     BuiltPartition,
     CommitMetadata,
     CommitRecord,
-    FileRead,
     Invalidation,
-    Lease,
     Operation,
     WrittenConfig,
 )
+from strandline.model.files import FileRead
+from strandline.model.leases import Lease
+from strandline.model.node import NodeKind
+from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
 from strandline.model.traits import Recount
 
 COMMITTED_AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -29,11 +29,21 @@ def a_cursor(version: int, table_id: str = "source-table") -> Cursor:
 
 
 def a_file(path: str, rows: int = 1, modified_ns: int = 1_700_000_000_123_456_789) -> FileRead:
-    return FileRead(path=path, revision=1, bytes=rows * 10, rows=rows, digest=f"d{rows}", size=rows * 10, modified_ns=modified_ns)
+    return FileRead(
+        path=path,
+        revision=1,
+        bytes=rows * 10,
+        rows=rows,
+        digest=f"d{rows}",
+        size=rows * 10,
+        modified_ns=modified_ns,
+    )
 
 
 def an_invalidation(id_: str, reason: str = "checked") -> Invalidation:
-    return Invalidation(id=id_, scope="row_range", row_filter={"block_number": {"gte": 5, "lte": 9}}, reason=reason)
+    return Invalidation(
+        id=id_, scope="row_range", row_filter={"block_number": {"gte": 5, "lte": 9}}, reason=reason
+    )
 
 
 def a_commit(
@@ -70,14 +80,24 @@ def a_commit(
         counts=counts or {},
         files=files,
         schema_hash=f"schema of {config}" if partitions else "",
-        partitions=tuple(BuiltPartition(partition_key=key, rows=rows) for key, rows in (partitions or {}).items()),
+        partitions=tuple(
+            BuiltPartition(partition_key=key, rows=rows) for key, rows in (partitions or {}).items()
+        ),
         waiting=waiting,
         invalidations=invalidations,
     )
-    return CommitRecord(metadata=carried, table_id=table_id, version=version, committed_at=committed_at, bytes_added=bytes_added)
+    return CommitRecord(
+        metadata=carried,
+        table_id=table_id,
+        version=version,
+        committed_at=committed_at,
+        bytes_added=bytes_added,
+    )
 
 
-def a_result(node: str = "orders", status: Status = Status.DONE, error: str = "", seconds: float = 1.5) -> TaskResult:
+def a_result(
+    node: str = "orders", status: Status = Status.DONE, error: str = "", seconds: float = 1.5
+) -> TaskResult:
     return TaskResult(
         node=node,
         kind=NodeKind.JOB,
@@ -118,7 +138,17 @@ def record(
     last = max((commit.version for commit in commits), default=0)
     counted = {"row_count": 10 * last, "bytes_": 100 * last}
     recount = RECOUNTS.get(kind, Recount.NEVER)
-    record_commit(catalog, lease, commits, kind=kind, recount=recount, location="/lake/orders", **counted, release=release, readers=readers)
+    record_commit(
+        catalog,
+        lease,
+        commits,
+        kind=kind,
+        recount=recount,
+        location="/lake/orders",
+        **counted,
+        release=release,
+        readers=readers,
+    )
 
 
 def record_nothing_new(

@@ -42,6 +42,8 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]
     if request.param == "postgres":
         yield emptied(request.getfixturevalue("postgres_catalog"))
         return
-    opened = open_catalog("sqlite://" if request.param == "sqlite-memory" else f"sqlite:///{tmp_path}/catalog.db")
+    opened = open_catalog(
+        "sqlite://" if request.param == "sqlite-memory" else f"sqlite:///{tmp_path}/catalog.db"
+    )
     yield opened
     opened.close()

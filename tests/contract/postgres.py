@@ -47,13 +47,23 @@ class Postgres:
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(
-            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True, connect_timeout=2
+            host="127.0.0.1",
+            port=self.port,
+            user=USER,
+            password=PASSWORD,
+            dbname="postgres",
+            autocommit=True,
+            connect_timeout=2,
         )
 
 
 def find_binaries() -> Path | None:
     """The folder of the newest server installed."""
-    folders = [server.parent for server in Path("/usr/lib/postgresql").glob("*/bin/postgres") if (server.parent / "initdb").exists()]
+    folders = [
+        server.parent
+        for server in Path("/usr/lib/postgresql").glob("*/bin/postgres")
+        if (server.parent / "initdb").exists()
+    ]
     return max(folders, key=lambda folder: int(folder.parent.name), default=None)
 
 
@@ -64,7 +74,13 @@ def running_postgres(binaries: Path) -> Iterator[Postgres]:
         identity = unprivileged(folder)
         (folder / "password").write_text(PASSWORD)
         data = folder / "data"
-        flags = [f"--username={USER}", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync", "--encoding=UTF8"]
+        flags = [
+            f"--username={USER}",
+            f"--pwfile={folder / 'password'}",
+            "--auth=scram-sha-256",
+            "--no-sync",
+            "--encoding=UTF8",
+        ]
         initdb: list[str | Path] = [binaries / "initdb", "-D", data, "--locale=C.UTF-8", *flags]
         subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)
         with _started(binaries, data, identity) as server:
@@ -101,10 +117,25 @@ def _started(binaries: Path, data: Path, identity: Identity) -> Iterator[Postgre
     }
     arguments = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
     log = data.parent / "log"
-    command: list[str | Path] = ["sh", "-c", ENDS_WITH_ITS_INPUT, "sh", binaries / "postgres", "-D", data, *arguments]
+    command: list[str | Path] = [
+        "sh",
+        "-c",
+        ENDS_WITH_ITS_INPUT,
+        "sh",
+        binaries / "postgres",
+        "-D",
+        data,
+        *arguments,
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=data, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True, **identity
+            command,
+            cwd=data,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            **identity,
         )
     with process:  # closes its input and waits
         server = Postgres(port=port)

@@ -24,10 +24,12 @@ from strandline.catalog import (
     start_run,
 )
 from strandline.catalog.tables import audit_log, leases
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import Operation, WrittenConfig
 from strandline.model.errors import ConflictError, FencedError
+from strandline.model.leases import Lease
 from strandline.model.node import NodeKind
 from strandline.model.plan import Status
-from strandline.model.records import Lease, NodeRecord, Operation, WrittenConfig
 from tests.contract.builders import a_commit, a_cursor, a_file, a_result, record, record_nothing_new
 
 
@@ -71,13 +73,17 @@ def test_a_first_lease_starts_above_the_tables_token_and_asks_for_no_fence(catal
     assert (lease.token, lease.must_fence) == (1, False)
 
 
-def test_a_first_lease_on_a_table_that_knows_a_token_asks_for_a_fence_because_the_catalog_was_lost(catalog: Catalog) -> None:
+def test_a_first_lease_on_a_table_that_knows_a_token_asks_for_a_fence_because_the_catalog_was_lost(
+    catalog: Catalog,
+) -> None:
     lease = take(catalog, table_token=41)
 
     assert (lease.token, lease.must_fence) == (42, True)
 
 
-def test_a_table_ahead_of_the_catalog_asks_for_a_fence_because_the_catalog_is_an_old_copy(catalog: Catalog) -> None:
+def test_a_table_ahead_of_the_catalog_asks_for_a_fence_because_the_catalog_is_an_old_copy(
+    catalog: Catalog,
+) -> None:
     release_lease(catalog, take(catalog))
 
     lease = take(catalog, table_token=41)
@@ -208,7 +214,9 @@ def test_threads_that_all_break_the_lease_get_different_tokens_and_one_may_recor
 
 def test_a_commit_is_remembered_with_its_cursors_files_counts_and_configuration(catalog: Catalog) -> None:
     file = a_file("in/Zürich 1.jsonl", rows=3)
-    commit = a_commit(4, inputs={"sales": a_cursor(9)}, files=(file,), counts={"accepted": 3}, config="config-a")
+    commit = a_commit(
+        4, inputs={"sales": a_cursor(9)}, files=(file,), counts={"accepted": 3}, config="config-a"
+    )
 
     record(catalog, take(catalog), commit, kind=NodeKind.SOURCE)
 
@@ -226,7 +234,11 @@ def test_a_commit_is_remembered_with_its_cursors_files_counts_and_configuration(
 def test_one_node_is_found_as_the_view_shows_it(catalog: Catalog) -> None:
     start_run(catalog, "run-1", "2024-01-01", "person")
     for dataset in ("orders", "payments"):
-        record(catalog, take(catalog, dataset=dataset), a_commit(1, inputs={dataset: a_cursor(1)}, files=(a_file(dataset),)))
+        record(
+            catalog,
+            take(catalog, dataset=dataset),
+            a_commit(1, inputs={dataset: a_cursor(1)}, files=(a_file(dataset),)),
+        )
         record_task(catalog, "run-1", a_result(dataset))
 
     found = find_node(catalog, "payments")
@@ -239,7 +251,10 @@ def test_one_node_is_found_as_the_view_shows_it(catalog: Catalog) -> None:
 
 def test_recording_a_commit_twice_changes_nothing(catalog: Catalog) -> None:
     lease = take(catalog)
-    commits = (a_commit(1, counts={"accepted": 2}), a_commit(2, counts={"accepted": 5, "duplicates": 1}, config="config-b"))
+    commits = (
+        a_commit(1, counts={"accepted": 2}),
+        a_commit(2, counts={"accepted": 5, "duplicates": 1}, config="config-b"),
+    )
     record(catalog, lease, *commits)
     once = orders(catalog)
 
@@ -307,7 +322,13 @@ def test_a_record_that_fails_half_way_changes_nothing(catalog: Catalog) -> None:
 
 def test_configurations_gather_until_the_output_is_written_whole(catalog: Catalog) -> None:
     lease = take(catalog)
-    record(catalog, lease, a_commit(1, config="config-a"), a_commit(2, config="config-b"), a_commit(3, config="config-a"))
+    record(
+        catalog,
+        lease,
+        a_commit(1, config="config-a"),
+        a_commit(2, config="config-b"),
+        a_commit(3, config="config-a"),
+    )
     gathered = [config.hash for config in orders(catalog).configs]
 
     record(catalog, lease, a_commit(4, config="config-c", whole=True, operation=Operation.OVERWRITE))
@@ -316,8 +337,12 @@ def test_configurations_gather_until_the_output_is_written_whole(catalog: Catalo
     assert [config.hash for config in orders(catalog).configs] == ["config-c"]
 
 
-@pytest.mark.parametrize("operation", [Operation.FENCE, Operation.PURGE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT])
-def test_a_fence_or_a_purge_moves_the_version_and_leaves_configuration_and_as_of(catalog: Catalog, operation: Operation) -> None:
+@pytest.mark.parametrize(
+    "operation", [Operation.FENCE, Operation.PURGE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT]
+)
+def test_a_fence_or_a_purge_moves_the_version_and_leaves_configuration_and_as_of(
+    catalog: Catalog, operation: Operation
+) -> None:
     lease = take(catalog)
     record(catalog, lease, a_commit(1, config="config-a", as_of="2024-01-01", inputs={"sales": a_cursor(5)}))
 
@@ -333,29 +358,55 @@ def test_an_increment_without_facts_counts_and_moves_its_cursor(catalog: Catalog
     lease = take(catalog)
     record(catalog, lease, a_commit(1, counts={"offered": 3, "accepted": 3}, inputs={"sales": a_cursor(1)}))
 
-    record(catalog, lease, a_commit(2, operation=Operation.COUNTS, counts={"offered": 2, "quarantined": 2}, inputs={"sales": a_cursor(2)}))
+    record(
+        catalog,
+        lease,
+        a_commit(
+            2,
+            operation=Operation.COUNTS,
+            counts={"offered": 2, "quarantined": 2},
+            inputs={"sales": a_cursor(2)},
+        ),
+    )
 
     assert orders(catalog).counts == {"offered": 5, "accepted": 3, "quarantined": 2}
     assert orders(catalog).cursors == {"sales": a_cursor(2)}
 
 
-@pytest.mark.parametrize(("kind", "counted"), [(NodeKind.FACTS, 5), (NodeKind.QUARANTINE, 5), (NodeKind.SNAPSHOT, 8), (NodeKind.JOB, 8)])
-def test_decoding_everything_again_counts_everything_again(catalog: Catalog, kind: NodeKind, counted: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "counted"),
+    [(NodeKind.FACTS, 5), (NodeKind.QUARANTINE, 5), (NodeKind.SNAPSHOT, 8), (NodeKind.JOB, 8)],
+)
+def test_decoding_everything_again_counts_everything_again(
+    catalog: Catalog, kind: NodeKind, counted: int
+) -> None:
     lease = take(catalog)
     record(catalog, lease, a_commit(1, counts={"accepted": 3}), kind=kind)
 
-    record(catalog, lease, a_commit(2, counts={"accepted": 5}, whole=True, operation=Operation.OVERWRITE), kind=kind)
+    record(
+        catalog,
+        lease,
+        a_commit(2, counts={"accepted": 5}, whole=True, operation=Operation.OVERWRITE),
+        kind=kind,
+    )
 
     assert orders(catalog).counts == {"accepted": counted}
 
 
 def test_a_recreated_table_starts_afresh(catalog: Catalog) -> None:
     lease = take(catalog)
-    old = a_commit(9, config="config-a", counts={"accepted": 9}, inputs={"sales": a_cursor(9)}, files=(a_file("old"),))
+    old = a_commit(
+        9, config="config-a", counts={"accepted": 9}, inputs={"sales": a_cursor(9)}, files=(a_file("old"),)
+    )
     record(catalog, lease, old)
 
     new = a_commit(
-        0, table_id="table-2", config="config-b", counts={"accepted": 1}, inputs={"refunds": a_cursor(1)}, files=(a_file("new"),)
+        0,
+        table_id="table-2",
+        config="config-b",
+        counts={"accepted": 1},
+        inputs={"refunds": a_cursor(1)},
+        files=(a_file("new"),),
     )
     record(catalog, lease, new)
 
@@ -367,7 +418,13 @@ def test_a_recreated_table_starts_afresh(catalog: Catalog) -> None:
 
 def test_a_cursor_or_a_file_is_replaced_and_the_others_stay(catalog: Catalog) -> None:
     lease = take(catalog)
-    record(catalog, lease, a_commit(1, inputs={"sales": a_cursor(1), "refunds": a_cursor(1)}, files=(a_file("a", 1), a_file("b", 1))))
+    record(
+        catalog,
+        lease,
+        a_commit(
+            1, inputs={"sales": a_cursor(1), "refunds": a_cursor(1)}, files=(a_file("a", 1), a_file("b", 1))
+        ),
+    )
 
     record(catalog, lease, a_commit(2, inputs={"sales": a_cursor(2, "sales-again")}, files=(a_file("b", 2),)))
 
@@ -397,7 +454,9 @@ def test_an_unchanged_output_never_goes_back_a_version(catalog: Catalog) -> None
     assert orders(catalog).table_version == 3
 
 
-def test_an_output_without_a_table_can_be_unchanged_and_keeps_its_cursors_at_its_first_commit(catalog: Catalog) -> None:
+def test_an_output_without_a_table_can_be_unchanged_and_keeps_its_cursors_at_its_first_commit(
+    catalog: Catalog,
+) -> None:
     lease = take(catalog)
     record_nothing_new(catalog, lease, version=1, files=(a_file("empty"),), table_version=8)
     without_table = orders(catalog)
@@ -486,7 +545,11 @@ def test_runs_are_read_newest_first_as_many_as_asked_for(catalog: Catalog) -> No
 
 def test_what_became_of_a_task_reads_back_as_it_was(catalog: Catalog) -> None:
     start_run(catalog, "run-1", "2024-01-01", "person")
-    results = (a_result("orders"), a_result("payments", Status.FAILED, error="no column `amount`"), a_result("payments"))
+    results = (
+        a_result("orders"),
+        a_result("payments", Status.FAILED, error="no column `amount`"),
+        a_result("payments"),
+    )
 
     for result in results:
         record_task(catalog, "run-1", result)
@@ -498,7 +561,9 @@ def test_what_became_of_a_task_reads_back_as_it_was(catalog: Catalog) -> None:
 def test_an_error_text_with_characters_a_database_refuses_is_still_recorded(catalog: Catalog) -> None:
     start_run(catalog, "run-1", "2024-01-01", "person")
 
-    record_task(catalog, "run-1", a_result(status=Status.FAILED, error="bad byte \x00 and half \ud800 of a pair"))
+    record_task(
+        catalog, "run-1", a_result(status=Status.FAILED, error="bad byte \x00 and half \ud800 of a pair")
+    )
 
     assert orders(catalog).last_error == "bad byte ? and half ? of a pair"
 

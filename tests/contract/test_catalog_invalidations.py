@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from strandline.catalog import Catalog, acquire_lease, read_invalidations
+from strandline.model.commits import CommitRecord, Invalidation, Operation
 from strandline.model.errors import FencedError
+from strandline.model.leases import Lease
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitRecord, Invalidation, Lease, Operation
 from tests.contract.builders import COMMITTED_AT, a_commit, an_invalidation, record, record_nothing_new
 
 JOBS = ("compact", "evaluate")
@@ -21,19 +22,36 @@ def take(catalog: Catalog, dataset: str) -> Lease:
 
 
 def an_invalidating(
-    version: int, *ids: str, node: str = "blocks", table_id: str = "blocks-table", committed_at: datetime = COMMITTED_AT
+    version: int,
+    *ids: str,
+    node: str = "blocks",
+    table_id: str = "blocks-table",
+    committed_at: datetime = COMMITTED_AT,
 ) -> CommitRecord:
     said = tuple(an_invalidation(id_) for id_ in ids)
-    return a_commit(version, node=node, table_id=table_id, operation=Operation.INVALIDATE, invalidations=said, committed_at=committed_at)
+    return a_commit(
+        version,
+        node=node,
+        table_id=table_id,
+        operation=Operation.INVALIDATE,
+        invalidations=said,
+        committed_at=committed_at,
+    )
 
 
-def invalidate(catalog: Catalog, *commits: CommitRecord, readers: tuple[str, ...] = JOBS, dataset: str = "blocks") -> None:
+def invalidate(
+    catalog: Catalog, *commits: CommitRecord, readers: tuple[str, ...] = JOBS, dataset: str = "blocks"
+) -> None:
     record(catalog, take(catalog, dataset), *commits, kind=NodeKind.CHAIN, readers=readers)
 
 
-def read(catalog: Catalog, job: str, version: int, dataset: str = "blocks", table_id: str = "blocks-table") -> None:
+def read(
+    catalog: Catalog, job: str, version: int, dataset: str = "blocks", table_id: str = "blocks-table"
+) -> None:
     """A job has read a dataset up to a version and found nothing to write."""
-    record_nothing_new(catalog, take(catalog, job), version=0, cursors={dataset: Cursor(table_id=table_id, version=version)})
+    record_nothing_new(
+        catalog, take(catalog, job), version=0, cursors={dataset: Cursor(table_id=table_id, version=version)}
+    )
 
 
 def owed(catalog: Catalog, jobs: tuple[str, ...] = JOBS) -> dict[str, set[str]]:
@@ -59,7 +77,10 @@ def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) 
         source_event={"old_tip": "0xa", "new_tip": "0xb", "fork_block": 4},
     )
 
-    invalidate(catalog, a_commit(7, node="blocks", operation=Operation.REPLACE_KEYS, invalidations=(said,), committed_at=at))
+    invalidate(
+        catalog,
+        a_commit(7, node="blocks", operation=Operation.REPLACE_KEYS, invalidations=(said,), committed_at=at),
+    )
 
     (found,), jobs = read_invalidations(catalog, JOBS)
     assert found == {
@@ -87,7 +108,12 @@ def test_an_invalidation_of_a_partition_names_it(catalog: Catalog) -> None:
     invalidate(catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(said,)))
 
     ((found,), _) = read_invalidations(catalog, JOBS)
-    assert (found["scope"], found["partition_key"], found["row_filter"], found["source_event"]) == ("partition", "0-10", None, None)
+    assert (found["scope"], found["partition_key"], found["row_filter"], found["source_event"]) == (
+        "partition",
+        "0-10",
+        None,
+        None,
+    )
 
 
 def test_a_reason_with_characters_a_database_refuses_is_still_recorded(catalog: Catalog) -> None:
@@ -121,7 +147,9 @@ def test_a_commit_recorded_again_after_it_was_processed_is_owed_by_nobody(catalo
     assert owed(catalog) == {"i-1": set()}
 
 
-def test_a_catalog_that_lost_the_dataset_records_its_log_again_without_a_second_invalidation(catalog: Catalog) -> None:
+def test_a_catalog_that_lost_the_dataset_records_its_log_again_without_a_second_invalidation(
+    catalog: Catalog,
+) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"))
     read(catalog, "compact", 3)
 
@@ -133,7 +161,9 @@ def test_a_catalog_that_lost_the_dataset_records_its_log_again_without_a_second_
 
 
 def test_invalidations_stand_in_the_order_they_were_made(catalog: Catalog) -> None:
-    invalidate(catalog, an_invalidating(2, "b"), an_invalidating(1, "c"), an_invalidating(3, "a", committed_at=LATER))
+    invalidate(
+        catalog, an_invalidating(2, "b"), an_invalidating(1, "c"), an_invalidating(3, "a", committed_at=LATER)
+    )
     invalidate(catalog, an_invalidating(9, "d", node="others"), dataset="others")
 
     assert [row["id"] for row in read_invalidations(catalog, JOBS)[0]] == ["c", "b", "d", "a"]
@@ -142,8 +172,12 @@ def test_invalidations_stand_in_the_order_they_were_made(catalog: Catalog) -> No
 # acknowledged
 
 
-@pytest.mark.parametrize(("version", "still_owed"), [(2, {"compact", "evaluate"}), (3, {"evaluate"}), (4, {"evaluate"})])
-def test_a_job_has_processed_it_when_its_cursor_reaches_it(catalog: Catalog, version: int, still_owed: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("version", "still_owed"), [(2, {"compact", "evaluate"}), (3, {"evaluate"}), (4, {"evaluate"})]
+)
+def test_a_job_has_processed_it_when_its_cursor_reaches_it(
+    catalog: Catalog, version: int, still_owed: set[str]
+) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"))
 
     read(catalog, "compact", version)
@@ -162,7 +196,10 @@ def test_a_jobs_commit_acknowledges_as_its_silence_does(catalog: Catalog) -> Non
 
 def test_commits_recorded_together_acknowledge_up_to_the_last_cursor(catalog: Catalog) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"), an_invalidating(5, "i-2"))
-    commits = [a_commit(v, node="compact", inputs={"blocks": Cursor(table_id="blocks-table", version=v + 3)}) for v in (0, 1, 2)]
+    commits = [
+        a_commit(v, node="compact", inputs={"blocks": Cursor(table_id="blocks-table", version=v + 3)})
+        for v in (0, 1, 2)
+    ]
 
     record(catalog, take(catalog, "compact"), *commits, kind=NodeKind.JOB)
 
@@ -195,7 +232,12 @@ def test_a_stale_token_neither_invalidates_nor_acknowledges(catalog: Catalog) ->
     with pytest.raises(FencedError):
         record(catalog, stale["blocks"], an_invalidating(4, "i-2"), readers=JOBS)
     with pytest.raises(FencedError):
-        record_nothing_new(catalog, stale["compact"], version=0, cursors={"blocks": Cursor(table_id="blocks-table", version=9)})
+        record_nothing_new(
+            catalog,
+            stale["compact"],
+            version=0,
+            cursors={"blocks": Cursor(table_id="blocks-table", version=9)},
+        )
 
     assert owed(catalog) == {"i-1": set(JOBS)}
 
@@ -213,14 +255,20 @@ def test_a_time_of_processing_stays_when_the_cursor_moves_on(catalog: Catalog) -
 # a table made anew
 
 
-def test_a_table_made_anew_releases_what_was_owed_to_the_old_one_once_each_job_has_read_it(catalog: Catalog) -> None:
+def test_a_table_made_anew_releases_what_was_owed_to_the_old_one_once_each_job_has_read_it(
+    catalog: Catalog,
+) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"))
     invalidate(catalog, an_invalidating(0, table_id="new-table"))
     before = owed(catalog)
 
     read(catalog, "compact", 0, table_id="new-table")
     by_one = owed(catalog)
-    record(catalog, take(catalog, "evaluate"), a_commit(1, node="evaluate", inputs={"blocks": Cursor(table_id="new-table", version=0)}))
+    record(
+        catalog,
+        take(catalog, "evaluate"),
+        a_commit(1, node="evaluate", inputs={"blocks": Cursor(table_id="new-table", version=0)}),
+    )
 
     assert before == {"i-1": set(JOBS)}
     assert by_one == {"i-1": {"evaluate"}}
@@ -229,7 +277,9 @@ def test_a_table_made_anew_releases_what_was_owed_to_the_old_one_once_each_job_h
 
 def test_what_is_said_of_the_new_table_is_still_owed_until_a_cursor_reaches_it(catalog: Catalog) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"))
-    invalidate(catalog, an_invalidating(0, table_id="new-table"), an_invalidating(5, "i-2", table_id="new-table"))
+    invalidate(
+        catalog, an_invalidating(0, table_id="new-table"), an_invalidating(5, "i-2", table_id="new-table")
+    )
 
     read(catalog, "compact", 4, table_id="new-table")
 

@@ -18,15 +18,23 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import make_url, text
 
-from strandline.catalog import Catalog, acquire_lease, open_catalog, read_invalidations, read_runs, read_view, start_run
+from strandline.catalog import (
+    Catalog,
+    acquire_lease,
+    open_catalog,
+    read_invalidations,
+    read_runs,
+    read_view,
+    start_run,
+)
 from strandline.catalog.engines import postgres_engine, sqlite_engine
 from strandline.catalog.migrate import migration_config
 from strandline.catalog.revision import HEAD
 from strandline.catalog.tables import metadata
+from strandline.model.commits import WrittenConfig
 from strandline.model.errors import OutsideError, ProjectError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import WrittenConfig
 from tests.contract import racers
 from tests.contract.builders import a_commit, a_file, an_invalidation, record
 from tests.contract.postgres import PASSWORD, Postgres
@@ -37,16 +45,22 @@ PROCESSES = 4
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Pool]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["strandline.catalog.migrate", "tests.contract.racers", "sqlalchemy.dialects.postgresql"])
+    context.set_forkserver_preload(
+        ["strandline.catalog.migrate", "tests.contract.racers", "sqlalchemy.dialects.postgresql"]
+    )
     with context.Pool(PROCESSES) as pool:
         yield pool
 
 
 def in_processes(processes: Pool, act: Callable[[str, str], object], address: str) -> list[object]:
-    return processes.starmap(act, [(address, f"process-{number}") for number in range(PROCESSES)], chunksize=1)
+    return processes.starmap(
+        act, [(address, f"process-{number}") for number in range(PROCESSES)], chunksize=1
+    )
 
 
-def test_processes_that_open_a_fresh_catalog_together_all_find_it_migrated_once(processes: Pool, shared_address: str) -> None:
+def test_processes_that_open_a_fresh_catalog_together_all_find_it_migrated_once(
+    processes: Pool, shared_address: str
+) -> None:
     found = in_processes(processes, racers.open_and_use, shared_address)
 
     catalog = open_catalog(shared_address)
@@ -74,7 +88,9 @@ def test_threads_that_open_a_fresh_catalog_together_all_find_it_migrated(shared_
 
 def test_threads_may_migrate_different_catalogs_together(tmp_path: Path) -> None:
     with ThreadPoolExecutor(6) as threads:
-        catalogs = list(threads.map(open_catalog, [f"sqlite:///{tmp_path}/{number}.db" for number in range(6)]))
+        catalogs = list(
+            threads.map(open_catalog, [f"sqlite:///{tmp_path}/{number}.db" for number in range(6)])
+        )
 
     for catalog in catalogs:
         assert not read_view(catalog).nodes
@@ -145,7 +161,9 @@ def first_revision(shared_address: str) -> str:
     address = make_url(shared_address)
     if address.get_backend_name() == "sqlite":
         Path(str(address.database)).parent.mkdir()
-    old = Catalog(engine=sqlite_engine(address) if address.get_backend_name() == "sqlite" else postgres_engine(address))
+    old = Catalog(
+        engine=sqlite_engine(address) if address.get_backend_name() == "sqlite" else postgres_engine(address)
+    )
     with old.writing() as connection:
         command.upgrade(migration_config(connection), "0001")
         for statement in FIRST_REVISION:
@@ -158,7 +176,13 @@ def test_a_catalog_of_the_first_revision_keeps_its_datasets_and_cursors(first_re
     catalog = open_catalog(first_revision)
 
     known = read_view(catalog).nodes["orders"]
-    assert (known.kind, known.table_id, known.table_version, known.row_count, known.bytes) == (NodeKind.JOB, "table-1", 7, 70, 700)
+    assert (known.kind, known.table_id, known.table_version, known.row_count, known.bytes) == (
+        NodeKind.JOB,
+        "table-1",
+        7,
+        70,
+        700,
+    )
     assert known.configs == (WrittenConfig(hash="config-a", parts={"sql": "5a"}),)
     assert (known.counts, known.as_of) == ({"accepted": 3}, "2024-01-01T00:00:00Z")
     assert known.cursors == {"sales": Cursor(table_id="sales-table", version=9)}
@@ -173,7 +197,10 @@ def test_a_migrated_catalog_takes_partitions_and_invalidations_where_it_left_off
     catalog = open_catalog(first_revision)
     lease = acquire_lease(catalog, "orders", "worker", 60, 41, False)
 
-    commits = [a_commit(v, partitions={"0-10": v}, waiting=("10-20",), invalidations=(an_invalidation(f"i-{v}"),)) for v in (7, 8)]
+    commits = [
+        a_commit(v, partitions={"0-10": v}, waiting=("10-20",), invalidations=(an_invalidation(f"i-{v}"),))
+        for v in (7, 8)
+    ]
     record(catalog, lease, *commits, readers=("totals",))
 
     known = read_view(catalog).nodes["orders"]
@@ -185,7 +212,9 @@ def test_a_migrated_catalog_takes_partitions_and_invalidations_where_it_left_off
     catalog.close()
 
 
-def test_processes_that_migrate_an_old_catalog_together_all_find_it_migrated_once(processes: Pool, first_revision: str) -> None:
+def test_processes_that_migrate_an_old_catalog_together_all_find_it_migrated_once(
+    processes: Pool, first_revision: str
+) -> None:
     found = in_processes(processes, racers.open_and_use, first_revision)
 
     assert found == [1] * PROCESSES
@@ -213,7 +242,12 @@ c.open_catalog({address!r}).close()
 print(time.perf_counter() - started, 'alembic' in sys.modules, 'sqlalchemy.dialects.postgresql' in sys.modules)
 """
 
-    answers = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
 
     assert min(float(seconds) for seconds, _, _ in answers) < 0.08
     assert answers[0][1:] == ["False", "False"]
@@ -223,7 +257,10 @@ def test_sqlite_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     catalog = open_catalog(f"sqlite:///{tmp_path}/new/folder/catalog.db")
 
     with catalog.writing() as connection:
-        settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys")}
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
 
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     catalog.close()
@@ -234,7 +271,9 @@ def test_a_postgres_that_restarts_costs_no_failed_call(postgres: Postgres) -> No
     catalog = open_catalog(address)
     with postgres.connect() as connection:
         name = address.rsplit("/", 1)[1]
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
 
     start_run(catalog, "run-1", "2024-01-01", "person")
 
@@ -281,7 +320,9 @@ def test_a_locked_database_is_said_to_be_locked_when_opening_and_when_writing(tm
     catalog.close()
 
 
-@pytest.mark.parametrize("address", ["someone:hidden-word@127.0.0.1:9/catalog", "someone@127.0.0.1:9/catalog?password=hidden-word"])
+@pytest.mark.parametrize(
+    "address", ["someone:hidden-word@127.0.0.1:9/catalog", "someone@127.0.0.1:9/catalog?password=hidden-word"]
+)
 def test_a_server_that_does_not_answer_is_named_without_its_password(address: str) -> None:
     error = refused(f"postgresql+psycopg://{address}")
 
@@ -299,7 +340,13 @@ def test_a_wrong_password_is_not_printed(postgres: Postgres) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://someone:hidden-word@host/catalog", "someone:hidden-word@host", "postgresql+psycopg://a:hidden-word@h:port/d", ""]
+    "address",
+    [
+        "mysql://someone:hidden-word@host/catalog",
+        "someone:hidden-word@host",
+        "postgresql+psycopg://a:hidden-word@h:port/d",
+        "",
+    ],
 )
 def test_an_address_that_is_none_is_a_mistake_of_the_project_and_is_not_printed(address: str) -> None:
     with pytest.raises(ProjectError) as error:

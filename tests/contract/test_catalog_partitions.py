@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from strandline.catalog import Catalog, acquire_lease, find_node, read_view
+from strandline.model.catalog_records import NodeRecord, PartitionVersion
+from strandline.model.commits import Operation
 from strandline.model.errors import FencedError
+from strandline.model.leases import Lease
 from strandline.model.node import NodeKind
-from strandline.model.records import Lease, NodeRecord, Operation, PartitionVersion
 from tests.contract.builders import COMMITTED_AT, a_commit, a_cursor, record, record_nothing_new
 
 LATER = COMMITTED_AT + timedelta(hours=1)
@@ -24,13 +26,19 @@ def orders(catalog: Catalog) -> NodeRecord:
 
 def versions(catalog: Catalog) -> dict[str, tuple[int, str, int]]:
     """By partition: its table version, configuration and rows."""
-    return {key: (p.table_version, p.config_hash, p.row_count) for key, p in orders(catalog).partitions.items()}
+    return {
+        key: (p.table_version, p.config_hash, p.row_count) for key, p in orders(catalog).partitions.items()
+    }
 
 
 def test_a_partition_is_remembered_as_its_commit_built_it(catalog: Catalog) -> None:
     at = datetime(2024, 3, 5, 7, 8, 9, 123_000, tzinfo=UTC)
 
-    record(catalog, take(catalog), a_commit(4, operation=BUILT, partitions={"größe/0-10": 3}, committed_at=at, bytes_added=900))
+    record(
+        catalog,
+        take(catalog),
+        a_commit(4, operation=BUILT, partitions={"größe/0-10": 3}, committed_at=at, bytes_added=900),
+    )
 
     assert orders(catalog).partitions == {
         "größe/0-10": PartitionVersion(
@@ -51,9 +59,19 @@ def test_a_partition_built_again_is_a_new_version_and_the_others_stay(catalog: C
     lease = take(catalog)
     record(catalog, lease, a_commit(1, operation=BUILT, partitions={"0-10": 3, "10-20": 4}))
 
-    record(catalog, lease, a_commit(2, operation=BUILT, config="config-b", partitions={"10-20": 5, "20-30": 6}, committed_at=LATER))
+    record(
+        catalog,
+        lease,
+        a_commit(
+            2, operation=BUILT, config="config-b", partitions={"10-20": 5, "20-30": 6}, committed_at=LATER
+        ),
+    )
 
-    assert versions(catalog) == {"0-10": (1, "config-a", 3), "10-20": (2, "config-b", 5), "20-30": (2, "config-b", 6)}
+    assert versions(catalog) == {
+        "0-10": (1, "config-a", 3),
+        "10-20": (2, "config-b", 5),
+        "20-30": (2, "config-b", 6),
+    }
     found = orders(catalog).partitions
     assert [found[key].version for key in ("0-10", "10-20", "20-30")] == [COMMITTED_AT, LATER, LATER]
     assert found["10-20"].schema_hash == "schema of config-b"
@@ -100,7 +118,9 @@ def test_an_overwrite_without_partitions_leaves_none(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("operation", [o for o in Operation if o is not Operation.OVERWRITE])
-def test_no_other_commit_clears_partitions_that_it_did_not_build(catalog: Catalog, operation: Operation) -> None:
+def test_no_other_commit_clears_partitions_that_it_did_not_build(
+    catalog: Catalog, operation: Operation
+) -> None:
     lease = take(catalog)
     record(catalog, lease, a_commit(1, operation=BUILT, partitions={"0-10": 3}))
 
@@ -140,14 +160,22 @@ def test_the_bytes_of_a_commit_are_shared_by_rows(catalog: Catalog) -> None:
 
 
 def test_partitions_without_rows_weigh_nothing(catalog: Catalog) -> None:
-    record(catalog, take(catalog), a_commit(1, operation=Operation.COUNTS, partitions={"0-10": 0, "10-20": 0}, bytes_added=1000))
+    record(
+        catalog,
+        take(catalog),
+        a_commit(1, operation=Operation.COUNTS, partitions={"0-10": 0, "10-20": 0}, bytes_added=1000),
+    )
 
     assert {p.bytes for p in orders(catalog).partitions.values()} == {0}
 
 
 def test_one_node_is_found_with_its_own_partitions(catalog: Catalog) -> None:
     for dataset in ("orders", "payments"):
-        record(catalog, take(catalog, dataset), a_commit(1, node=dataset, operation=BUILT, partitions={dataset: 1}, waiting=("w",)))
+        record(
+            catalog,
+            take(catalog, dataset),
+            a_commit(1, node=dataset, operation=BUILT, partitions={dataset: 1}, waiting=("w",)),
+        )
 
     found = find_node(catalog, "payments")
 
@@ -204,7 +232,12 @@ def test_an_output_without_a_table_can_wait(catalog: Catalog) -> None:
 @pytest.mark.parametrize("operation", [Operation.FENCE, Operation.PURGE, Operation.INVALIDATE])
 def test_a_commit_that_computed_nothing_leaves_what_waits(catalog: Catalog, operation: Operation) -> None:
     lease = take(catalog)
-    record(catalog, lease, a_commit(1, operation=BUILT, waiting=("10-20",), inputs={"sales": a_cursor(5)}), kind=NodeKind.JOB)
+    record(
+        catalog,
+        lease,
+        a_commit(1, operation=BUILT, waiting=("10-20",), inputs={"sales": a_cursor(5)}),
+        kind=NodeKind.JOB,
+    )
 
     record(catalog, lease, a_commit(2, operation=operation), kind=NodeKind.JOB)
 

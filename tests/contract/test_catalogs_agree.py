@@ -23,11 +23,22 @@ from strandline.catalog import (
     renew_leases,
     start_run,
 )
+from strandline.model.catalog_records import CatalogView
+from strandline.model.commits import CommitRecord, Operation
 from strandline.model.errors import ConflictError, FencedError
+from strandline.model.leases import Lease
 from strandline.model.node import NodeKind
 from strandline.model.plan import Status
-from strandline.model.records import CatalogView, CommitRecord, Lease, Operation
-from tests.contract.builders import a_commit, a_cursor, a_file, a_result, an_invalidation, emptied, record, record_nothing_new
+from tests.contract.builders import (
+    a_commit,
+    a_cursor,
+    a_file,
+    a_result,
+    an_invalidation,
+    emptied,
+    record,
+    record_nothing_new,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +77,18 @@ commits = st.builds(
     operation=st.sampled_from(Operation),
     config=st.sampled_from(["config-a", "config-b", "config-c"]),
     whole=st.booleans(),
-    inputs=st.dictionaries(st.sampled_from(["sales", "größen", "a.b", "orders", "payments"]), cursors, max_size=2),
-    files=st.lists(st.builds(a_file, st.sampled_from(["x", "X", "y/é z"]), st.integers(0, 9)), max_size=2).map(tuple),
+    inputs=st.dictionaries(
+        st.sampled_from(["sales", "größen", "a.b", "orders", "payments"]), cursors, max_size=2
+    ),
+    files=st.lists(
+        st.builds(a_file, st.sampled_from(["x", "X", "y/é z"]), st.integers(0, 9)), max_size=2
+    ).map(tuple),
     counts=st.dictionaries(st.sampled_from(["offered", "accepted"]), st.integers(0, 2**40)),
     partitions=st.dictionaries(keys, st.integers(0, 2**40), max_size=3),
     waiting=st.lists(keys, max_size=2).map(tuple),
-    invalidations=st.lists(st.builds(an_invalidation, st.sampled_from(["i-1", "i-2", "i-3"])), max_size=2).map(tuple),
+    invalidations=st.lists(
+        st.builds(an_invalidation, st.sampled_from(["i-1", "i-2", "i-3"])), max_size=2
+    ).map(tuple),
     bytes_added=st.integers(0, 2**20),
 )
 calls = st.one_of(
@@ -142,7 +159,9 @@ class Player:
         return "not now"
 
     def acquire(self, call: Call) -> tuple[int, bool]:
-        lease = acquire_lease(self.catalog, call.dataset, call.holder, call.seconds, call.table_token, call.break_others)
+        lease = acquire_lease(
+            self.catalog, call.dataset, call.holder, call.seconds, call.table_token, call.break_others
+        )
         assert lease.token > max(self.highest.get(call.dataset, 0), call.table_token)
         self.keep(lease)
         return lease.token, lease.must_fence
@@ -156,10 +175,24 @@ class Player:
                 release_lease(self.catalog, lease)
             elif call.verb == "record":
                 told = [of(lease.dataset, commit) for commit in call.commits]
-                record(self.catalog, lease, *told, kind=call.kind, release=call.release, readers=readers_of(lease.dataset))
+                record(
+                    self.catalog,
+                    lease,
+                    *told,
+                    kind=call.kind,
+                    release=call.release,
+                    readers=readers_of(lease.dataset),
+                )
             else:
                 version = call.version
-                record_nothing_new(self.catalog, lease, version=version, table_version=version, release=call.release, waiting=call.waiting)
+                record_nothing_new(
+                    self.catalog,
+                    lease,
+                    version=version,
+                    table_version=version,
+                    release=call.release,
+                    waiting=call.waiting,
+                )
         except FencedError:
             assert self.good[lease.dataset] != lease
             assert read_view(self.catalog) == before
@@ -176,7 +209,10 @@ class Player:
 
     def picture(self) -> object:
         """All that can be read, times left out."""
-        without_times = [replace(run, started_at=SOME_TIME, ended_at=run.ended_at and SOME_TIME) for run in read_runs(self.catalog, 10)]
+        without_times = [
+            replace(run, started_at=SOME_TIME, ended_at=run.ended_at and SOME_TIME)
+            for run in read_runs(self.catalog, 10)
+        ]
         tasks = [read_tasks(self.catalog, run) for run in sorted(self.started)]
         invalidations = [timeless_rows(rows) for rows in read_invalidations(self.catalog, JOBS)]
         return timeless(read_view(self.catalog)), without_times, tasks, invalidations
@@ -205,7 +241,9 @@ def timeless_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 def timeless(view: CatalogView) -> CatalogView:
     return CatalogView(
         nodes={
-            name: replace(node, updated_at=node.updated_at and SOME_TIME, status_since=node.status_since and SOME_TIME)
+            name: replace(
+                node, updated_at=node.updated_at and SOME_TIME, status_since=node.status_since and SOME_TIME
+            )
             for name, node in view.nodes.items()
         }
     )
@@ -220,7 +258,9 @@ def in_memory() -> Iterator[Catalog]:
 
 @settings(max_examples=60, deadline=None)
 @given(made=st.lists(calls, min_size=4, max_size=25))
-def test_sqlite_and_postgres_give_the_same_answers(in_memory: Catalog, postgres_catalog: Catalog, made: list[Call]) -> None:
+def test_sqlite_and_postgres_give_the_same_answers(
+    in_memory: Catalog, postgres_catalog: Catalog, made: list[Call]
+) -> None:
     players = [Player(emptied(in_memory)), Player(emptied(postgres_catalog))]
 
     answers = [[player.play(call) for call in made] for player in players]
@@ -230,13 +270,18 @@ def test_sqlite_and_postgres_give_the_same_answers(in_memory: Catalog, postgres_
 
 
 @settings(max_examples=60, deadline=None)
-@given(log=st.lists(commits, max_size=8), cuts=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=4))
+@given(
+    log=st.lists(commits, max_size=8),
+    cuts=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=4),
+)
 def test_recording_a_log_in_overlapping_pieces_equals_recording_it_at_once(
     in_memory: Catalog, log: list[CommitRecord], cuts: list[tuple[int, int]]
 ) -> None:
     log = [replace(commit, table_id="table-1", version=version) for version, commit in enumerate(log)]
     emptied(in_memory)
-    at_once, in_pieces = (acquire_lease(in_memory, name, "worker", 60, 0, False) for name in ("orders", "payments"))
+    at_once, in_pieces = (
+        acquire_lease(in_memory, name, "worker", 60, 0, False) for name in ("orders", "payments")
+    )
 
     record(in_memory, at_once, *(of("orders", commit) for commit in log), readers=JOBS)
     log = [of("payments", commit) for commit in log]
@@ -250,6 +295,11 @@ def test_recording_a_log_in_overlapping_pieces_equals_recording_it_at_once(
     if log:
         partitions = {key: replace(p, dataset="orders") for key, p in nodes["payments"].partitions.items()}
         assert replace(nodes["payments"], dataset="orders", partitions=partitions) == nodes["orders"]
-    found = [(row["dataset"], str(row["id"]).removeprefix(f"{row['dataset']} ")) for row in read_invalidations(in_memory, JOBS)[0]]
-    assert sorted(id_ for name, id_ in found if name == "orders") == sorted(id_ for name, id_ in found if name == "payments")
+    found = [
+        (row["dataset"], str(row["id"]).removeprefix(f"{row['dataset']} "))
+        for row in read_invalidations(in_memory, JOBS)[0]
+    ]
+    assert sorted(id_ for name, id_ in found if name == "orders") == sorted(
+        id_ for name, id_ in found if name == "payments"
+    )
     assert len(found) == len(set(found))

@@ -24,10 +24,10 @@ from strandline.lake.staging import find_counts, read_counts, stage
 from strandline.lake.state import read_token
 from strandline.lake.table import get_table
 from strandline.lake.writes import Ticket
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
-from strandline.model.records import CommitMetadata, Operation
 from strandline.model.thresholds import Thresholds
 from strandline.spark.session import get_session
 
@@ -77,13 +77,21 @@ def _append(session: SparkSession, lake: Lake, token: int, rows: DataFrame | Non
 
 
 def _insert_new(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = frame(session, [(4, None, 40, 0, False), (4, None, 40, 0, False), (1, "a", 99, 0, False)]) if rows is None else rows
+    given = (
+        frame(session, [(4, None, 40, 0, False), (4, None, 40, 0, False), (1, "a", 99, 0, False)])
+        if rows is None
+        else rows
+    )
     own = session.read.format("delta").option("versionAsOf", 0).load(lake.table("t"))
     writes.insert_new(writes.only_new(given, own, ["_key", "id"]), lake, ticket(token, Operation.INSERT_NEW))
 
 
 def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = frame(session, [(2, "b", 21, 0, False), (2, "b", 22, 0, False), (4, "d", 40, 0, False)]) if rows is None else rows
+    given = (
+        frame(session, [(2, "b", 21, 0, False), (2, "b", 22, 0, False), (4, "d", 40, 0, False)])
+        if rows is None
+        else rows
+    )
     writes.replace_keys(given, lake, ticket(token, Operation.REPLACE_KEYS))
 
 
@@ -93,7 +101,11 @@ def _replace_partitions(session: SparkSession, lake: Lake, token: int, rows: Dat
 
 
 def _overwrite(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    writes.overwrite(frame(session, [(9, "z", 90, 0, False)]) if rows is None else rows, lake, ticket(token, Operation.OVERWRITE))
+    writes.overwrite(
+        frame(session, [(9, "z", 90, 0, False)]) if rows is None else rows,
+        lake,
+        ticket(token, Operation.OVERWRITE),
+    )
 
 
 def _purge(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
@@ -142,10 +154,14 @@ def test_a_write_is_one_commit_with_token_and_metadata_and_an_old_token_changes_
     assert read_token(lake, "t") == 7
 
 
-def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(session: SparkSession, lake: Lake) -> None:
+def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(
+    session: SparkSession, lake: Lake
+) -> None:
     """L5: a NULL in a unique key dedupes."""
     writes.append(frame(session, [(0, None, 1, 0, False), (0, "x", 1, 0, False)]), lake, ticket(1))
-    again = frame(session, [(0, None, 2, 0, False), (0, "x", 2, 0, False), (0, "y", 2, 0, False), (0, "y", 2, 0, False)])
+    again = frame(
+        session, [(0, None, 2, 0, False), (0, "x", 2, 0, False), (0, "y", 2, 0, False), (0, "y", 2, 0, False)]
+    )
 
     own = session.read.format("delta").load(lake.table("t"))
     writes.insert_new(writes.only_new(again, own, ["id"]), lake, ticket(2, Operation.INSERT_NEW))
@@ -157,7 +173,9 @@ def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(se
 
 def test_tables_have_the_properties_they_are_promised_with(session: SparkSession, lake: Lake) -> None:
     """L1: the storage itself refuses to change what was received."""
-    writes.append(frame(session, START), lake, Ticket(dataset="received", token=1, metadata=""), received=True)
+    writes.append(
+        frame(session, START), lake, Ticket(dataset="received", token=1, metadata=""), received=True
+    )
     writes.append(frame(session, START), lake, ticket(1))
 
     received = get_table(lake.table("received")).properties
@@ -221,14 +239,19 @@ class Gate:
 
 
 @pytest.mark.parametrize("write", [_replace_partitions, _overwrite], ids=lambda w: w.__name__.strip("_"))
-def test_a_replace_that_raced_another_commit_is_refused(session: SparkSession, lake: Lake, tmp_path: Path, write: Primitive) -> None:
+def test_a_replace_that_raced_another_commit_is_refused(
+    session: SparkSession, lake: Lake, tmp_path: Path, write: Primitive
+) -> None:
     """Step 4 of the commit protocol: Delta's Serializable isolation refuses it, although the other only appended."""
     start(session, lake)
     gate = Gate(tmp_path)
     mine = gate.rows(session, [(2, "b", 25, 0, False)])
     theirs = frame(session, [(2, "b", 77, 0, False)])
 
-    refused = gate.race(lambda: write(session, lake, 7, mine), lambda: theirs.write.format("delta").mode("append").save(lake.table("t")))
+    refused = gate.race(
+        lambda: write(session, lake, 7, mine),
+        lambda: theirs.write.format("delta").mode("append").save(lake.table("t")),
+    )
 
     assert isinstance(refused, ConflictError), refused
     assert list_versions(lake.table("t")) == [0, 1], "theirs alone"
@@ -237,7 +260,9 @@ def test_a_replace_that_raced_another_commit_is_refused(session: SparkSession, l
     assert read_token(lake, "t") == 1
 
 
-def test_a_replace_of_keys_that_raced_another_commit_is_refused(session: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_a_replace_of_keys_that_raced_another_commit_is_refused(
+    session: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     """The same for `replaceOn`, which takes its source aside before its transaction begins, so a gate in the source is too early.
 
     The other's commit is made ready on a copy of the table, and put in place once the first file of ours is there: then ours has read.
@@ -288,7 +313,9 @@ def test_a_purge_leaves_what_an_earlier_commit_of_another_wrote(session: SparkSe
     assert rows_of(session, lake) == [A, B, (5, "e", 50, 0, False)]
 
 
-def test_a_writer_in_flight_is_refused_once_a_newer_token_stands(session: SparkSession, lake: Lake, tmp_path: Path) -> None:
+def test_a_writer_in_flight_is_refused_once_a_newer_token_stands(
+    session: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
     """L7: a zombie that is already writing when the fence lands cannot commit, not even an append."""
     start(session, lake)
     gate = Gate(tmp_path)
@@ -306,7 +333,9 @@ def changes(session: SparkSession, lake: Lake, after: int, upto: int) -> list[tu
     return sorted(tuple(r) for r in found.select("id", "value", SIGN).collect())
 
 
-def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(session: SparkSession, lake: Lake) -> None:
+def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(
+    session: SparkSession, lake: Lake
+) -> None:
     """L2 downstream: what left and came, once each, whatever the commits in between did to the files."""
     schema = "_key bigint, id string, value int, _source_at int, _deleted boolean"
 
@@ -331,7 +360,9 @@ def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(sessio
     assert changes(session, lake, -1, 6) == [("a", 10, 1), ("b", 20, 1), ("d", 40, 1)]
 
 
-def test_added_rows_are_those_of_the_range_and_compaction_gives_none_twice(session: SparkSession, lake: Lake) -> None:
+def test_added_rows_are_those_of_the_range_and_compaction_gives_none_twice(
+    session: SparkSession, lake: Lake
+) -> None:
     """L10: each accepted fact counts once, also where OPTIMIZE moved it to another file; a column added later is NULL before."""
     schema = "id string, value int"
     writes.append(frame(session, [("a", 1)], schema), lake, ticket(1))  # 0
@@ -365,7 +396,18 @@ def random_row(chance: random.Random, key: int) -> tuple[object, ...]:
         maybe(chance.choice(["", "a", "ü'\"\n", "NULL"])),
         maybe(chance.choice([0, -(2**63), 2**63 - 1, 9007199254740993])),
         maybe(Decimal(chance.randint(-(10**28), 10**28)).scaleb(-9)),
-        maybe(datetime(chance.choice([1900, 1969, 2024, 9999]), 2, 28, 23, 59, 59, chance.randint(0, 999_999), tzinfo=UTC)),
+        maybe(
+            datetime(
+                chance.choice([1900, 1969, 2024, 9999]),
+                2,
+                28,
+                23,
+                59,
+                59,
+                chance.randint(0, 999_999),
+                tzinfo=UTC,
+            )
+        ),
         maybe(datetime(chance.choice([1, 1582, 2024]), 12, 31, tzinfo=UTC).date()),
         maybe(chance.random() < 0.5),
         maybe(chance.choice([0.1, -0.0, 1e300, float("inf")])),
@@ -381,16 +423,24 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
 ) -> None:
     """L2 on every read path: delta-rs applies deletion vectors, NULLs and types as Spark does; also where some keys are looked up."""
     chance = random.Random(7)
-    writes.overwrite(frame(session, [random_row(chance, k) for k in range(20)], WIDE), lake, ticket(1, Operation.OVERWRITE))
+    writes.overwrite(
+        frame(session, [random_row(chance, k) for k in range(20)], WIDE), lake, ticket(1, Operation.OVERWRITE)
+    )
     for token in range(2, 8):
-        rows = [random_row(chance, k) for k in chance.sample(range(26), 5) for _ in range(chance.randint(1, 2))]
-        writes.replace_keys(frame(session, rows, WIDE).coalesce(1), lake, ticket(token, Operation.REPLACE_KEYS))
+        rows = [
+            random_row(chance, k) for k in chance.sample(range(26), 5) for _ in range(chance.randint(1, 2))
+        ]
+        writes.replace_keys(
+            frame(session, rows, WIDE).coalesce(1), lake, ticket(token, Operation.REPLACE_KEYS)
+        )
     _purge(session, lake, 8)
     session.sql(f"OPTIMIZE delta.`{lake.table('t')}`")
     versions = list_versions(lake.table("t"))
     small = SmallTables(lake=lake, folder=f"{lake.root}/_staging/small")
 
-    assert any("deletionVector" in path.read_text() for path in Path(lake.table("t"), "_delta_log").glob("*.json"))
+    assert any(
+        "deletionVector" in path.read_text() for path in Path(lake.table("t"), "_delta_log").glob("*.json")
+    )
     rows_at = {}
     for version in versions:
         by_spark = read_table(session, lake, "t", version)
@@ -398,7 +448,9 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
         by_delta_rs = small.find(session, "t", version)
         assert by_delta_rs is not None
         assert by_delta_rs.schema.simpleString() == by_spark.schema.simpleString()
-        assert sorted(map(repr, by_delta_rs.collect())) == sorted(map(repr, rows_at[version])), f"version {version}"
+        assert sorted(map(repr, by_delta_rs.collect())) == sorted(map(repr, rows_at[version])), (
+            f"version {version}"
+        )
     assert small.find_rows(session, "t", versions[-1], "_key", [1]) is None, "it is small: read once for all"
     middling = replace(small, thresholds=Thresholds(small_table_bytes=10))
     for version in versions:
@@ -409,9 +461,9 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
         for found in (by_key, by_condition):
             assert found is not None
             assert found.schema.simpleString() == by_spark.schema.simpleString()
-            assert sorted(map(repr, found.collect())) == sorted(repr(r) for r in rows_at[version] if r["_key"] in wanted), (
-                f"version {version}"
-            )
+            assert sorted(map(repr, found.collect())) == sorted(
+                repr(r) for r in rows_at[version] if r["_key"] in wanted
+            ), f"version {version}"
     live = read_table(session, lake, "t", versions[-1]).where(~F.col("_deleted")).count()
     assert get_table(lake.table("t")).live_rows == live
 
@@ -427,7 +479,11 @@ def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake) -> No
 
 def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSession, lake: Lake) -> None:
     """L6: quotes, line breaks and other scripts survive Spark's options and Delta's log."""
-    told = replace(metadata(1, Operation.OVERWRITE), scope="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}", counts={"offered": 2**53 + 1})
+    told = replace(
+        metadata(1, Operation.OVERWRITE),
+        scope="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}",
+        counts={"offered": 2**53 + 1},
+    )
 
     writes.overwrite(frame(session, START), lake, Ticket(dataset="t", token=1, metadata=to_json(told)))
 
@@ -442,12 +498,16 @@ def test_staged_rows_are_counted_also_where_there_are_none(session: SparkSession
     assert stage(rows.where("id > 100"), f"{tmp_path}/none", counts).counts == {"rows": 0, "sum": 0}
 
 
-def test_counts_that_spark_lost_are_an_error_and_not_taken_for_no_rows_l13(session: SparkSession, tmp_path: Path) -> None:
+def test_counts_that_spark_lost_are_an_error_and_not_taken_for_no_rows_l13(
+    session: SparkSession, tmp_path: Path
+) -> None:
     """Adaptive planning drops a counter below a stage that turns out empty: here all ten rows were counted."""
     session.range(10).write.parquet(f"{tmp_path}/rows")
     counter = Observation()
     counted = session.read.parquet(f"{tmp_path}/rows").observe(counter, F.count(F.lit(1)).alias("rows"))
-    counted.where("id > 100").groupBy("id").count().join(session.range(3), "id").write.parquet(f"{tmp_path}/none")
+    counted.where("id > 100").groupBy("id").count().join(session.range(3), "id").write.parquet(
+        f"{tmp_path}/none"
+    )
     assert find_counts(counter) is None
     with pytest.raises(OutsideError) as raised:
         read_counts(counter, ["rows"])

@@ -46,4 +46,8 @@ def project(built: Faulty, tmp_path: Path) -> Faulty:
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
     """Ask for failpoints; with "" for none."""
-    return lambda text: monkeypatch.setenv("STRANDLINE_FAILPOINTS", text) if text else monkeypatch.delenv("STRANDLINE_FAILPOINTS", False)
+    return lambda text: (
+        monkeypatch.setenv("STRANDLINE_FAILPOINTS", text)
+        if text
+        else monkeypatch.delenv("STRANDLINE_FAILPOINTS", False)
+    )

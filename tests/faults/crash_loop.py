@@ -22,7 +22,9 @@ Told = dict[str, tuple[Saved, list[Hit]]]
 
 
 @contextmanager
-def tell(story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Iterator[Told]:
+def tell(
+    story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kind: type[World]
+) -> Iterator[Told]:
     """The story told once without a fault."""
     fate, steps = make_fate(), {}
     with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +63,9 @@ class Wreck:
         return recover(self.saved.restore(folder, fate))
 
 
-def wrecks_of(step: Step, saved: Saved, fate: Fate, folder: Path, every: int = 1, first: int = 0) -> list[Wreck]:
+def wrecks_of(
+    step: Step, saved: Saved, fate: Fate, folder: Path, every: int = 1, first: int = 0
+) -> list[Wreck]:
     """The wrecks that a kill in a step can leave. The step is done once, and at each hit a copy is taken of all there is then:
     a killed process leaves nothing else behind. `every` so manieth of them from the `first` on.
     """

@@ -24,7 +24,7 @@ from strandline.catalog import Catalog
 from strandline.dispatch import failpoints
 from strandline.lake import log, table
 from strandline.lake.work import Write
-from strandline.model.records import Lease
+from strandline.model.leases import Lease
 
 from . import plain_workers, table_log
 

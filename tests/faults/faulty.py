@@ -10,7 +10,7 @@ from strandline.catalog import read_view
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.table import get_table
-from strandline.model.records import CatalogView
+from strandline.model.catalog_records import CatalogView
 from tests.harness import TestProject
 
 from .laws import check_tokens_of

@@ -31,7 +31,9 @@ class Start:
         with pytest.MonkeyPatch.context() as patch:
             fate = self.make_fate()
             fate.install(patch)
-            world = self.saved.restore(self.folder / (str(next(self.numbers)) if self.saved.kind.needs_new_folder else "world"), fate)
+            world = self.saved.restore(
+                self.folder / (str(next(self.numbers)) if self.saved.kind.needs_new_folder else "world"), fate
+            )
             try:
                 scenario(world)
             except AssertionError as error:
@@ -50,7 +52,9 @@ class Start:
 
     def tell(self, mutants: Collection[Mutant], request: pytest.FixtureRequest) -> str:
         """How many were killed, which must be all of them."""
-        chosen = [i.name for i in request.session.items if i.path == request.path and "mutant_is_killed" in i.name]
+        chosen = [
+            i.name for i in request.session.items if i.path == request.path and "mutant_is_killed" in i.name
+        ]
         if len(chosen) < len(mutants):
             pytest.skip("some mutants were chosen")
         assert self.killed == {mutant.__name__ for mutant in mutants}

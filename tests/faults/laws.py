@@ -13,10 +13,11 @@ from typing import Any
 from strandline.catalog import read_invalidations, read_view
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.table import get_table
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import CONFIG, DELETED, POSITION
+from strandline.model.commits import Operation
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import NodeRecord, Operation
 
 from .oracle import accepted, canonical, latest
 from .table_log import Row
@@ -31,7 +32,11 @@ _RECEIVED = (
     ("blocks", "headers", "block", _BLOCK, ("number", "hash", "weight")),
 )
 """Folder, source, dataset, its columns and those that may not be NULL."""
-APPENDED = tuple(name for _, source, dataset, _, _ in _RECEIVED for name in (source, f"{dataset}_facts", f"{dataset}_quarantine"))
+APPENDED = tuple(
+    name
+    for _, source, dataset, _, _ in _RECEIVED
+    for name in (source, f"{dataset}_facts", f"{dataset}_quarantine")
+)
 _STRETCH = 2
 """So many numbers are a partition of `stretches`."""
 
@@ -87,7 +92,11 @@ def sent(folder: Path) -> list[tuple[tuple[Any, ...], str]]:
 def names_of(items: Iterable[Row], rates: Iterable[Row]) -> dict[tuple[Any, Any], int]:
     """Count times percent, before the factor."""
     percent = next((r["percent"] for r in rates if r["name"] == "*"), None)
-    return {} if percent is None else {key: n * percent for key, n in Counter((i["name"], i["colour"]) for i in items).items()}
+    return (
+        {}
+        if percent is None
+        else {key: n * percent for key, n in Counter((i["name"], i["colour"]) for i in items).items()}
+    )
 
 
 def check_commits_of(node: str, entries: list[LogEntry]) -> None:
@@ -102,7 +111,9 @@ def check_commits_of(node: str, entries: list[LogEntry]) -> None:
 def check_tokens_of(node: str, entries: list[LogEntry]) -> None:
     """L7, L12: a token is one commit and grows; a task id is one commit; what the commit says of its token is what the table took."""
     ours = [(e, e.metadata) for e in entries if e.metadata]
-    fenced = [(e, m) for e, m in ours if m.operation is not Operation.COMPACT]  # it takes no token: late, it changes nothing either
+    fenced = [
+        (e, m) for e, m in ours if m.operation is not Operation.COMPACT
+    ]  # it takes no token: late, it changes nothing either
     tokens = [m.token for _, m in fenced]
     require(tokens == sorted(set(tokens)), "L7 tokens grow", node, tokens)
     require(all(e.tokens == {node: m.token} for e, m in fenced), "L7 one token a commit", node)
@@ -115,14 +126,24 @@ def _check_received(world: World, *, complete: bool) -> None:
         lines = dict(sent(world.folder / folder))
         facts = dict(accepted(lines.items(), columns, required))
         received = _by_place(world.rows(table), f"L1 {table}")
-        require({p: r["_payload"] for p, r in received.items()}.items() <= lines.items(), "L1 received as it came", table)
+        require(
+            {p: r["_payload"] for p, r in received.items()}.items() <= lines.items(),
+            "L1 received as it came",
+            table,
+        )
         taken = _by_place(world.rows(f"{dataset}_facts"), f"L10 {dataset}_facts")
-        require(all(p in facts and _only(r, columns) == facts[p] for p, r in taken.items()), "L10 facts", dataset)
+        require(
+            all(p in facts and _only(r, columns) == facts[p] for p, r in taken.items()), "L10 facts", dataset
+        )
         refused = _by_place(world.rows(f"{dataset}_quarantine"), f"L10 {dataset}_quarantine")
         require(refused.keys() <= lines.keys() - facts.keys(), "L10 quarantine", dataset, refused.keys())
         if complete:
-            require(received.keys() == lines.keys(), "L1 all is received", table, lines.keys() - received.keys())
-            require(taken.keys() == facts.keys(), "L10 no fact is missing", dataset, facts.keys() - taken.keys())
+            require(
+                received.keys() == lines.keys(), "L1 all is received", table, lines.keys() - received.keys()
+            )
+            require(
+                taken.keys() == facts.keys(), "L10 no fact is missing", dataset, facts.keys() - taken.keys()
+            )
             require(refused.keys() == lines.keys() - facts.keys(), "L10 no refused line is missing", dataset)
 
 
@@ -131,14 +152,19 @@ def _check_states(world: World) -> None:
     nodes = read_view(world.catalog).nodes
     for name in ("item", "rate"):
         if inputs := _inputs_of(world, name, nodes.get(name)):
-            facts = [((*_place(r),), _only(r, _ITEM if name == "item" else _RATE)) for r in inputs[f"{name}_facts"]]
+            facts = [
+                ((*_place(r),), _only(r, _ITEM if name == "item" else _RATE)) for r in inputs[f"{name}_facts"]
+            ]
             key = "id" if name == "item" else "name"
             expected = latest(facts, key)
             require(_seen(world, name, key) == expected, f"L2 {name}", _seen(world, name, key), expected)
     if inputs := _inputs_of(world, "names", nodes.get("names")):
         expected_names = names_of(_live(inputs["item"]), _live(inputs["rate"]))
         found = {(r["name"], r["colour"]): (r["worth"], r[CONFIG]) for r in _live(world.rows("names"))}
-        wanted = {key: (expected_names.get(key, 0) * world.factors[config], config) for key, (_, config) in found.items()}
+        wanted = {
+            key: (expected_names.get(key, 0) * world.factors[config], config)
+            for key, (_, config) in found.items()
+        }
         require(found.keys() == expected_names.keys() and found == wanted, "L2 names", found, expected_names)
         require(len(found) == len(_live(world.rows("names"))), "L2 names once", found)
     if inputs := _inputs_of(world, "colours", nodes.get("colours")):
@@ -191,7 +217,12 @@ def _check_frozen(world: World) -> None:
     ours = [e.metadata for e in _entries(world, "told") if e.metadata and e.metadata.inputs]
     for before, after in pairwise(ours):
         same = world.uniques[before.config.hash] == world.uniques[after.config.hash]
-        require(same or after.operation is Operation.OVERWRITE, "what is frozen is not written", after.task, after.operation)
+        require(
+            same or after.operation is Operation.OVERWRITE,
+            "what is frozen is not written",
+            after.task,
+            after.operation,
+        )
 
 
 def _check_results(world: World, frozen: Collection[str]) -> None:
@@ -206,12 +237,21 @@ def _check_results(world: World, frozen: Collection[str]) -> None:
     require(found == {key: n * factors.get(key, 0) for key, n in counts.items()}, "L2 names", found, counts)
     told = {(r["name"], r["price"]) for r in world.rows("told")}
     if "told" not in frozen:
-        require({(r["name"], r["price"]) for r in expected.values()} <= told, "L2 told misses nothing", told, expected)
+        require(
+            {(r["name"], r["price"]) for r in expected.values()} <= told,
+            "L2 told misses nothing",
+            told,
+            expected,
+        )
     require(told <= {(f["name"], f["price"]) for _, f in items}, "L2 told invents nothing", told)
     branch, _ = canonical(accepted(sent(world.folder / "blocks"), _BLOCK, ("number", "hash", "weight")))
     _check_branch(world, branch)
     _check_stretches(world, branch)
-    leftover = [n for n in ("names", "colours", "main") if any(r[DELETED] for r in world.rows(n)) and _purged(world, n)]
+    leftover = [
+        n
+        for n in ("names", "colours", "main")
+        if any(r[DELETED] for r in world.rows(n)) and _purged(world, n)
+    ]
     require(not leftover, "what was purged is gone", leftover)
 
 
@@ -223,11 +263,26 @@ def _check_counts(world: World) -> None:
         facts = accepted(lines, columns, required)
         counts = view.nodes[f"{dataset}_facts"].counts
         wanted = (len(lines), len(facts), len(lines) - len(facts))
-        require((counts["offered"], counts["accepted"], counts["quarantined"]) == wanted, "L10 counts", dataset, counts, wanted)
+        require(
+            (counts["offered"], counts["accepted"], counts["quarantined"]) == wanted,
+            "L10 counts",
+            dataset,
+            counts,
+            wanted,
+        )
     _, waiting = canonical(accepted(sent(world.folder / "blocks"), _BLOCK, ("number", "hash", "weight")))
-    require(view.nodes["main"].counts.get("waiting", 0) == waiting, "L10 blocks that wait", view.nodes["main"].counts, waiting)
+    require(
+        view.nodes["main"].counts.get("waiting", 0) == waiting,
+        "L10 blocks that wait",
+        view.nodes["main"].counts,
+        waiting,
+    )
     rows = Counter(r["number"] // _STRETCH for r in _live(world.rows("stretches")))
-    recorded = {int(name.split("-")[0]) // _STRETCH: p.row_count for name, p in view.nodes["stretches"].partitions.items() if p.row_count}
+    recorded = {
+        int(name.split("-")[0]) // _STRETCH: p.row_count
+        for name, p in view.nodes["stretches"].partitions.items()
+        if p.row_count
+    }
     require(recorded == dict(rows), "L6 rows of each partition", recorded, rows)
 
 
@@ -248,12 +303,26 @@ def _check_catalog(world: World, frozen: Collection[str]) -> None:
             continue
         record = view.nodes[node.name]
         missed = [e.metadata.operation for e in ours if e.metadata and e.version > record.table_version]
-        require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded until the next task", node.name, missed)
+        require(
+            set(missed) <= BARE,
+            "L6 only what moves nothing may be unrecorded until the next task",
+            node.name,
+            missed,
+        )
         require(record.table_id == get_table(world.lake.table(node.name)).id, "L6 table id", node.name)
         rows = world.rows(node.name)
-        require(record.row_count == len(rows if node.name in APPENDED else _live(rows)), "L6 row count", node.name, record.row_count)
+        require(
+            record.row_count == len(rows if node.name in APPENDED else _live(rows)),
+            "L6 row count",
+            node.name,
+            record.row_count,
+        )
     _, owed = read_invalidations(world.catalog, _jobs(world))
-    require(all(row["processed_at"] or row["job"] in frozen for row in owed), "every invalidation is processed", owed)
+    require(
+        all(row["processed_at"] or row["job"] in frozen for row in owed),
+        "every invalidation is processed",
+        owed,
+    )
 
 
 def _check_rebuild(world: World) -> None:
@@ -278,14 +347,28 @@ def _jobs(world: World) -> list[str]:
 def check_rebuilt(name: str, record: NodeRecord, again: NodeRecord) -> None:
     same = ("table_id", "configs", "row_count", "counts")
     for part in same:
-        require(getattr(record, part) == getattr(again, part), f"L6 rebuilt {part}", name, getattr(record, part), getattr(again, part))
+        require(
+            getattr(record, part) == getattr(again, part),
+            f"L6 rebuilt {part}",
+            name,
+            getattr(record, part),
+            getattr(again, part),
+        )
     # A world may be played in another folder than it was saved in.
-    built, built_again = ({key: replace(p, location="") for key, p in r.partitions.items()} for r in (record, again))
+    built, built_again = (
+        {key: replace(p, location="") for key, p in r.partitions.items()} for r in (record, again)
+    )
     require(built == built_again, "L6 rebuilt partitions", name, built, built_again)
     for dataset, cursor in again.cursors.items():
-        require(_reaches(record.cursors.get(dataset), cursor), "L6 a rebuilt cursor is not later", name, dataset)
+        require(
+            _reaches(record.cursors.get(dataset), cursor), "L6 a rebuilt cursor is not later", name, dataset
+        )
     files = {path: replace(f, modified_ns=0, size=0) for path, f in record.files.items()}
-    require({p: replace(f, modified_ns=0, size=0) for p, f in again.files.items()} == files, "L6 rebuilt files", name)
+    require(
+        {p: replace(f, modified_ns=0, size=0) for p, f in again.files.items()} == files,
+        "L6 rebuilt files",
+        name,
+    )
 
 
 def _reaches(cursor: Cursor | None, other: Cursor) -> bool:
@@ -301,7 +384,9 @@ def _inputs_of(world: World, name: str, record: NodeRecord | None) -> Mapping[st
     if not said:
         return None
     cursors = said[-1].inputs
-    if record is not None and all(_reaches(record.cursors.get(dataset), cursor) for dataset, cursor in cursors.items()):
+    if record is not None and all(
+        _reaches(record.cursors.get(dataset), cursor) for dataset, cursor in cursors.items()
+    ):
         cursors = {dataset: record.cursors[dataset] for dataset in cursors}
     if any(cursor.version < _readable_from(world, dataset) for dataset, cursor in cursors.items()):
         return None
@@ -314,7 +399,9 @@ def _rows_at(world: World, name: str, version: int) -> list[Row]:
     try:
         return world.rows(name, version)
     except FileNotFoundError as error:
-        raise BrokenLawError(f"L13 a version that the table says can be read can be read: {name} {version}") from error
+        raise BrokenLawError(
+            f"L13 a version that the table says can be read can be read: {name} {version}"
+        ) from error
 
 
 def _readable_from(world: World, name: str) -> int:

@@ -12,7 +12,9 @@ Fact = tuple[tuple[Any, ...], Row]
 _NUMBERS = ("price", "at", "percent", "number", "weight")
 
 
-def accepted(lines: Iterable[tuple[tuple[Any, ...], str]], columns: tuple[str, ...], required: tuple[str, ...]) -> list[Fact]:
+def accepted(
+    lines: Iterable[tuple[tuple[Any, ...], str]], columns: tuple[str, ...], required: tuple[str, ...]
+) -> list[Fact]:
     """The lines that are facts: they parse, nothing required is NULL, numbers are numbers."""
     facts = []
     for place, text in lines:

@@ -21,24 +21,17 @@ from strandline.lake.compaction import Compaction
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.work import Prepared, Write
 from strandline.lake.writes import Ticket
+from strandline.model.catalog_records import NodeRecord, PartitionVersion
 from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, PAYLOAD, POSITION
+from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.filters import Comparison, Filter, Operator, from_row_filter
 from strandline.model.hashing import digest
+from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import By, Node, NodeKind, Quarantine, Relation, Snapshot
 from strandline.model.partitions import find_span, is_final, name_number
 from strandline.model.plan import Cause, Cursor, Strategy, Task
 from strandline.model.project import Chain, FactDataset, FileSource, Job, Partitioning
-from strandline.model.records import (
-    BuiltPartition,
-    CommitMetadata,
-    Invalidation,
-    Lease,
-    NodeRecord,
-    Operation,
-    PartitionVersion,
-    WrittenConfig,
-)
 
 from . import table_log
 from .hashing import hash_row
@@ -48,7 +41,9 @@ _POSITION = (POSITION, pa.struct([("name", pa.string()), ("part", pa.int64()), (
 _INGESTED = (INGESTED_AT, pa.timestamp("us", tz="UTC"))
 _KEYED = ((KEY, pa.int64()), (DELETED, pa.bool_()), (CONFIG, pa.string()))
 _RECEIVED = pa.schema([(PAYLOAD, pa.string()), _POSITION, _INGESTED])
-_REFUSED = pa.schema([("slug", pa.string()), ("payload", pa.string()), _POSITION, _INGESTED, (CONFIG, pa.string())])
+_REFUSED = pa.schema(
+    [("slug", pa.string()), ("payload", pa.string()), _POSITION, _INGESTED, (CONFIG, pa.string())]
+)
 _TYPES = {"string": pa.string(), "bigint": pa.int64()}
 _RESULTS = {
     "name": pa.string(),
@@ -110,7 +105,9 @@ class Work:
 
     def entries(self, dataset: str) -> list[LogEntry]:
         upto = self.inputs[dataset].version
-        return [e for e in read_entries(self.desk.lake.table(dataset), self.after(dataset)) if e.version <= upto]
+        return [
+            e for e in read_entries(self.desk.lake.table(dataset), self.after(dataset)) if e.version <= upto
+        ]
 
     def read_added(self, dataset: str) -> list[Row]:
         """The rows of the files that were added to an append-only input since the cursor."""
@@ -130,7 +127,13 @@ class Work:
 
 
 def prepare(
-    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+    desk: Desk,
+    node: Node,
+    task: Task,
+    lease: Lease,
+    record: NodeRecord | None,
+    inputs: dict[str, Cursor],
+    config: WrittenConfig,
 ) -> Prepared:
     own = desk.pins.find(node.name)
     work = Work(
@@ -169,8 +172,14 @@ def prepare_source(work: Work) -> Prepared:
     assert isinstance(source, FileSource)
     folder, wanted = work.desk.project.folder, set(work.task.files)
     known = dict(work.record.files) if work.record else {}
-    found = survey(source, folder, tuple(f for f in list_files(source.files, folder) if f.path in wanted), known)
-    rows = [{PAYLOAD: text, POSITION: at, INGESTED_AT: work.desk.now()} for piece in found.pieces for at, text in _lines(piece)]
+    found = survey(
+        source, folder, tuple(f for f in list_files(source.files, folder) if f.path in wanted), known
+    )
+    rows = [
+        {PAYLOAD: text, POSITION: at, INGESTED_AT: work.desk.now()}
+        for piece in found.pieces
+        for at, text in _lines(piece)
+    ]
     if not rows and work.own_version is not None:
         return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes)
     operation = Operation.APPEND if rows else Operation.COUNTS
@@ -188,14 +197,22 @@ def _lines(piece: Piece) -> Iterable[tuple[Row, str]]:
     data = piece.file.read_bytes()[piece.start : piece.end]
     for offset, line in enumerate(data.decode().split("\n")):
         if line.strip():
-            yield {"name": piece.read.path, "part": piece.read.revision, "place": piece.first_place + offset}, line
+            yield (
+                {"name": piece.read.path, "part": piece.read.revision, "place": piece.first_place + offset},
+                line,
+            )
 
 
 def prepare_facts(work: Work) -> Prepared:
     """Decode what came since the cursor; append what passes, with the counts of L10."""
     dataset = _facts_of(work.node)
     passed, refused = decode(work, dataset)
-    counts = {"offered": len(passed) + len(refused), "accepted": len(passed), "duplicates": 0, "quarantined": len(refused)}
+    counts = {
+        "offered": len(passed) + len(refused),
+        "accepted": len(passed),
+        "duplicates": 0,
+        "quarantined": len(refused),
+    }
     operation = Operation.OVERWRITE if work.full else Operation.APPEND if passed else Operation.COUNTS
     return Prepared(
         write=_write(operation, _facts_schema(dataset), passed),
@@ -228,7 +245,14 @@ def decode(work: Work, dataset: FactDataset) -> tuple[list[Row], list[Row]]:
         if fact is None:
             refused.append({"slug": slug, "payload": row[PAYLOAD], **beside})
         else:
-            passed.append({**fact, **beside, KEY: key_hash(tuple(fact[c] for c in work_key(dataset))), DELETED: fact.get("op") == "D"})
+            passed.append(
+                {
+                    **fact,
+                    **beside,
+                    KEY: key_hash(tuple(fact[c] for c in work_key(dataset))),
+                    DELETED: fact.get("op") == "D",
+                }
+            )
     return passed, refused
 
 
@@ -240,7 +264,12 @@ def decode_line(dataset: FactDataset, text: str) -> tuple[Row | None, str]:
     fact: Row = {}
     for column in dataset.columns:
         value = message.get(column.path[0])
-        if value is not None and column.type is not None and column.type.stored == "bigint" and not isinstance(value, int):
+        if (
+            value is not None
+            and column.type is not None
+            and column.type.stored == "bigint"
+            and not isinstance(value, int)
+        ):
             return None, "bad-value"
         fact[column.name] = value
     if any(fact[c] is None for c in (*work_key(dataset), *dataset.require)):
@@ -256,11 +285,15 @@ def prepare_snapshot(work: Work) -> Prepared:
     if own is None:
         return _write_whole(_facts_schema(dataset), fold(work.read(name), dataset, work.config))
     if work.full:
-        return _compare(work, _facts_schema(dataset), fold(work.read(name), dataset, work.config), own, bury=True)
+        return _compare(
+            work, _facts_schema(dataset), fold(work.read(name), dataset, work.config), own, bury=True
+        )
     incoming = read_increment(work, name)
     scope = {row[KEY] for row in incoming}
     old = [row for row in stands(own) if row[KEY] in scope]
-    return _compare(work, _facts_schema(dataset), fold([*incoming, *old], dataset, work.config), old, bury=False)
+    return _compare(
+        work, _facts_schema(dataset), fold([*incoming, *old], dataset, work.config), old, bury=False
+    )
 
 
 def stands(own: list[Row]) -> list[Row]:
@@ -353,9 +386,16 @@ def find_affected(work: Work, job: Job) -> set[Key]:
 
 def find_invalidated(work: Work, dataset: str) -> list[Row]:
     """The rows that someone says are wrong. A commit that changed rows speaks for itself, whatever it carries."""
-    said = [i for e in work.entries(dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations]
+    said = [
+        i
+        for e in work.entries(dataset)
+        if e.metadata and not e.changes_rows
+        for i in e.metadata.invalidations
+    ]
     filters = [from_row_filter(dict(i.row_filter)) for i in said]
-    return [row for row in work.read_live(dataset) if any(matches(f, row) for f in filters)] if filters else []
+    return (
+        [row for row in work.read_live(dataset) if any(matches(f, row) for f in filters)] if filters else []
+    )
 
 
 def changed_keys(changes: Iterable[tuple[int, Row]], columns: Sequence[str]) -> set[Key]:
@@ -444,7 +484,12 @@ def find_partitions(work: Work, partitioning: Partitioning, dataset: str, *, who
 
 
 def _replace_partitions(
-    work: Work, schema: pa.Schema, due: Mapping[int, str], new: Sequence[Row], own: Sequence[Row], waiting: tuple[str, ...]
+    work: Work,
+    schema: pa.Schema,
+    due: Mapping[int, str],
+    new: Sequence[Row],
+    own: Sequence[Row],
+    waiting: tuple[str, ...],
 ) -> Prepared:
     """The write of the partitions that differ, whole; those that do not are as they were."""
     asked = work.task.cause is Cause.PERSON
@@ -454,7 +499,10 @@ def _replace_partitions(
     # Built and found as it was: new, or now known to be what this configuration gives.
     told = [n for n in same if n not in work.partitions or ((work.full or asked) and work.stale)]
     built = [BuiltPartition(partition_key=due[key], rows=len(after[key])) for key in differing]
-    built += [BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0) for n in told]
+    built += [
+        BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0)
+        for n in told
+    ]
     rows = [row for key in differing for row in after[key]]
     write = None
     if differing:
@@ -516,23 +564,49 @@ def prepare_chain(work: Work) -> Prepared:
     (given,) = work.node.inputs
     first = first_announced(work.read(given.dataset))
     announced = Announced(blocks={hash_: _block(row) for hash_, row in first.items()})
-    schema = pa.schema([("number", pa.int64()), ("hash", pa.string()), ("parent", pa.string()), ("weight", pa.int64()), _POSITION, *_KEYED])
+    schema = pa.schema(
+        [
+            ("number", pa.int64()),
+            ("hash", pa.string()),
+            ("parent", pa.string()),
+            ("weight", pa.int64()),
+            _POSITION,
+            *_KEYED,
+        ]
+    )
     own = None if work.task.overwrite else work.read_own()
     walked = None if own is None or work.full else _walk(work, chain, announced, live(own))
     if own is None or walked is None:
-        built = build(chain.head, announced, min((b.number for b in announced.blocks.values()), default=0), stride=1000)
+        built = build(
+            chain.head, announced, min((b.number for b in announced.blocks.values()), default=0), stride=1000
+        )
         rows = canonical_rows(work, first, dict(enumerate(built.hashes, built.first)))
-        whole = _write_whole(schema, rows) if own is None else replace(_compare(work, schema, rows, live(own), bury=True), whole=True)
-        return replace(whole, write=whole.write or _write(Operation.COUNTS, schema, []), counts={"waiting": built.waiting})
+        whole = (
+            _write_whole(schema, rows)
+            if own is None
+            else replace(_compare(work, schema, rows, live(own), bury=True), whole=True)
+        )
+        return replace(
+            whole,
+            write=whole.write or _write(Operation.COUNTS, schema, []),
+            counts={"waiting": built.waiting},
+        )
     hashes, waiting, step = walked
     old = [row for row in live(own) if row["number"] in hashes]
     prepared = _compare(work, schema, canonical_rows(work, first, hashes), old, bury=True)
     counted = _write(Operation.COUNTS, schema, []) if waiting else None
     told = (chains._invalidation(work, chain, (), step),) if step and step.is_reorg else ()  # type: ignore[arg-type]
-    return replace(prepared, write=prepared.write or counted, counts={"waiting": waiting} if waiting else {}, invalidations=told)
+    return replace(
+        prepared,
+        write=prepared.write or counted,
+        counts={"waiting": waiting} if waiting else {},
+        invalidations=told,
+    )
 
 
-def _walk(work: Work, chain: Chain, announced: Announced, own: Sequence[Row]) -> tuple[dict[int, str | None], int, Step | None] | None:
+def _walk(
+    work: Work, chain: Chain, announced: Announced, own: Sequence[Row]
+) -> tuple[dict[int, str | None], int, Step | None] | None:
     """By number at stake: the hash that is canonical now; how many blocks more wait; the step. None: a lower block moves the anchor."""
     dataset = work.node.inputs[0].dataset
     new = [_block(row) for row in first_announced(work.read_added(dataset)).values()]
@@ -546,7 +620,9 @@ def _walk(work: Work, chain: Chain, announced: Announced, own: Sequence[Row]) ->
     published = Published(blocks={row["number"]: announced.blocks[row["hash"]] for row in own})
     known = frozenset((number, hash_) for hash_, number in before.items())
     found = follow(chain.head, announced, published, new, known, anchor, stride=1000)
-    hashes: dict[int, str | None] = {b.number: b.hash for b in new if b.hash in before and published.hash_at(b.number) == b.hash}
+    hashes: dict[int, str | None] = {
+        b.number: b.hash for b in new if b.hash in before and published.hash_at(b.number) == b.hash
+    }
     if found.step is not None:
         branch = {b.number: b.hash for b in found.step.branch}
         hashes |= {number: branch.get(number) for number in range(found.step.fork + 1, found.step.last + 1)}
@@ -557,7 +633,9 @@ def canonical_rows(work: Work, first: Mapping[str, Row], hashes: Mapping[int, st
     """The canonical blocks as they were first announced."""
     rows = [first[hash_] for hash_ in hashes.values() if hash_ is not None]
     beside = {DELETED: False, CONFIG: work.config.hash}
-    return [{**declared(row), POSITION: row[POSITION], KEY: key_hash((row["number"],)), **beside} for row in rows]
+    return [
+        {**declared(row), POSITION: row[POSITION], KEY: key_hash((row["number"],)), **beside} for row in rows
+    ]
 
 
 def first_announced(rows: Iterable[Row]) -> dict[str, Row]:
@@ -568,14 +646,26 @@ def first_announced(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def _block(row: Row) -> Block:
-    return Block(number=row["number"], hash=row["hash"], parent=row["parent"], weight=row["weight"], seen=(*_place(row), row["hash"]))
+    return Block(
+        number=row["number"],
+        hash=row["hash"],
+        parent=row["parent"],
+        weight=row["weight"],
+        seen=(*_place(row), row["hash"]),
+    )
 
 
-def _compare(work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Row], *, bury: bool) -> Prepared:
+def _compare(
+    work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Row], *, bury: bool
+) -> Prepared:
     """Only the keys whose rows differ are written; one that vanishes leaves a `_deleted` row."""
     backfill = work.task.cause is Cause.PERSON
     after, before = _by_key(new), _by_key(old)
-    differing = [key for key in after.keys() | before.keys() if _signature(after[key], backfill) != _signature(before[key], backfill)]
+    differing = [
+        key
+        for key in after.keys() | before.keys()
+        if _signature(after[key], backfill) != _signature(before[key], backfill)
+    ]
     gone = buried([before[key][0] for key in differing if bury and not after[key]], work.node.key)
     rows = [*(row for key in differing for row in after[key]), *gone]
     old_live = sum(len(live(before[key])) for key in differing)
@@ -595,12 +685,21 @@ def _compare(work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Ro
 def buried(rows: Iterable[Row], key: Sequence[str]) -> list[Row]:
     """The row that a vanished key is written with (L4)."""
     kept = (*key, *METADATA_COLUMNS)
-    return [{name: value if name in kept else None for name, value in row.items()} | {DELETED: True} for row in rows]
+    return [
+        {name: value if name in kept else None for name, value in row.items()} | {DELETED: True}
+        for row in rows
+    ]
 
 
 def _write_whole(schema: pa.Schema, rows: Sequence[Row]) -> Prepared:
     count = len(live(rows))
-    return Prepared(write=_write(Operation.OVERWRITE, schema, rows), rows_written=count, live_rows=count, whole=True, scope="everything")
+    return Prepared(
+        write=_write(Operation.OVERWRITE, schema, rows),
+        rows_written=count,
+        live_rows=count,
+        whole=True,
+        scope="everything",
+    )
 
 
 def _write(operation: Operation, schema: pa.Schema, rows: Sequence[Row], *, received: bool = False) -> Write:
@@ -617,7 +716,9 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     rows: Rows = write.rows  # type: ignore[assignment]
     match write.operation:
         case Operation.APPEND | Operation.COUNTS | Operation.INSERT_NEW:
-            table_log.append(rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None)
+            table_log.append(
+                rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None
+            )
         case Operation.REPLACE_KEYS:
             table_log.replace_keys(rows, desk.lake, ticket)
         case Operation.REPLACE_PARTITIONS:
@@ -632,8 +733,12 @@ def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
     table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
 
 
-def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
-    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations))
+def commit_invalidation(
+    desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]
+) -> None:
+    table_log.commit_nothing(
+        desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations)
+    )
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -645,11 +750,15 @@ def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compacti
 
 
 def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) -> None:
-    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from))
+    table_log.commit_nothing(
+        desk.lake, _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from)
+    )
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> Ticket:
-    metadata = CommitMetadata.bare(run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat())
+    metadata = CommitMetadata.bare(
+        run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat()
+    )
     return Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))
 
 
@@ -681,7 +790,9 @@ def _by_key(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
 
 
 def _signature(rows: Iterable[Row], backfill: bool) -> list[str]:
-    return sorted(repr((sorted(declared(r).items()), r[DELETED], r[CONFIG] if backfill else "")) for r in rows)
+    return sorted(
+        repr((sorted(declared(r).items()), r[DELETED], r[CONFIG] if backfill else "")) for r in rows
+    )
 
 
 def _values(row: Row, columns: Sequence[str]) -> Key:
@@ -717,7 +828,11 @@ def compute_names(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, obje
     percents = [r["percent"] for r in inputs["rate"] if r["name"] == "*"]
     counts = Counter((r["name"], r["colour"]) for r in inputs["item"])
     factor = int(str(config["factor"]))
-    return [{"name": n, "colour": c, "worth": k * max(percents) * factor} for (n, c), k in counts.items() if percents]
+    return [
+        {"name": n, "colour": c, "worth": k * max(percents) * factor}
+        for (n, c), k in counts.items()
+        if percents
+    ]
 
 
 def compute_colours(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
@@ -733,7 +848,9 @@ def compute_told(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, objec
 
 def compute_stretches(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
     factor = int(str(config["factor"]))
-    return [{"number": r["number"], "hash": r["hash"], "weight": r["weight"] * factor} for r in inputs["main"]]
+    return [
+        {"number": r["number"], "hash": r["hash"], "weight": r["weight"] * factor} for r in inputs["main"]
+    ]
 
 
 JOBS: dict[str, Callable[[Mapping[str, Sequence[Row]], Mapping[str, object]], list[Row]]] = {

@@ -20,7 +20,9 @@ import pytest
 from tests.contract.postgres import USER, Identity, unprivileged
 from tests.harness import TestProject
 
-all_faults = pytest.mark.skipif(os.environ.get("STRANDLINE_FAULTS") != "all", reason="`make test-faults`: minutes of Spark and JVMs")
+all_faults = pytest.mark.skipif(
+    os.environ.get("STRANDLINE_FAULTS") != "all", reason="`make test-faults`: minutes of Spark and JVMs"
+)
 
 YAML = """
     project: register
@@ -35,7 +37,12 @@ YAML = """
 
 
 def start(project: TestProject, failpoints: str = "", **environ: str) -> subprocess.Popen[str]:
-    given = {**os.environ, "STRANDLINE_SPARK_MASTER": "local[2]", "STRANDLINE_FAILPOINTS": failpoints, **environ}
+    given = {
+        **os.environ,
+        "STRANDLINE_SPARK_MASTER": "local[2]",
+        "STRANDLINE_FAILPOINTS": failpoints,
+        **environ,
+    }
     command = [sys.executable, "-m", "strandline.cli", "run", "--project", str(project.folder)]
     return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -138,12 +145,22 @@ class OwnPostgres:
 
     def answers(self) -> bool:
         with suppress(psycopg.OperationalError):
-            psycopg.connect(host="127.0.0.1", port=self.port, user=USER, dbname="postgres", connect_timeout=2).close()
+            psycopg.connect(
+                host="127.0.0.1", port=self.port, user=USER, dbname="postgres", connect_timeout=2
+            ).close()
             return True
         return False
 
     def _call(self, *words: str) -> None:
-        command = [str(self._control), "-D", str(self._folder / "data"), "-l", str(self._folder / "log"), "-w", *words]
+        command = [
+            str(self._control),
+            "-D",
+            str(self._folder / "data"),
+            "-l",
+            str(self._folder / "log"),
+            "-w",
+            *words,
+        ]
         subprocess.run(command, check=True, cwd=self._folder, stdout=subprocess.DEVNULL, **self._identity)
 
 
@@ -166,7 +183,14 @@ def own_postgres(binaries: Path) -> Iterator[OwnPostgres]:
         subprocess.run(initdb, check=True, cwd=folder, capture_output=True, **identity)
         port = _free_port()
         command: list[str | Path] = ["sh", "-c", STARTED_AND_STOPPED, control, data, _options(port), log]
-        keeper = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, **identity)
+        keeper = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            **identity,
+        )
         with keeper:  # closes its input and waits
             server = OwnPostgres(port=port, _control=control, _folder=folder, _identity=identity)
             wait_until(server.answers, "Postgres to answer")

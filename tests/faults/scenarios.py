@@ -8,10 +8,10 @@ from contextlib import suppress
 from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
 from strandline.model.columns import CONFIG
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cause
-from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
 from .fate import soon
@@ -31,7 +31,11 @@ def first(world: World) -> None:
 def _run(world: World, fail: str = "") -> None:
     """A run that must end well and leave nothing to do."""
     outcome = world.run(fail=fail)
-    require(outcome is not None and outcome.exit_code == 0, "the run ends well", outcome and [r.error for r in outcome.results])
+    require(
+        outcome is not None and outcome.exit_code == 0,
+        "the run ends well",
+        outcome and [r.error for r in outcome.results],
+    )
     tasks = world.plan().tasks
     require(tasks == (), "L14 one run is enough", [(t.node, t.reason) for t in tasks])
     check_always(world)
@@ -65,15 +69,39 @@ def the_past_changes(world: World) -> None:
 def much_changes_at_once(world: World) -> None:
     """What other scenarios tell one after the other, in three runs: on Spark each takes seconds."""
     ties = [item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")]
-    world.send(item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2), item("g", 6, "gone", "blue", 6), *ties)
-    world.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a5", "a4", 5), block("a7", "a6", 9))
+    world.send(
+        item("d", 2, "x", None),
+        item("e", 9, None, "x"),
+        item("f", 1, "x", "red", 2),
+        item("g", 6, "gone", "blue", 6),
+        *ties,
+    )
+    world.announce(
+        block("a2", "a1", 2),
+        block("a3", "a2", 3),
+        block("a4", "a3", 4),
+        block("a5", "a4", 5),
+        block("a7", "a6", 9),
+    )
     _run(world)
     ties = [item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")]
-    world.send(item("g", 7, op="D"), item("l", 1, "late"), item("m", 5, None, "blue", None), item("d", 7, "moved", "blue"), "broken", *ties)
+    world.send(
+        item("g", 7, op="D"),
+        item("l", 1, "late"),
+        item("m", 5, None, "blue", None),
+        item("d", 7, "moved", "blue"),
+        "broken",
+        *ties,
+    )
     world.announce(block("b2", "a1", 20))
     _run(world)
     check_rest(world, rebuilt=False)
-    world.send(item("g", 4, "back"), item("d", 8, "moved", "red", 3), item("a", 3, "late"), item("m", 6, None, "green", None))
+    world.send(
+        item("g", 4, "back"),
+        item("d", 8, "moved", "red", 3),
+        item("a", 3, "late"),
+        item("m", 6, None, "green", None),
+    )
     world.announce(block("a6", "a5", 21))
     _run(world)
     check_rest(world)
@@ -125,7 +153,9 @@ def a_writer_is_overtaken(world: World) -> None:
 
 def another_run_reads_on_meanwhile(world: World) -> None:
     """A run's versions are pinned when it begins. Where another has published from a later one since, it goes by that."""
-    for at, (point, node) in enumerate((("before-lease", "item_facts"), ("before-write", "item"), ("before-lease", "names")), 5):
+    for at, (point, node) in enumerate(
+        (("before-lease", "item_facts"), ("before-write", "item"), ("before-lease", "names")), 5
+    ):
 
         def other(at: int = at) -> None:
             world.rate(at, at=at)
@@ -178,9 +208,14 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
     nodes = ("item_facts", "item_quarantine", "item", "names", "told", "main", "stretches")
     for at, (node, killed) in enumerate(itertools.product(nodes, (False, True)), 5):
         world.send(item("d", at, f"{node} {at}", "red", at), "broken")
-        world.announce(block(f"a{2 * at - 5}", f"a{2 * at - 6}", at), block(f"a{2 * at - 4}", f"a{2 * at - 5}", at))
+        world.announce(
+            block(f"a{2 * at - 5}", f"a{2 * at - 6}", at), block(f"a{2 * at - 4}", f"a{2 * at - 5}", at)
+        )
         world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))
-        world.run(fail=f"{soon('before-write', node)}=call" + (f",{soon('before-confirm', node)}=kill" if killed else ""))
+        world.run(
+            fail=f"{soon('before-write', node)}=call"
+            + (f",{soon('before-confirm', node)}=kill" if killed else "")
+        )
         require(world.fate.meanwhile is None, "the point was reached", node)
         if killed:
             world.use_catalog(new_catalog())
@@ -201,7 +236,9 @@ def a_write_is_passed_over(world: World) -> None:
 def _fence(world: World, dataset: str) -> None:
     """Somebody with a token far ahead."""
     token = table_log.read_snapshot(world.lake.table(dataset)).tokens[dataset] + 50
-    metadata = CommitMetadata.bare(run="another", node=dataset, token=token, operation=Operation.FENCE, as_of="")
+    metadata = CommitMetadata.bare(
+        run="another", node=dataset, token=token, operation=Operation.FENCE, as_of=""
+    )
     table_log.commit_nothing(world.lake, Ticket(dataset=dataset, token=token, metadata=to_json(metadata)))
 
 
@@ -329,7 +366,11 @@ def an_old_catalog_does_not_know_what_froze(world: World) -> None:
     world.use_catalog(kept)
     world.send(item("d", 5, "z", "red", 9))
     outcome = world.run()
-    require(outcome is not None and [r.slug for r in outcome.results if r.error] == ["frozen"], "it is refused", outcome)
+    require(
+        outcome is not None and [r.slug for r in outcome.results if r.error] == ["frozen"],
+        "it is refused",
+        outcome,
+    )
     check_always(world)
     world.backfill("told")
     _mend(world)

@@ -13,7 +13,14 @@ from .world import World
 Act = Callable[[World, str], RunOutcome | MaintainOutcome | None]
 
 
-def item(id_: str | None, at: int, name: str | None = "x", colour: str | None = "red", price: object = 1, **more: Any) -> dict[str, Any]:
+def item(
+    id_: str | None,
+    at: int,
+    name: str | None = "x",
+    colour: str | None = "red",
+    price: object = 1,
+    **more: Any,
+) -> dict[str, Any]:
     return {"id": id_, "at": at, "name": name, "colour": colour, "price": price, **more}
 
 
@@ -64,7 +71,13 @@ STORY = (
     Step(name="what was there before"),
     Step(
         name="ingest",
-        before=lambda w: w.send(item("a", 1), item("b", 1), item("c", 1, "y", "blue", 2), item("d", 1, None, "red", None), "broken"),
+        before=lambda w: w.send(
+            item("a", 1),
+            item("b", 1),
+            item("c", 1, "y", "blue", 2),
+            item("d", 1, None, "red", None),
+            "broken",
+        ),
     ),
     Step(name="late fact", before=lambda w: w.send(item("b", 0, "late"), item("e", 0, "y"))),
     Step(name="correction", before=lambda w: w.send(item("b", 2, "x", "red", 3))),
@@ -72,20 +85,36 @@ STORY = (
     Step(name="late fact of a deleted key", before=lambda w: w.send(item("c", 1, "z", "blue", 7))),
     Step(name="key move", before=lambda w: w.send(item("d", 2, "x", None, None), item("a", 3, None, "x"))),
     Step(name="tie", before=lambda w: w.send(item("e", 5, "one"), item("e", 5, "two"), item("e", 5, None))),
-    Step(name="duplicate", before=lambda w: w.send(item("e", 5, "two"), item("a", 3, None, "x"), item(None, 1), item("g", 1, price="x"))),
+    Step(
+        name="duplicate",
+        before=lambda w: w.send(
+            item("e", 5, "two"), item("a", 3, None, "x"), item(None, 1), item("g", 1, price="x")
+        ),
+    ),
     Step(name="a rate read whole", before=lambda w: w.rate(5, at=2)),
     Step(
         name="blocks",
-        before=lambda w: w.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7), "broken"),
+        before=lambda w: w.announce(
+            block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7), "broken"
+        ),
     ),
-    Step(name="a reorg to branch b", before=lambda w: w.announce(block("b2", "a1", 2), block("b3", "b2", 3), block("b4", "b3", 5))),
-    Step(name="a reorg back to branch a", before=lambda w: w.announce(block("a5", "a4", 6), block("b3", "a2", 9))),
+    Step(
+        name="a reorg to branch b",
+        before=lambda w: w.announce(block("b2", "a1", 2), block("b3", "b2", 3), block("b4", "b3", 5)),
+    ),
+    Step(
+        name="a reorg back to branch a",
+        before=lambda w: w.announce(block("a5", "a4", 6), block("b3", "a2", 9)),
+    ),
     Step(name="invalidation", act=lambda w, fail: invalidate(w, fail)),
     Step(name="what the invalidation asks for"),
     Step(name="configuration change", before=_set_factor),
     Step(name="invalidation of a partition", act=lambda w, fail: w.invalidate_partition("2-4", fail)),
     Step(name="a partition that was invalidated"),
-    Step(name="backfill of a partition", act=lambda w, fail: w.backfill("stretches", fail, partitions=("0-2", "4-6"))),
+    Step(
+        name="backfill of a partition",
+        act=lambda w, fail: w.backfill("stretches", fail, partitions=("0-2", "4-6")),
+    ),
     Step(name="maintain", act=lambda w, fail: w.maintain(fail)),
     Step(name="backfill", act=lambda w, fail: w.backfill("names", fail)),
     Step(name="backfill of facts", act=lambda w, fail: w.backfill("item", fail)),
@@ -94,5 +123,8 @@ STORY = (
     Step(name="backfill of what is frozen", act=lambda w, fail: w.backfill("told", fail)),
     Step(name="a job is removed", before=_drop_job),
     Step(name="a job is added", before=_bring_job_back),
-    Step(name="a clock that went back", act=lambda w, fail: w.run(RunRequest(as_of=w.fate.clock.replace(year=2001)), fail)),
+    Step(
+        name="a clock that went back",
+        act=lambda w, fail: w.run(RunRequest(as_of=w.fate.clock.replace(year=2001)), fail),
+    ),
 )

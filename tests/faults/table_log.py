@@ -54,7 +54,11 @@ class Snapshot:
     def rows(self) -> list[Row]:
         """Every row, deleted ones included; a column added after a row was written is None there."""
         names = _names(self.metadata["schemaString"]) if self.metadata else ()
-        return [{name: row.get(name) for name in names} for path in sorted(self.files) for row in _read_rows(str(self.folder / path))]
+        return [
+            {name: row.get(name) for name in names}
+            for path in sorted(self.files)
+            for row in _read_rows(str(self.folder / path))
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,9 @@ def compact(lake: Lake, dataset: str, metadata: str = "") -> None:
 
     def together(now: Snapshot) -> Change:
         rows = Rows(schema=now.schema, rows=now.rows())
-        return Change(added=rows, removed=tuple(now.files), read_all=True, data_change=False, operation="OPTIMIZE")
+        return Change(
+            added=rows, removed=tuple(now.files), read_all=True, data_change=False, operation="OPTIMIZE"
+        )
 
     _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), together, OWNED_TABLE)
 
@@ -139,7 +145,14 @@ def read_snapshot(uri: str, version: int | None = None) -> Snapshot:
                 metadata = found
             elif info := action.get("commitInfo"):
                 committed_at = info["inCommitTimestamp"]
-    return Snapshot(folder=folder, version=newest, metadata=metadata, files=files, tokens=tokens, committed_at=committed_at)
+    return Snapshot(
+        folder=folder,
+        version=newest,
+        metadata=metadata,
+        files=files,
+        tokens=tokens,
+        committed_at=committed_at,
+    )
 
 
 def put_if_absent(path: Path, text: str) -> None:
@@ -152,7 +165,9 @@ def put_if_absent(path: Path, text: str) -> None:
         aside.unlink()
 
 
-def _commit(lake: Lake, ticket: Ticket, change: Callable[[Snapshot], Change], properties: Mapping[str, str]) -> None:
+def _commit(
+    lake: Lake, ticket: Ticket, change: Callable[[Snapshot], Change], properties: Mapping[str, str]
+) -> None:
     now = read_snapshot(lake.table(ticket.dataset))
     if is_old(ticket, now):
         return
@@ -165,7 +180,9 @@ def _commit(lake: Lake, ticket: Ticket, change: Callable[[Snapshot], Change], pr
     while True:
         info = _commit_info(wanted, ticket, at_least)
         try:
-            put_if_absent(log / f"{version:020}.json", "".join(json.dumps(a) + "\n" for a in (info, *actions)))
+            put_if_absent(
+                log / f"{version:020}.json", "".join(json.dumps(a) + "\n" for a in (info, *actions))
+            )
         except FileExistsError:
             at_least = _pass(log / f"{version:020}.json", wanted, ticket) + 1
             version += 1
@@ -193,7 +210,9 @@ def _pass(winner: Path, wanted: Change, ticket: Ticket) -> int:
 
 def _raced(ticket: Ticket) -> ConflictError:
     return ConflictError(
-        f"Another writer committed to `{ticket.dataset}`.", remedy="It is tried again; if that fails too, run again.", slug="conflict"
+        f"Another writer committed to `{ticket.dataset}`.",
+        remedy="It is tried again; if that fails too, run again.",
+        slug="conflict",
     )
 
 
@@ -206,7 +225,9 @@ def _replace(now: Snapshot, rows: Rows | None, matches: Callable[[Row], bool]) -
     return Change(added=added, removed=tuple(touched), read_all=True)
 
 
-def _make_actions(now: Snapshot, wanted: Change, ticket: Ticket, properties: Mapping[str, str]) -> list[dict[str, Any]]:
+def _make_actions(
+    now: Snapshot, wanted: Change, ticket: Ticket, properties: Mapping[str, str]
+) -> list[dict[str, Any]]:
     actions: list[dict[str, Any]] = []
     if ticket.token:
         actions.append({"txn": {"appId": ticket.dataset, "version": ticket.token, "lastUpdated": _millis()}})
@@ -220,14 +241,19 @@ def _make_actions(now: Snapshot, wanted: Change, ticket: Ticket, properties: Map
     removed = {"deletionTimestamp": _millis(), "dataChange": wanted.data_change}
     actions += [{"remove": {"path": path, **removed}} for path in wanted.removed]
     if wanted.added is not None and wanted.added.rows:
-        actions.append({"add": _write_file(now.folder, schema, wanted.added.rows, data_change=wanted.data_change)})
+        actions.append(
+            {"add": _write_file(now.folder, schema, wanted.added.rows, data_change=wanted.data_change)}
+        )
     return actions
 
 
 def _write_file(folder: Path, schema: pa.Schema, rows: Sequence[Row], *, data_change: bool) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     name = f"part-{os.getpid()}-{next(_numbers):06}.parquet"
-    pq.write_table(pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema=schema), folder / name)
+    pq.write_table(
+        pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema=schema),
+        folder / name,
+    )
     return {
         "path": name,
         "partitionValues": {},
@@ -264,7 +290,12 @@ def _make_id(folder: Path) -> str:
 
 def _commit_info(wanted: Change, ticket: Ticket, at_least: int) -> dict[str, Any]:
     at = max(_millis(), at_least)
-    info = {"inCommitTimestamp": at, "timestamp": at, "operation": wanted.operation, "engineInfo": "plain Python"}
+    info = {
+        "inCommitTimestamp": at,
+        "timestamp": at,
+        "operation": wanted.operation,
+        "engineInfo": "plain Python",
+    }
     return {"commitInfo": info | ({"userMetadata": ticket.metadata} if ticket.metadata else {})}
 
 

@@ -12,9 +12,10 @@ from strandline.app.rebuild_catalog import rebuild_catalog
 from strandline.app.workspace import open_workspace
 from strandline.dispatch.adopt import Adopted
 from strandline.lake.table import Table, get_table
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import Operation
 from strandline.model.errors import ConflictError
 from strandline.model.plan import Status
-from strandline.model.records import NodeRecord, Operation
 from tests.faults.faulty import Fail, Faulty, append_by_hand, message
 from tests.harness import result_of
 
@@ -41,7 +42,9 @@ def known(project: Faulty, node: str) -> Sequence[object]:
 
 
 @pytest.mark.parametrize(("node", "behind"), [("item_facts", ["item"]), ("item", ["names"]), ("names", [])])
-def test_an_adopted_commit_is_ours_from_then_on(project: Faulty, session: SparkSession, node: str, behind: list[str]) -> None:
+def test_an_adopted_commit_is_ours_from_then_on(
+    project: Faulty, session: SparkSession, node: str, behind: list[str]
+) -> None:
     """L6: also for a catalog that is made anew. What reads the table follows as it follows any commit."""
     version = append_by_hand(session, project, node)
     cursors = dict(project.view().nodes[node].cursors)
@@ -51,7 +54,11 @@ def test_an_adopted_commit_is_ours_from_then_on(project: Faulty, session: SparkS
     assert (adopted.dataset, adopted.versions, adopted.table_version) == (node, (version,), version + 1)
     entry = project.entries(node)[-1]
     assert entry.metadata is not None
-    assert (entry.metadata.operation, entry.metadata.adopted, entry.changes_rows) == (Operation.ADOPT, (version,), False)
+    assert (entry.metadata.operation, entry.metadata.adopted, entry.changes_rows) == (
+        Operation.ADOPT,
+        (version,),
+        False,
+    )
     record = project.view().nodes[node]
     assert record.row_count == adopted.rows == get_table(project.lake.table(node)).live_rows
     assert dict(record.cursors) == cursors
@@ -60,14 +67,18 @@ def test_an_adopted_commit_is_ours_from_then_on(project: Faulty, session: SparkS
     rebuild_catalog(project.folder)
     assert known(project, node) == before
     tasks = project.plan().tasks
-    assert [(t.node, t.cause) for t in tasks if t.node == node or t.node in behind] == [(n, "new_input") for n in behind]
+    assert [(t.node, t.cause) for t in tasks if t.node == node or t.node in behind] == [
+        (n, "new_input") for n in behind
+    ]
 
     project.run()
 
     assert project.plan().tasks == ()
 
 
-def test_readers_take_adopted_rows_as_changes_and_verify_says_what_is_so(project: Faulty, session: SparkSession) -> None:
+def test_readers_take_adopted_rows_as_changes_and_verify_says_what_is_so(
+    project: Faulty, session: SparkSession
+) -> None:
     """A row that no fact gave is counted, and told by those who compare with the facts."""
     session.sql(f"UPDATE delta.`{project.lake.table('item')}` SET name = 'z' WHERE id = 'a'")
     adopt(project)
@@ -83,7 +94,9 @@ def test_readers_take_adopted_rows_as_changes_and_verify_says_what_is_so(project
     project.assert_verified()
 
 
-def test_an_adoption_that_the_catalog_was_not_told_of_stands(project: Faulty, session: SparkSession, fail: Fail) -> None:
+def test_an_adoption_that_the_catalog_was_not_told_of_stands(
+    project: Faulty, session: SparkSession, fail: Fail
+) -> None:
     append_by_hand(session, project, "names")
     fail("before-record:names=raise")
     with pytest.raises(Exception, match="failpoint before-record of names"):

@@ -42,14 +42,18 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 @pytest.mark.parametrize("step", STORY, ids=lambda s: s.name)
-def test_a_kill_at_any_hit_is_mended_by_the_next_runs(step: Step, told: Told, fate: Fate, tmp_path: Path) -> None:
+def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
+    step: Step, told: Told, fate: Fate, tmp_path: Path
+) -> None:
     for wreck in wrecks_of(step, told[step.name][0], fate, tmp_path / "wrecks", EVERY, STORY.index(step)):
         wreck.recover(tmp_path / "world", fate)
         _tried["wrecks"] += 1
         _tried["kills"] += len(wreck.hits)
 
 
-@pytest.mark.parametrize("step", [s for s in STORY if not s.name.startswith("invalidation")], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "step", [s for s in STORY if not s.name.startswith("invalidation")], ids=lambda s: s.name
+)
 def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate, tmp_path: Path) -> None:
     saved, hits = told[step.name]
 
@@ -122,7 +126,9 @@ def test_whatever_is_written_makes_another_wreck(fate: Fate, tmp_path: Path) -> 
     assert all(one != other for one, other in itertools.combinations(seen, 2))
 
 
-def test_the_loop_tried_every_hit(told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+def test_the_loop_tried_every_hit(
+    told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]
+) -> None:
     """The last of this file; says how much was tried."""
     if sum("kill_at_any_hit" in item.name for item in request.session.items) < len(STORY):
         pytest.skip("a part of the loop was chosen")

@@ -49,7 +49,9 @@ def run_and_listen(project: Faulty) -> str:
 
 def assert_named(project: Faulty, node: str, said: str) -> None:
     """A refusal names the table, itself or by a file of it, and what to do, and ends with its slug."""
-    assert f"`{node}`" in said or f"{project.table(node)}`"[1:] in said or f"{project.table(node)}/"[1:] in said, said
+    assert (
+        f"`{node}`" in said or f"{project.table(node)}`"[1:] in said or f"{project.table(node)}/"[1:] in said
+    ), said
     assert "\n  " in said, said
     assert said.rstrip().endswith("]"), said
 
@@ -93,7 +95,9 @@ def empty(file: Path) -> None:
 
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("cut", [cut_in_a_line, cut_between_lines, empty])
-def test_a_truncated_last_log_entry_is_refused(project: Faulty, node: str, cut: Callable[[Path], None]) -> None:
+def test_a_truncated_last_log_entry_is_refused(
+    project: Faulty, node: str, cut: Callable[[Path], None]
+) -> None:
     """Without its last entry's files a table has fewer rows, and all that reads it would follow."""
     cut(newest(project, node))
 
@@ -120,7 +124,9 @@ def test_a_table_with_a_truncated_log_is_made_again_once_it_is_moved_away(projec
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_a_log_entry_missing_in_the_middle_is_refused(project: Faulty, session: SparkSession, node: str) -> None:
+def test_a_log_entry_missing_in_the_middle_is_refused(
+    project: Faulty, session: SparkSession, node: str
+) -> None:
     session.sql(f"OPTIMIZE delta.`{project.lake.table(node)}`")
     entry(project, node, list_versions(project.lake.table(node))[-2]).unlink()
 
@@ -180,7 +186,9 @@ def test_a_source_deleted_and_made_again_by_someone_else_is_not_taken_for_what_w
     project.assert_right(verified=False)
 
 
-def test_a_source_restored_by_hand_is_not_taken_for_what_was_received(project: Faulty, session: SparkSession) -> None:
+def test_a_source_restored_by_hand_is_not_taken_for_what_was_received(
+    project: Faulty, session: SparkSession
+) -> None:
     """Delta lets it pass, append-only or not: the next who reads all of it would find fewer rows."""
     last = list_versions(project.lake.table("events"))[-1]
     session.sql(f"RESTORE TABLE delta.`{project.lake.table('events')}` TO VERSION AS OF 0")
@@ -209,7 +217,9 @@ def test_a_checkpoint_that_is_gone_is_told_with_its_remedy(project: Faulty, sess
     """Every entry of the log is still there, so nothing is lost."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
-    jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, project.lake.table("item")).checkpoint()
+    jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+        session._jsparkSession, project.lake.table("item")
+    ).checkpoint()
     log = project.table("item") / "_delta_log"
     assert (log / "_last_checkpoint").exists()
     for file in log.glob("*.checkpoint*.parquet"):
@@ -231,7 +241,11 @@ def test_a_checkpoint_that_is_gone_is_told_with_its_remedy(project: Faulty, sess
 
 def live_files(project: Faulty, node: str) -> list[Path]:
     return [
-        project.table(node) / path for path in DeltaTable(project.lake.table(node)).get_add_actions(flatten=True).column("path").to_pylist()
+        project.table(node) / path
+        for path in DeltaTable(project.lake.table(node))
+        .get_add_actions(flatten=True)
+        .column("path")
+        .to_pylist()
     ]
 
 
@@ -246,13 +260,19 @@ WORD = "quicksilver"
 
 def flip_a_letter(project: Faulty, node: str) -> None:
     """A byte of a value, so that nothing but a checksum can tell."""
-    places = [(file, place) for file in live_files(project, node) if (place := file.read_bytes().find(WORD.encode())) >= 0]
+    places = [
+        (file, place)
+        for file in live_files(project, node)
+        if (place := file.read_bytes().find(WORD.encode())) >= 0
+    ]
     assert places, f"no file of {node} holds the word as it is written"
     for file, place in places:
         flip(file, place + 2)
 
 
-@pytest.mark.parametrize(("node", "ahead"), [("events", "events"), ("item_facts", "events item_facts"), ("item", "events item")])
+@pytest.mark.parametrize(
+    ("node", "ahead"), [("events", "events"), ("item_facts", "events item_facts"), ("item", "events item")]
+)
 def test_a_flipped_byte_in_a_table_that_is_read_is_told_and_never_believed(
     project: Faulty, session: SparkSession, node: str, ahead: str
 ) -> None:
@@ -272,7 +292,9 @@ def test_a_flipped_byte_in_a_table_that_is_read_is_told_and_never_believed(
         assert project.rows("names") == NAMES | {(WORD, 1)}
 
 
-def test_a_flipped_byte_in_rows_that_are_read_again_is_told_and_never_believed(project: Faulty, session: SparkSession) -> None:
+def test_a_flipped_byte_in_rows_that_are_read_again_is_told_and_never_believed(
+    project: Faulty, session: SparkSession
+) -> None:
     """A row of a key that changes, of a small table: it is not in the increment, and is counted with it."""
     project.send(message("e", 1, WORD))
     project.run()
@@ -292,7 +314,11 @@ def test_a_flipped_byte_in_rows_that_are_read_again_is_told_and_never_believed(p
 def test_a_byte_flipped_anywhere_in_a_file_never_gives_other_rows(project: Faulty) -> None:
     """Readers are told, or see what was written; of a deletion vector too."""
     expected = project.rows("names")
-    vectors = [project.table("names") / file.vector for file in read_files(project.lake.table("names"), -1).live if file.vector]
+    vectors = [
+        project.table("names") / file.vector
+        for file in read_files(project.lake.table("names"), -1).live
+        if file.vector
+    ]
     assert vectors, "rows of the first run are hidden by the second"
     lies: list[int] = []
     for file in (*live_files(project, "names"), *vectors):
@@ -332,7 +358,9 @@ def vacuum(session: SparkSession, project: Faulty, node: str) -> None:
     """By hand, and of everything that the newest version does not need."""
     own = session.newSession()
     own.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    own.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")  # it lists with ten thousand tasks otherwise
+    own.conf.set(
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism", "1"
+    )  # it lists with ten thousand tasks otherwise
     own.sql(f"OPTIMIZE delta.`{project.lake.table(node)}`")
     own.sql(f"VACUUM delta.`{project.lake.table(node)}` RETAIN 0 HOURS")
 
@@ -375,7 +403,9 @@ def test_vacuum_by_hand_of_what_has_yet_to_be_read_is_told_with_its_remedy(
     project.assert_right(verified=False)
 
 
-def test_a_catalog_put_back_from_yesterday_receives_and_computes_nothing_twice(project: Faulty, tmp_path: Path) -> None:
+def test_a_catalog_put_back_from_yesterday_receives_and_computes_nothing_twice(
+    project: Faulty, tmp_path: Path
+) -> None:
     """L6: what it does not know stands in the tables, and is settled."""
     catalog = project.folder / ".strandline" / "catalog.db"
     shutil.copy(catalog, tmp_path / "yesterday.db")
@@ -388,8 +418,13 @@ def test_a_catalog_put_back_from_yesterday_receives_and_computes_nothing_twice(p
 
     outcome = project.run()
 
-    assert all(any("commit(s) of ours that the catalog did not know" in n for n in result_of(outcome, node).notes) for node in NODES)
-    assert {node: len(project.entries(node)) - before[node] for node in NODES} == dict.fromkeys(NODES, 2), "a fence and the new message"
+    assert all(
+        any("commit(s) of ours that the catalog did not know" in n for n in result_of(outcome, node).notes)
+        for node in NODES
+    )
+    assert {node: len(project.entries(node)) - before[node] for node in NODES} == dict.fromkeys(NODES, 2), (
+        "a fence and the new message"
+    )
     assert project.rows("names") == NAMES | {("z", 2)}
     project.assert_right()
 
@@ -417,12 +452,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANDLINE_CATALOG", "sqlite:///.strandline/catalog.db?timeout=0.3")
 
 
-def test_a_catalog_locked_for_too_long_is_told_and_nothing_was_done(project: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_locked_for_too_long_is_told_and_nothing_was_done(
+    project: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {node: list_versions(project.lake.table(node)) for node in NODES}
     project.send(message("e", 1, "z"))
     impatient(monkeypatch)
 
-    with locked(project), pytest.raises(OutsideError, match="Another process holds the catalog's lock; end it or wait") as refused:
+    with (
+        locked(project),
+        pytest.raises(
+            OutsideError, match="Another process holds the catalog's lock; end it or wait"
+        ) as refused,
+    ):
         project.run()
 
     assert refused.value.slug == "catalog-unreachable"
@@ -432,7 +474,9 @@ def test_a_catalog_locked_for_too_long_is_told_and_nothing_was_done(project: Fau
 
 
 @contextmanager
-def standing_at(point: str, fail: Fail, folder: Path, work: Callable[[], RunOutcome]) -> Iterator[Future[RunOutcome]]:
+def standing_at(
+    point: str, fail: Fail, folder: Path, work: Callable[[], RunOutcome]
+) -> Iterator[Future[RunOutcome]]:
     """Work in another thread that stands at `point:node` as long as the block lasts, then goes on."""
     before = hits[point]
     fail(f"{point}=block:{folder / 'go'}")
@@ -454,7 +498,9 @@ def test_a_catalog_locked_in_the_middle_of_a_run_leaves_what_the_next_run_settle
     impatient(monkeypatch)
 
     with ExitStack() as until_told:
-        with standing_at("before-record:item_facts", fail, tmp_path, lambda: project.run(ok=False)) as running:
+        with standing_at(
+            "before-record:item_facts", fail, tmp_path, lambda: project.run(ok=False)
+        ) as running:
             until_told.enter_context(locked(project))
         said = said_by(running.result)
 

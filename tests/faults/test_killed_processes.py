@@ -27,7 +27,12 @@ maintaining.now = lambda: datetime.now(UTC) + timedelta(days=1000)
 sys.exit(main(sys.argv[1:]))
 """
 """The command line, as if many keys changed (one that vanishes is buried, and purged later) and nothing were kept for its age."""
-MAINTAINED = ("before-compact:item_facts", "after-compact:item_facts", "before-vacuum:item_facts", "after-vacuum:item_facts")
+MAINTAINED = (
+    "before-compact:item_facts",
+    "after-compact:item_facts",
+    "before-vacuum:item_facts",
+    "after-vacuum:item_facts",
+)
 REBUILT = ("before-rebuild", "before-swap", "after-swap")
 MIGRATED = ("before-migrate", "after-migrate")
 KILLS = (

@@ -16,7 +16,7 @@ from strandline.app.workspace import open_workspace
 from strandline.catalog import list_leases
 from strandline.lake.lock import LOCK_FILE, find_lock_holder
 from strandline.lake.log import read_entries
-from strandline.model.records import Operation
+from strandline.model.commits import Operation
 from tests.contract.postgres import find_binaries
 from tests.faults.processes import (
     YAML,
@@ -46,7 +46,9 @@ ITEMS = {("a", "x"), ("b", "y")}
 
 @pytest.fixture
 def project(tmp_path: Path) -> TestProject:
-    made = TestProject.create(tmp_path, YAML.replace("project: register", "project: register\n    settings: {lease_seconds: 5}"))
+    made = TestProject.create(
+        tmp_path, YAML.replace("project: register", "project: register\n    settings: {lease_seconds: 5}")
+    )
     made.lines("data/1.jsonl", {"id": "a", "name": "x", "at": 1}, {"id": "b", "name": "x", "at": 1})
     made.lines("data/2.jsonl", {"id": "b", "name": "y", "at": 2})
     return made
@@ -77,11 +79,15 @@ def jvm_of(project: TestProject) -> int:
 def writes_of(project: TestProject, node: str) -> list[Operation]:
     """What was committed to a table, fences left out."""
     entries = read_entries(str(lake_of(project) / node), -1)
-    return [e.metadata.operation for e in entries if e.metadata and e.metadata.operation is not Operation.FENCE]
+    return [
+        e.metadata.operation for e in entries if e.metadata and e.metadata.operation is not Operation.FENCE
+    ]
 
 
 @pytest.mark.parametrize("point", ["before-write", "before-prepare"])
-def test_a_jvm_killed_under_a_run_is_told_and_the_next_run_ends_right(project: TestProject, point: str) -> None:
+def test_a_jvm_killed_under_a_run_is_told_and_the_next_run_ends_right(
+    project: TestProject, point: str
+) -> None:
     """Nobody knows what a JVM that is gone has done; the table's log does."""
     with held_at(project, f"{point}:item_facts") as held:
         os.kill(jvm_of(project), signal.SIGKILL)
@@ -107,13 +113,20 @@ def test_of_two_runs_at_once_the_second_waits_and_does_nothing_again(project: Te
         code, out, err = end(second)
 
     assert (first_code, code) == (0, 0), first_out + first_err + out + err
-    assert {node: len(writes_of(project, node)) for node in ("events", "item_facts", "item")} == {"events": 1, "item_facts": 1, "item": 1}
+    assert {node: len(writes_of(project, node)) for node in ("events", "item_facts", "item")} == {
+        "events": 1,
+        "item_facts": 1,
+        "item": 1,
+    }
     assert_right(project)
 
 
 def lease_ran_out(project: TestProject, node: str) -> bool:
     with open_workspace(project.folder) as workspace:
-        return any(lease.dataset == node and not lease.returned and not lease.held for lease in list_leases(workspace.catalog))
+        return any(
+            lease.dataset == node and not lease.returned and not lease.held
+            for lease in list_leases(workspace.catalog)
+        )
 
 
 @pytest.mark.parametrize("fate", ["resumed", "killed"])
@@ -142,7 +155,9 @@ def test_a_run_stopped_past_its_lease_keeps_the_lake_until_it_ends(project: Test
 
 
 @pytest.mark.parametrize("point", ["before-write", "before-record"])
-def test_a_stopped_run_whose_lock_someone_removed_is_overtaken_and_changes_nothing(project: TestProject, point: str) -> None:
+def test_a_stopped_run_whose_lock_someone_removed_is_overtaken_and_changes_nothing(
+    project: TestProject, point: str
+) -> None:
     """L7: with the lock gone another process takes the lake; when the first one wakes, the table and the catalog refuse it."""
     with held_at(project, f"{point}:item_facts") as held:
         held.process.send_signal(signal.SIGSTOP)
@@ -150,7 +165,9 @@ def test_a_stopped_run_whose_lock_someone_removed_is_overtaken_and_changes_nothi
 
         told = assert_next_run_is_right(project)
 
-        assert ("fenced off a writer that did not end cleanly" in told) is (point == "before-record"), "a table that is there is fenced"
+        assert ("fenced off a writer that did not end cleanly" in told) is (point == "before-record"), (
+            "a table that is there is fenced"
+        )
         published = {node: writes_of(project, node) for node in ("events", "item_facts", "item")}
         held.let_go()
         held.process.send_signal(signal.SIGCONT)
@@ -195,7 +212,9 @@ def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnPostgres]:
         yield server
 
 
-def test_a_postgres_restarted_in_the_middle_of_a_run_costs_nothing(project: TestProject, postgres: OwnPostgres) -> None:
+def test_a_postgres_restarted_in_the_middle_of_a_run_costs_nothing(
+    project: TestProject, postgres: OwnPostgres
+) -> None:
     """Every connection is gone, and what was committed is not: the run takes new ones and ends well."""
     with held_at(project, "before-record:item_facts") as held:
         postgres.restart()
@@ -226,7 +245,9 @@ def test_a_postgres_that_crashes_and_stays_away_ends_the_run_and_the_next_one_en
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["answer-lost", "never-arrived"])
-def test_a_connection_cut_during_commit_loses_and_doubles_nothing(project: TestProject, postgres: OwnPostgres, committed: bool) -> None:
+def test_a_connection_cut_during_commit_loses_and_doubles_nothing(
+    project: TestProject, postgres: OwnPostgres, committed: bool
+) -> None:
     """Whether the catalog was told can't be known from here; the next run finds out, from table and catalog alone."""
     with (
         CutAtCommit(postgres.port, b"dataset_cursors", committed=committed) as between,

@@ -14,7 +14,7 @@ from strandline.dispatch.failpoints import reach
 from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
 from strandline.lake.work import Prepared
-from strandline.model import records
+from strandline.model import commits as commit_values
 from strandline.model.columns import KEY, POSITION
 from strandline.model.node import By
 from strandline.model.project import FactDataset, Job
@@ -39,7 +39,9 @@ def no_fence(patch: Patch) -> None:
 
 
 def no_confirm_after_an_exception(patch: Patch) -> None:
-    def believe_the_error(desk: Any, node: Any, lease: Any, own_version: int, write: Callable[[], None]) -> Any:
+    def believe_the_error(
+        desk: Any, node: Any, lease: Any, own_version: int, write: Callable[[], None]
+    ) -> Any:
         write()
         reach("after-write", node.name)
         return really(desk, node, lease, own_version, lambda: None)
@@ -50,13 +52,19 @@ def no_confirm_after_an_exception(patch: Patch) -> None:
 
 def confirm_believes_the_call(patch: Patch) -> None:
     really = settle.find_ours
-    patch.setattr(commit, "find_ours", lambda desk, lease, entries: really(desk, lease, entries) or (entries[-1] if entries else None))
+    patch.setattr(
+        commit,
+        "find_ours",
+        lambda desk, lease, entries: really(desk, lease, entries) or (entries[-1] if entries else None),
+    )
 
 
 def record_without_token_check(patch: Patch) -> None:
     def only_release(connection: Any, lease: Any, *, release: bool) -> None:
         if release:
-            connection.execute(update(leases).where(leases.c.dataset == lease.dataset).values(state="released"))
+            connection.execute(
+                update(leases).where(leases.c.dataset == lease.dataset).values(state="released")
+            )
 
     patch.setattr(commits, "check_token", only_release)
 
@@ -69,11 +77,19 @@ def unfenced_zombie(patch: Patch) -> None:
 def first_append_onto_what_is_there(patch: Patch) -> None:
     """A table that was not there could not be fenced, and is not looked for again."""
     really = table_log.append
-    patch.setattr(table_log, "append", lambda rows, lake, ticket, *, received, first: really(rows, lake, ticket, received=received))
+    patch.setattr(
+        table_log,
+        "append",
+        lambda rows, lake, ticket, *, received, first: really(rows, lake, ticket, received=received),
+    )
 
 
 def part_of_a_deleted_table_taken_for_all(patch: Patch) -> None:
-    patch.setattr(records.CommitSummary, "foreign", property(lambda commit: commit.changes_rows and commit.metadata is None))
+    patch.setattr(
+        commit_values.CommitSummary,
+        "foreign",
+        property(lambda commit: commit.changes_rows and commit.metadata is None),
+    )
 
 
 def inputs_older_than_what_was_published(patch: Patch) -> None:
@@ -88,7 +104,15 @@ def cursor_moves_before_the_commit(patch: Patch) -> None:
     def too_early(desk: Any, node: Any, task: Any, lease: Any, record: Any, inputs: Any, result: Any) -> Any:
         as_of = desk.as_of.isoformat()
         record_unchanged(
-            desk.catalog, lease, kind=node.kind, cursors=inputs, files=(), as_of=as_of, table_version=None, release=False, waiting=()
+            desk.catalog,
+            lease,
+            kind=node.kind,
+            cursors=inputs,
+            files=(),
+            as_of=as_of,
+            table_version=None,
+            release=False,
+            waiting=(),
         )
         return really(desk, node, task, lease, record, inputs, result)
 
@@ -106,11 +130,15 @@ def unrecorded_backfill_forgotten(patch: Patch) -> None:
 
 
 def purge_marks_readers_behind(patch: Patch) -> None:
-    patch.setattr(records, "_QUIET", frozenset(records._QUIET) - {records.Operation.PURGE})
+    patch.setattr(commit_values, "_QUIET", frozenset(commit_values._QUIET) - {commit_values.Operation.PURGE})
 
 
 def compaction_marks_readers_behind(patch: Patch) -> None:
-    patch.setattr(LogEntry, "changes_rows", property(lambda entry: (bool(entry.added) and entry.metadata is None) or really(entry)))
+    patch.setattr(
+        LogEntry,
+        "changes_rows",
+        property(lambda entry: (bool(entry.added) and entry.metadata is None) or really(entry)),
+    )
 
 
 really = LogEntry.changes_rows.fget  # type: ignore[attr-defined]
@@ -166,7 +194,11 @@ def relation_guessed_by_column_name(patch: Patch) -> None:
         inputs = {}
         for given in work.node.inputs:
             rows = [plain_workers.declared(row) for row in work.read_live(given.dataset)]
-            columns = given.relation.columns if isinstance(given.relation, By) else [c for c in job.key if rows and c in rows[0]]
+            columns = (
+                given.relation.columns
+                if isinstance(given.relation, By)
+                else [c for c in job.key if rows and c in rows[0]]
+            )
             wanted = {tuple(key[job.key.index(c)] for c in columns if c in job.key) for key in scope or ()}
             shared = [c for c in columns if c in job.key]
             inputs[given.name] = [r for r in rows if scope is None or tuple(r[c] for c in shared) in wanted]
@@ -209,7 +241,9 @@ def unique_key_not_null_safe(patch: Patch) -> None:
 
 
 def quarantined_rows_dropped(patch: Patch) -> None:
-    patch.setattr(plain_workers, "prepare_quarantine", lambda work: Prepared(write=None, live_rows=work.live_rows))
+    patch.setattr(
+        plain_workers, "prepare_quarantine", lambda work: Prepared(write=None, live_rows=work.live_rows)
+    )
 
 
 def invalidation_ignored(patch: Patch) -> None:
@@ -238,9 +272,13 @@ def waiting_blocks_forgotten(patch: Patch) -> None:
     """Only what was announced now is linked."""
     really = branches.follow
 
-    def only_new(rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int, *, stride: int) -> Any:
+    def only_new(
+        rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int, *, stride: int
+    ) -> Any:
         there = {published.hash_at(b.number) for b in announced.blocks.values()} | {b.hash for b in new}
-        seen = plain_workers.Announced(blocks={hash_: b for hash_, b in announced.blocks.items() if hash_ in there})
+        seen = plain_workers.Announced(
+            blocks={hash_: b for hash_, b in announced.blocks.items() if hash_ in there}
+        )
         return really(rule, seen, published, new, known, anchor, stride=stride)
 
     patch.setattr(plain_workers, "follow", only_new)
@@ -248,7 +286,11 @@ def waiting_blocks_forgotten(patch: Patch) -> None:
 
 def partition_overwrite_drops_the_others(patch: Patch) -> None:
     really = table_log.replace_where
-    patch.setattr(table_log, "replace_where", lambda rows, lake, ticket, matches: really(rows, lake, ticket, lambda row: True))
+    patch.setattr(
+        table_log,
+        "replace_where",
+        lambda rows, lake, ticket, matches: really(rows, lake, ticket, lambda row: True),
+    )
 
 
 def empty_partition_stays(patch: Patch) -> None:
@@ -282,7 +324,9 @@ def backfill_forgets_what_was_published(patch: Patch) -> None:
 def cleaning_ignores_cursors(patch: Patch) -> None:
     """As a cleaning by age alone."""
     really = horizon.find_horizon
-    patch.setattr(maintain, "find_horizon", lambda entries, cursors, since, keep: really(entries, {}, since, keep))
+    patch.setattr(
+        maintain, "find_horizon", lambda entries, cursors, since, keep: really(entries, {}, since, keep)
+    )
 
 
 def cleaning_says_nothing(patch: Patch) -> None:
@@ -352,6 +396,8 @@ def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.Mo
     start.kill(mutant, MUTANTS[mutant], monkeypatch)
 
 
-def test_all_mutants_were_killed(start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+def test_all_mutants_were_killed(
+    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
+) -> None:
     """The last of this file; says how many."""
     say(start.tell(MUTANTS, request))

@@ -15,7 +15,9 @@ REACHED_BY = {
 def test_every_point_was_reached(request: pytest.FixtureRequest) -> None:
     """A point that nothing reaches proves nothing. What another process reached is counted there."""
     files = {item.nodeid.partition("::")[0] for item in request.session.items}
-    wanted = [p for p in POINTS if REACHED_BY.get(p.partition("-")[2], "tests/faults/test_crash_loop.py") in files]
+    wanted = [
+        p for p in POINTS if REACHED_BY.get(p.partition("-")[2], "tests/faults/test_crash_loop.py") in files
+    ]
     if not wanted:
         pytest.skip("only after the crash loop")
 

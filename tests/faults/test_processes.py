@@ -26,7 +26,9 @@ def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tm
     killed, _, _ = end(start(project, "after-write:item_facts=kill"))
 
     assert killed == -9
-    assert [e.metadata.node for e in read_entries(str(lake_of(project) / "item_facts"), -1) if e.metadata] == ["item_facts"]
+    assert [
+        e.metadata.node for e in read_entries(str(lake_of(project) / "item_facts"), -1) if e.metadata
+    ] == ["item_facts"]
     assert not (lake_of(project) / "item").exists()
     project.lines("data/2.jsonl", {"id": "b", "name": "y", "at": 2})
 
@@ -56,7 +58,9 @@ def blocked(tmp_path: Path) -> Iterator[tuple[TestProject, subprocess.Popen[str]
         process.communicate()
 
 
-def test_a_second_process_is_told_who_holds_the_lake(blocked: tuple[TestProject, subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_a_second_process_is_told_who_holds_the_lake(
+    blocked: tuple[TestProject, subprocess.Popen[str]], tmp_path: Path
+) -> None:
     """A lake of plain files has one writer; the first goes on as if nothing had happened."""
     project, first = blocked
 
@@ -95,7 +99,9 @@ def test_an_interrupted_run_ends_in_seconds_and_the_next_one_goes_on(
 
 def _mount(folder: Path, size: str) -> bool:
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False
+    )
     return done.returncode == 0
 
 
@@ -108,9 +114,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_full_disk_is_said_and_after_making_room_the_next_run_goes_on(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_after_making_room_the_next_run_goes_on(
+    small_disk: Path, tmp_path: Path
+) -> None:
     """L13: in words, with a remedy; nothing half-written is ever read."""
-    yaml = YAML.replace("project: register", f"project: register\n    settings: {{lake: {small_disk / 'lake'}}}")
+    yaml = YAML.replace(
+        "project: register", f"project: register\n    settings: {{lake: {small_disk / 'lake'}}}"
+    )
     project = TestProject.create(tmp_path / "project", yaml)
     project.lines("data/1.jsonl", {"id": "a", "name": "x", "at": 1})
     project.run()
@@ -124,7 +134,9 @@ def test_a_full_disk_is_said_and_after_making_room_the_next_run_goes_on(small_di
     assert outcome.exit_code == 1
     said = [r for r in outcome.results if r.error and r.slug != "blocked"]
     assert said
-    assert all(r.slug == "disk-full" and "[disk-full]" in r.error and "Free some room" in r.error for r in said), [r.error for r in said]
+    assert all(
+        r.slug == "disk-full" and "[disk-full]" in r.error and "Free some room" in r.error for r in said
+    ), [r.error for r in said]
     ballast.unlink()
     project.run()
     assert facts(project) == {("a", "x"), ("b", "x"), ("a", "y")}

@@ -21,9 +21,9 @@ from strandline.dispatch.failpoints import POINTS, hits
 from strandline.dispatch.run import execute
 from strandline.lake import writes
 from strandline.lake.log import list_versions
+from strandline.model.commits import Operation
 from strandline.model.errors import FencedError, OutsideError
 from strandline.model.plan import Plan, Status
-from strandline.model.records import Operation
 from tests.faults.faulty import NODES, Fail, Faulty, append_by_hand, message
 from tests.harness import result_of
 
@@ -54,12 +54,18 @@ SURVIVED = ("after-write:item_facts", "before-purge:names", "after-purge:names")
 """The task ends well although something failed: the commit stands, or only hidden rows wait."""
 
 
-def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_any_point_is_mended_by_the_next_run(
+    project: Faulty, fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One message a round: a run that fails at a point is followed by one that fails at the next, and at last by one that does not."""
-    monkeypatch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")  # as if there were many: one that vanishes is buried, then purged
+    monkeypatch.setenv(
+        "STRANDLINE_THRESHOLDS", "named_keys=0"
+    )  # as if there were many: one that vanishes is buried, then purged
     before = dict(hits)
     for nth, point in enumerate((*ROUNDS, *SURVIVED)):
-        project.send(message(f"m{nth}", nth, f"n{nth % 3}"), message("mover", nth, f"place{nth}"))  # `mover` leaves a key behind: a purge
+        project.send(
+            message(f"m{nth}", nth, f"n{nth % 3}"), message("mover", nth, f"place{nth}")
+        )  # `mover` leaves a key behind: a purge
         fail(f"{point}=raise")
 
         outcome = project.run(ok=False)
@@ -73,7 +79,9 @@ def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail:
             assert result.status is Status.FAILED, (point, result)
             assert f"failpoint {name} of {node}" in result.error
             blocked = {r.node for r in outcome.results if r.status is Status.BLOCKED}
-            assert blocked == set(NODES[NODES.index(node) + 1 :]) | ({"item_quarantine"} if node in NODES[:2] else set())
+            assert blocked == set(NODES[NODES.index(node) + 1 :]) | (
+                {"item_quarantine"} if node in NODES[:2] else set()
+            )
         facts = project.query("select _source_position from item_facts")
         assert len(facts) == len({str(f) for f in facts}), f"{point} doubled a fact"
 
@@ -83,11 +91,15 @@ def test_a_failure_at_any_point_is_mended_by_the_next_run(project: Faulty, fail:
 
     project.assert_right()
     assert project.query("select count(*) from names where name like 'place%'") == [(0,)]
-    missed = [point for point in POINTS if hits[point] == before.get(point, 0) and not point.endswith(NOT_OF_A_RUN)]
+    missed = [
+        point for point in POINTS if hits[point] == before.get(point, 0) and not point.endswith(NOT_OF_A_RUN)
+    ]
     assert not missed, f"no run passed {missed}"
 
 
-def test_a_commit_whose_answer_was_lost_counts_in_the_same_run_and_is_not_written_again(project: Faulty, fail: Fail) -> None:
+def test_a_commit_whose_answer_was_lost_counts_in_the_same_run_and_is_not_written_again(
+    project: Faulty, fail: Fail
+) -> None:
     """Step 5: confirm by the log, after any exception."""
     project.send(message("e", 1, "x"))
     fail(",".join(f"after-write:{node}=raise" for node in NODES))
@@ -95,7 +107,9 @@ def test_a_commit_whose_answer_was_lost_counts_in_the_same_run_and_is_not_writte
     outcome = project.run()
 
     assert {r.node: r.status for r in outcome.results if r.node in NODES} == dict.fromkeys(NODES, Status.DONE)
-    assert all(any("although the answer was lost" in note for note in result_of(outcome, n).notes) for n in NODES)
+    assert all(
+        any("although the answer was lost" in note for note in result_of(outcome, n).notes) for n in NODES
+    )
     fail("")
     assert project.run().results == ()
     project.assert_right(verified=False)
@@ -106,10 +120,14 @@ def open_desk(workspace: Workspace, session: SparkSession, holder: str) -> tuple
     plan, observed = make_plan(workspace, RunRequest())
     name = run_name(now())
     start_run(workspace.catalog, name, plan.as_of.isoformat(), "run")
-    return replace(make_desk(workspace, observed, plan, name, lambda: session, RunRequest()), holder=holder), plan
+    return replace(
+        make_desk(workspace, observed, plan, name, lambda: session, RunRequest()), holder=holder
+    ), plan
 
 
-def test_a_writer_that_lost_its_lease_changes_nothing_visible(project: Faulty, fail: Fail, session: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_lost_its_lease_changes_nothing_visible(
+    project: Faulty, fail: Fail, session: SparkSession, tmp_path: Path
+) -> None:
     """L7: A stops before it writes, B fences and does A's work; A's write, with its old token, is skipped and told as fenced."""
     project.send(message("e", 1, "x"))
     project.run(RunRequest(select="events"))
@@ -133,22 +151,30 @@ def test_a_writer_that_lost_its_lease_changes_nothing_visible(project: Faulty, f
 
         again = attempt(zombie, task)
 
-        assert again.status is Status.UNCHANGED, "planned afresh it finds the work done, and does not write it twice"
+        assert again.status is Status.UNCHANGED, (
+            "planned afresh it finds the work done, and does not write it twice"
+        )
     project.assert_right(verified=False)
 
 
-def test_a_lease_taken_over_is_not_recorded_for_by_its_former_holder(project: Faulty, session: SparkSession) -> None:
+def test_a_lease_taken_over_is_not_recorded_for_by_its_former_holder(
+    project: Faulty, session: SparkSession
+) -> None:
     """L7 for the catalog, and for the table with nothing but the primitives."""
     with open_workspace(project.folder) as workspace:
         token = max(e.metadata.token for e in project.entries("names") if e.metadata)
         lost = acquire_lease(workspace.catalog, "names", "A", 60, token, False)
         taken = acquire_lease(workspace.catalog, "names", "B", 60, token, True)
         assert (lost.must_fence, taken.must_fence, taken.token) == (False, True, lost.token + 1)
-        writes.commit_nothing(session, workspace.lake, writes.Ticket(dataset="names", token=taken.token, metadata=""))
+        writes.commit_nothing(
+            session, workspace.lake, writes.Ticket(dataset="names", token=taken.token, metadata="")
+        )
         before, rows = list_versions(workspace.lake.table("names")), project.rows("names")
 
         own = session.read.format("delta").load(workspace.lake.table("names"))
-        writes.overwrite(own.limit(0), workspace.lake, writes.Ticket(dataset="names", token=lost.token, metadata=""))
+        writes.overwrite(
+            own.limit(0), workspace.lake, writes.Ticket(dataset="names", token=lost.token, metadata="")
+        )
 
         assert list_versions(workspace.lake.table("names")) == before
         assert project.rows("names") == rows
@@ -201,7 +227,9 @@ class _Stopped:
 
 
 @pytest.mark.parametrize("node", ["item_facts", "item", "names"])
-def test_a_foreign_commit_is_shown_in_the_plan_and_the_node_is_rebuilt(project: Faulty, session: SparkSession, node: str) -> None:
+def test_a_foreign_commit_is_shown_in_the_plan_and_the_node_is_rebuilt(
+    project: Faulty, session: SparkSession, node: str
+) -> None:
     """L13, L2."""
     version = append_by_hand(session, project, node)
 
@@ -214,7 +242,9 @@ def test_a_foreign_commit_is_shown_in_the_plan_and_the_node_is_rebuilt(project: 
     project.assert_right(verified=node == "names")
 
 
-def test_a_foreign_commit_is_not_forgotten_when_its_repair_fails(project: Faulty, session: SparkSession, fail: Fail) -> None:
+def test_a_foreign_commit_is_not_forgotten_when_its_repair_fails(
+    project: Faulty, session: SparkSession, fail: Fail
+) -> None:
     """A lost answer, then a foreign commit, then a fence and a failure: the catalog must not pass over what is not repaired."""
     project.send(message("e", 1, "z"))
     fail("before-record:names=raise")
@@ -245,17 +275,24 @@ def test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired(
     outcome = running.end()
 
     assert isinstance(outcome, RunOutcome)
-    assert (result_of(outcome, "names").status, result_of(outcome, "names").slug) == (Status.FAILED, "foreign-commit")
+    assert (result_of(outcome, "names").status, result_of(outcome, "names").slug) == (
+        Status.FAILED,
+        "foreign-commit",
+    )
     assert [t.cause for t in project.plan().tasks] == ["gap"]
     project.run()
     project.assert_right(verified=False)
     project.assert_verified("names")
 
 
-def test_a_table_deleted_and_made_again_by_someone_else_is_a_gap_and_rebuilt(project: Faulty, session: SparkSession) -> None:
+def test_a_table_deleted_and_made_again_by_someone_else_is_a_gap_and_rebuilt(
+    project: Faulty, session: SparkSession
+) -> None:
     """L9: a cursor is a table's id and version; the readers of a new table start anew."""
     shutil.rmtree(project.table("item"))
-    session.createDataFrame([(1, "stranger")], "n int, id string").write.format("delta").save(project.lake.table("item"))
+    session.createDataFrame([(1, "stranger")], "n int, id string").write.format("delta").save(
+        project.lake.table("item")
+    )
 
     plan = project.plan()
 
@@ -265,7 +302,9 @@ def test_a_table_deleted_and_made_again_by_someone_else_is_a_gap_and_rebuilt(pro
 
 
 @pytest.mark.parametrize("node", ["item_facts", "item"])
-def test_a_table_deleted_under_a_task_is_never_half_of_what_it_was(project: Faulty, fail: Fail, tmp_path: Path, node: str) -> None:
+def test_a_table_deleted_under_a_task_is_never_half_of_what_it_was(
+    project: Faulty, fail: Fail, tmp_path: Path, node: str
+) -> None:
     """What was to be added, or replaced, is not taken for all there is."""
     project.send(message("e", 1, "z"))
     running = Background(lambda: project.run(ok=False))
@@ -306,7 +345,9 @@ def test_a_lost_catalog_is_filled_from_the_tables(project: Faulty) -> None:
 
     outcome = project.run()
 
-    assert {r.node: r.status for r in outcome.results} == dict.fromkeys((*NODES, "item_quarantine"), Status.UNCHANGED)
+    assert {r.node: r.status for r in outcome.results} == dict.fromkeys(
+        (*NODES, "item_quarantine"), Status.UNCHANGED
+    )
     assert {node: len(project.entries(node)) - 1 for node in NODES} == versions, "a fence each, and no more"
     assert project.rows("names") == rows
     project.send(message("e", 1, "z"))
@@ -314,7 +355,9 @@ def test_a_lost_catalog_is_filled_from_the_tables(project: Faulty) -> None:
     project.assert_right()
 
 
-def test_a_table_restored_by_hand_is_rebuilt_and_its_readers_follow(project: Faulty, session: SparkSession) -> None:
+def test_a_table_restored_by_hand_is_rebuilt_and_its_readers_follow(
+    project: Faulty, session: SparkSession
+) -> None:
     session.sql(f"RESTORE TABLE delta.`{project.lake.table('item')}` TO VERSION AS OF 0")
     assert project.plan().tasks[0].cause == "gap"
 

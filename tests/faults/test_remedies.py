@@ -56,7 +56,9 @@ def meanwhile(world: World, point: str, node: str, happening: Callable[[], objec
 
 
 def test_a_lease_that_another_holds_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lake, "one_writer", False)  # as in an object store: the leases alone keep writers apart
+    monkeypatch.setattr(
+        Lake, "one_writer", False
+    )  # as in an object store: the leases alone keep writers apart
     lease = acquire_lease(world.catalog, "names", "another:1", 60, 0, True)
 
     refused = failed(world)
@@ -67,7 +69,9 @@ def test_a_lease_that_another_holds_is_waited_for(world: World, monkeypatch: pyt
     run_again(world)
 
 
-def test_a_lease_of_one_that_was_killed_runs_out_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_of_one_that_was_killed_runs_out_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Lake, "one_writer", False)
     acquire_lease(world.catalog, "names", "another:1", 60, 0, True)
     assert failed(world)["names"].slug == "lease-held"
@@ -76,7 +80,9 @@ def test_a_lease_of_one_that_was_killed_runs_out_by_itself(world: World, monkeyp
     run_again(world)
 
 
-def test_a_task_that_lost_every_race_is_done_by_the_next_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_lost_every_race_is_done_by_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     races: list[int] = []
     require_life = table_log.between
 
@@ -134,7 +140,9 @@ def test_an_input_that_another_run_wrote_anew_is_read_whole_by_the_next_run(worl
     run_again(world)
 
 
-def test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost(world: World) -> None:
+def test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost(
+    world: World,
+) -> None:
     def close() -> None:
         finish_run(world.catalog, read_runs(world.catalog, 1)[0].run, "failed")
 

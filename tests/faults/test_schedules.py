@@ -15,7 +15,14 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from strandline.app.planning import RunRequest
 from strandline.catalog import Catalog
@@ -32,10 +39,24 @@ pytestmark = pytest.mark.faults
 SCHEDULES = int(os.environ.get("STRANDLINE_SCHEDULES", "300"))
 STEPS = 8 if "STRANDLINE_SCHEDULES" in os.environ else 6
 RUN_POINTS = POINTS[: POINTS.index("after-purge") + 1]
-MAINTAIN_POINTS = ("before-compact", "after-compact", "before-vacuum", "after-vacuum", "before-write", "after-write", "before-record")
-NAMES, COLOURS, PRICES = st.sampled_from(["x", "y", None]), st.sampled_from(["red", None]), st.sampled_from([1, 2, None])
+MAINTAIN_POINTS = (
+    "before-compact",
+    "after-compact",
+    "before-vacuum",
+    "after-vacuum",
+    "before-write",
+    "after-write",
+    "before-record",
+)
+NAMES, COLOURS, PRICES = (
+    st.sampled_from(["x", "y", None]),
+    st.sampled_from(["red", None]),
+    st.sampled_from([1, 2, None]),
+)
 IDS = st.sampled_from("abcd")
-DATASETS = st.sampled_from(["events", "item_facts", "item", "names", "colours", "told", "block_facts", "main", "stretches"])
+DATASETS = st.sampled_from(
+    ["events", "item_facts", "item", "names", "colours", "told", "block_facts", "main", "stretches"]
+)
 PARTITIONS = st.sampled_from(["0-2", "2-4", "4-6"])
 NEWS = st.sampled_from([None, "item", "rate", "blocks"])
 SELECTIONS = st.sampled_from(["", "", "rates rate names", "names+", "events item+", "headers block main"])
@@ -70,7 +91,9 @@ class Ground:
     def restore(self, fate: Fate) -> World:
         folder = Path(self._folder.name) if self._folder else self._make()
         assert self._saved is not None
-        return self._saved.restore(folder / (f"world-{next(self._numbers)}" if self.kind.needs_new_folder else "world"), fate)
+        return self._saved.restore(
+            folder / (f"world-{next(self._numbers)}" if self.kind.needs_new_folder else "world"), fate
+        )
 
     def _make(self) -> Path:
         self._folder = tempfile.TemporaryDirectory(prefix="schedules-")
@@ -113,13 +136,24 @@ class Schedules(RuleBasedStateMachine):
     def a_catalog_is_filled_from_the_tables_at_the_end(self, one_in_four: int) -> None:
         self.rebuilt = one_in_four == 0
 
-    @rule(id_=IDS, name=NAMES, colour=COLOURS, price=PRICES, at=st.integers(0, 9), op=st.sampled_from([None, None, "D"]))
-    def a_fact_arrives(self, id_: str, name: str | None, colour: str | None, price: int | None, at: int, op: str | None) -> None:
+    @rule(
+        id_=IDS,
+        name=NAMES,
+        colour=COLOURS,
+        price=PRICES,
+        at=st.integers(0, 9),
+        op=st.sampled_from([None, None, "D"]),
+    )
+    def a_fact_arrives(
+        self, id_: str, name: str | None, colour: str | None, price: int | None, at: int, op: str | None
+    ) -> None:
         """Late, early, a tie or a duplicate: whatever it turns out to be."""
         self.world.send(item(id_, at, name, colour, price, op=op))
 
     @rule(id_=IDS, name=NAMES, colour=COLOURS, price=PRICES)
-    def a_record_is_corrected_or_moves(self, id_: str, name: str | None, colour: str | None, price: int | None) -> None:
+    def a_record_is_corrected_or_moves(
+        self, id_: str, name: str | None, colour: str | None, price: int | None
+    ) -> None:
         self.world.send(item(id_, next(self.newest), name, colour, price))
 
     @rule(id_=IDS)
@@ -146,11 +180,20 @@ class Schedules(RuleBasedStateMachine):
         for _ in range(length):
             below, weight = self.tips[branch], next(self.newest)
             number = below["number"] + 1
-            self.tips[branch] = {"number": number, "hash": f"{branch}{number}.{weight}", "parent": below["hash"], "weight": weight}
+            self.tips[branch] = {
+                "number": number,
+                "hash": f"{branch}{number}.{weight}",
+                "parent": below["hash"],
+                "weight": weight,
+            }
             made.append(self.tips[branch])
         self.world.announce(*(reversed(made) if backwards else made))
 
-    @rule(hash_=st.sampled_from(["a0", "a1", "a2", "b2", "b3", "a4"]), below=st.sampled_from("abx"), weight=st.integers(1, 12))
+    @rule(
+        hash_=st.sampled_from(["a0", "a1", "a2", "b2", "b3", "a4"]),
+        below=st.sampled_from("abx"),
+        weight=st.integers(1, 12),
+    )
     def a_block_arrives(self, hash_: str, below: str, weight: int) -> None:
         """Below all others, again, on a side branch, or waiting for one that never comes."""
         self.world.announce(block(hash_, f"{below}{int(hash_[1:]) - 1}", weight), "broken")
@@ -198,7 +241,9 @@ class Schedules(RuleBasedStateMachine):
         self.world.colours = not self.world.colours
 
     @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 9), news=NEWS, select=SELECTIONS, id_=IDS)
-    def another_dispatcher_takes_over(self, point: str, nth: int, news: str | None, select: str, id_: str) -> None:
+    def another_dispatcher_takes_over(
+        self, point: str, nth: int, news: str | None, select: str, id_: str
+    ) -> None:
         """A run stands still past its lease, another does its work, or a part, and more; then the first goes on."""
 
         def other() -> None:
@@ -230,7 +275,9 @@ class Schedules(RuleBasedStateMachine):
 
     @precondition(lambda self: self.fate.sends_late)
     @rule(
-        dataset=st.sampled_from(["events", "item_facts", "item_quarantine", "item", "names", "told", "main", "stretches"]),
+        dataset=st.sampled_from(
+            ["events", "item_facts", "item_quarantine", "item", "names", "told", "main", "stretches"]
+        ),
         point=st.sampled_from(RUN_POINTS),
         nth=st.integers(1, 6),
     )

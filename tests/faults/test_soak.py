@@ -54,32 +54,58 @@ def tables_of(rest: Rest) -> dict[str, Rows]:
         "item": list(items.values()),
         "rate": list(rates.values()),
         "worth": [{"kind": kind, "items": n, "worth": value} for kind, (n, value) in worth.items()],
-        "sizes": [{"items": n, "kinds": kinds, "worth": value} for n, (kinds, value) in size_up(worth).items()],
+        "sizes": [
+            {"items": n, "kinds": kinds, "worth": value} for n, (kinds, value) in size_up(worth).items()
+        ],
         "shelves": [{c: row[c] for c in ("id", "kind", "price")} for row in items.values()],
-        "told": [{"kind": kind, "price": price} for kind, price in {(row["kind"], row["price"]) for row in items.values()}],
+        "told": [
+            {"kind": kind, "price": price}
+            for kind, price in {(row["kind"], row["price"]) for row in items.values()}
+        ],
         "hot": [{"number": number, "hash": name} for number, name in branch.items()],
         "alerts": [{"number": number, "hash": name} for number, name in branch.items() if number % 3 == 0],
     }
-    for name, sent, columns in (("item", rest.item, ITEM), ("rate", rest.rate, RATE), ("block", rest.block, BLOCK)):
-        tables[f"{name}_lines"] = [{"_source_position": place, "_payload": line} for place, line in sent.lines.items()]
+    for name, sent, columns in (
+        ("item", rest.item, ITEM),
+        ("rate", rest.rate, RATE),
+        ("block", rest.block, BLOCK),
+    ):
+        tables[f"{name}_lines"] = [
+            {"_source_position": place, "_payload": line} for place, line in sent.lines.items()
+        ]
         tables[f"{name}_quarantine"] = _refused(sent)
         if name != "block":
-            tables[f"{name}_facts"] = [{"_source_position": place, **row} for place, row in sent.facts.items()]
+            tables[f"{name}_facts"] = [
+                {"_source_position": place, **row} for place, row in sent.facts.items()
+            ]
             assert set(columns) <= set(tables[f"{name}_facts"][0])
     return tables
 
 
 def _refused(sent: Sent) -> Rows:
-    return [{"_source_position": place, "_payload": line} for place, line in sent.lines.items() if place not in sent.facts]
+    return [
+        {"_source_position": place, "_payload": line}
+        for place, line in sent.lines.items()
+        if place not in sent.facts
+    ]
 
 
 def write(rest: Rest, name: str, rows: Rows) -> None:
     columns = list(rows[0]) if rows else ["_source_position", "_payload"]
-    types = {"_source_position": pa.struct([("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())])}
+    types = {
+        "_source_position": pa.struct([("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())])
+    }
     values = {c: [_struct(row[c]) if c == "_source_position" else row[c] for row in rows] for c in columns}
-    arrays = {c: pa.array(values[c], type=types.get(c) or (pa.string() if not any(values[c]) else None)) for c in columns}
+    arrays = {
+        c: pa.array(values[c], type=types.get(c) or (pa.string() if not any(values[c]) else None))
+        for c in columns
+    }
     live = {"_deleted": pa.array([False] * len(rows), type=pa.bool_())}
-    write_deltalake(str(rest.project.folder / ".strandline" / "lake" / name), pa.table({**arrays, **live}), mode="overwrite")
+    write_deltalake(
+        str(rest.project.folder / ".strandline" / "lake" / name),
+        pa.table({**arrays, **live}),
+        mode="overwrite",
+    )
 
 
 def _struct(place: tuple[str, int, int]) -> dict[str, object]:
@@ -106,7 +132,12 @@ def test_tables_that_hold_what_they_must_break_no_law(rest: Rest) -> None:
         ("hot", lambda rows: [{**rows[0], "hash": "b0"}, *rows[1:]], check_results, "L2 hot"),
         ("told", lambda rows: [*rows, rows[0]], check_appended, "L5 nothing twice"),
         ("told", lambda rows: rows[1:], check_appended, "L2 told misses nothing"),
-        ("alerts", lambda rows: [*rows, {"number": 3, "hash": "none"}], check_appended, "L2 alerts invents nothing"),
+        (
+            "alerts",
+            lambda rows: [*rows, {"number": 3, "hash": "none"}],
+            check_appended,
+            "L2 alerts invents nothing",
+        ),
     ],
 )
 def test_what_is_lost_doubled_or_wrong_is_noticed(

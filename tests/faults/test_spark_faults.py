@@ -12,7 +12,7 @@ import pytest
 from strandline.app.maintain import MaintainOutcome
 from strandline.app.run import RunOutcome
 from strandline.lake.log import read_entries
-from strandline.model.records import Operation
+from strandline.model.commits import Operation
 
 from .crash_loop import Told, tell, wrecks_of
 from .fate import Fate
@@ -54,7 +54,16 @@ def together(*names: str, many: bool = False) -> Step:
 SHORT = (
     together("what was there before"),
     together("ingest"),
-    together("late fact", "correction", "delete", "late fact of a deleted key", "key move", "tie", "duplicate", many=True),
+    together(
+        "late fact",
+        "correction",
+        "delete",
+        "late fact of a deleted key",
+        "key move",
+        "tie",
+        "duplicate",
+        many=True,
+    ),
     together("a rate read whole"),
     together("blocks"),
     together("a reorg to branch b"),
@@ -85,29 +94,44 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 @pytest.mark.parametrize("step", SHORT, ids=lambda s: s.name)
-def test_a_kill_at_any_hit_is_mended_by_the_next_runs(step: Step, told: Told, fate: Fate, tmp_path: Path) -> None:
+def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
+    step: Step, told: Told, fate: Fate, tmp_path: Path
+) -> None:
     for nth, wreck in enumerate(wrecks_of(step, told[step.name][0], fate, tmp_path)):
         _recovered.append(wreck.recover(tmp_path / str(nth), fate))
         _tried[step.name] += len(wreck.hits)
         shutil.rmtree(tmp_path / str(nth))
 
 
-def test_the_loop_tried_every_hit(told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
-    if sum(item.path == Path(__file__) and "kill_at_any_hit" in item.name for item in request.session.items) < len(SHORT):
+def test_the_loop_tried_every_hit(
+    told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]
+) -> None:
+    if sum(
+        item.path == Path(__file__) and "kill_at_any_hit" in item.name for item in request.session.items
+    ) < len(SHORT):
         pytest.skip("a part of the loop was chosen")
     hits = {step: len(hits) for step, (_, hits) in told.items() if hits}
 
-    say(f"with Spark: kills tried {sum(_tried.values())} of {sum(hits.values())} ({len(_recovered)} different wrecks), laws broken 0")
-    say(f"with Spark: recovered in {statistics.median(_recovered):.1f} s (median), {max(_recovered):.1f} s (slowest); wanted: under 10 s")
+    say(
+        f"with Spark: kills tried {sum(_tried.values())} of {sum(hits.values())} ({len(_recovered)} different wrecks), laws broken 0"
+    )
+    say(
+        f"with Spark: recovered in {statistics.median(_recovered):.1f} s (median), {max(_recovered):.1f} s (slowest); wanted: under 10 s"
+    )
 
     assert _tried == hits
 
 
 def test_the_story_uses_every_write_primitive(told: Told) -> None:
     lake = told[SHORT[0].name][0].aside.parent / "world" / ".strandline" / "lake"
-    entries = [e for table in lake.iterdir() if (table / "_delta_log").is_dir() for e in read_entries(str(table), -1)]
+    entries = [
+        e for table in lake.iterdir() if (table / "_delta_log").is_dir() for e in read_entries(str(table), -1)
+    ]
 
-    assert {e.metadata.operation for e in entries if e.metadata} >= set(Operation) - {Operation.FENCE, Operation.ADOPT}
+    assert {e.metadata.operation for e in entries if e.metadata} >= set(Operation) - {
+        Operation.FENCE,
+        Operation.ADOPT,
+    }
 
 
 class SparkSchedules(Schedules):

@@ -31,7 +31,11 @@ Patch = pytest.MonkeyPatch
 
 
 def tie_by_arrival(patch: Patch) -> None:
-    patch.setattr(snapshot, "rank", lambda order_by, declared: F.struct(*(F.col(quote(c)) for c in order_by), F.col(POSITION)))
+    patch.setattr(
+        snapshot,
+        "rank",
+        lambda order_by, declared: F.struct(*(F.col(quote(c)) for c in order_by), F.col(POSITION)),
+    )
 
 
 def deleted_rows_forgotten(patch: Patch) -> None:
@@ -70,7 +74,9 @@ def relation_guessed_by_column_name(patch: Patch) -> None:
         inputs, counters = really(*given)
         if "rate" in inputs:
             names = inputs["item"].select(F.col("name").alias("__name"))
-            inputs["rate"] = inputs["rate"].join(names, F.col("name").eqNullSafe(F.col("__name")), "left_semi")
+            inputs["rate"] = inputs["rate"].join(
+                names, F.col("name").eqNullSafe(F.col("__name")), "left_semi"
+            )
         return inputs, counters
 
     patch.setattr(keyed, "restrict_inputs", guessed)
@@ -91,11 +97,15 @@ def many_vanished_keys_stay(patch: Patch) -> None:
     """The same where keys are many, and told by their rows: a key that vanished has none unless it is buried."""
     really = compare.stage_differences
     patch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")
-    patch.setattr(keyed, "stage_differences", lambda *given, **named: really(*given, **{**named, "bury": False}))
+    patch.setattr(
+        keyed, "stage_differences", lambda *given, **named: really(*given, **{**named, "bury": False})
+    )
 
 
 def replaced_scope_drops_the_rest(patch: Patch) -> None:
-    patch.setattr(writes, "replace_listed", lambda rows, lake, ticket, *_, **__: writes.overwrite(rows, lake, ticket))
+    patch.setattr(
+        writes, "replace_listed", lambda rows, lake, ticket, *_, **__: writes.overwrite(rows, lake, ticket)
+    )
 
 
 def insert_new_without_dedupe(patch: Patch) -> None:
@@ -115,7 +125,9 @@ def not_in_with_null(patch: Patch) -> None:
 def _join_unique_keys(patch: Patch, same: Callable[[Column, Column], Column]) -> None:
     def only_new(rows: DataFrame, own: DataFrame, unique_key: Sequence[str]) -> DataFrame:
         theirs = own.select(*(F.col(quote(c)).alias(f"__own_{c}") for c in unique_key))
-        return rows.join(theirs, [same(F.col(quote(c)), F.col(quote(f"__own_{c}"))) for c in unique_key], "left_anti")
+        return rows.join(
+            theirs, [same(F.col(quote(c)), F.col(quote(f"__own_{c}"))) for c in unique_key], "left_anti"
+        )
 
     patch.setattr(appending, "only_new", only_new)
 
@@ -176,6 +188,8 @@ def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.Mo
     assert "[spark-failed]" not in broken, "a mutant that Spark cannot run proves nothing"
 
 
-def test_all_mutants_were_killed(start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]) -> None:
+def test_all_mutants_were_killed(
+    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
+) -> None:
     """The last of this file; says how many."""
     say(f"with Spark: {start.tell(MUTANTS, request)}")

@@ -17,9 +17,9 @@ from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.state import find_state, read_token
 from strandline.lake.table import get_table
 from strandline.lake.writes import Ticket
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
-from strandline.model.records import CommitMetadata, Operation
 
 from . import table_log
 from .processes import all_faults
@@ -61,7 +61,10 @@ class Plain:
 
     def _rows(self, rows: Sequence[Record]) -> Rows:
         types = (pa.int64(), pa.string(), pa.int64(), pa.bool_())
-        return Rows(schema=pa.schema(list(zip(COLUMNS, types, strict=True))), rows=[dict(zip(COLUMNS, r, strict=True)) for r in rows])
+        return Rows(
+            schema=pa.schema(list(zip(COLUMNS, types, strict=True))),
+            rows=[dict(zip(COLUMNS, r, strict=True)) for r in rows],
+        )
 
     def rows(self) -> list[Record]:
         return sorted(tuple(r[c] for c in COLUMNS) for r in read_snapshot(self.lake.table("t")).rows())
@@ -87,14 +90,18 @@ class Delta:
 
     def write(self, primitive: str, token: int, rows: Sequence[Record], keys: tuple[int, ...] = ()) -> None:
         ticket = _ticket(token, primitive)
-        given = self.session.createDataFrame(list(rows), "_key bigint, id string, value bigint, _deleted boolean")
+        given = self.session.createDataFrame(
+            list(rows), "_key bigint, id string, value bigint, _deleted boolean"
+        )
         match primitive:
             case "append" | "first":
                 writes.append(given, self.lake, ticket, first=primitive == "first")
             case "replace_keys":
                 writes.replace_keys(given, self.lake, ticket)
             case "replace_where":
-                writes.replace_where(given, self.lake, ticket, condition=f"_key IN ({', '.join(map(str, keys))})")
+                writes.replace_where(
+                    given, self.lake, ticket, condition=f"_key IN ({', '.join(map(str, keys))})"
+                )
             case "overwrite":
                 writes.overwrite(given, self.lake, ticket)
             case "fence":
@@ -107,7 +114,9 @@ class Delta:
                 given.coalesce(1).write.format("delta").mode("append").save(self.lake.table("t"))
 
     def rows(self) -> list[Record]:
-        return sorted(tuple(r) for r in self.session.read.format("delta").load(self.lake.table("t")).collect())
+        return sorted(
+            tuple(r) for r in self.session.read.format("delta").load(self.lake.table("t")).collect()
+        )
 
     def race(self, slow: Callable[["Delta"], None], quick: Callable[["Delta"], None]) -> BaseException | None:
         """`quick` is made ready on a copy, and put in place once the first file of `slow` is there: then `slow` has read."""
@@ -118,7 +127,9 @@ class Delta:
         for file in copy.rglob("*.parquet"):
             if not (table / file.name).exists():
                 shutil.copy2(file, table)
-        shutil.copytree(copy, table, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_delta_log", "*.parquet", "*.crc"))
+        shutil.copytree(
+            copy, table, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_delta_log", "*.parquet", "*.crc")
+        )
         raised: list[BaseException | None] = []
         before = set(table.iterdir())
         newest = f"{max(list_versions(str(table)), default=-1) + 1:020}.json"
@@ -182,7 +193,12 @@ def start(tables: Tables) -> None:
 WRITES: tuple[tuple[str, list[Record], tuple[int, ...], list[Record]], ...] = (
     ("append", [(4, "d", 40, False)], (), [A, B, GONE, (4, "d", 40, False)]),
     ("append", [], (), [A, B, GONE]),
-    ("replace_keys", [(2, "b", 21, False), (2, "b", 22, False)], (), [A, (2, "b", 21, False), (2, "b", 22, False), GONE]),
+    (
+        "replace_keys",
+        [(2, "b", 21, False), (2, "b", 22, False)],
+        (),
+        [A, (2, "b", 21, False), (2, "b", 22, False), GONE],
+    ),
     ("replace_keys", [(9, "new", 1, False)], (), [A, B, GONE, (9, "new", 1, False)]),
     ("replace_where", [(1, "a", 11, False)], (1, 2), [(1, "a", 11, False), GONE]),
     ("replace_where", [], (1, 2), [GONE]),
@@ -247,7 +263,9 @@ def test_only_an_append_passes_rows_that_came_while_it_was_writing(
     start(tables)
     theirs = (2, "b", 77, False)
 
-    refused = tables.race(lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("foreign", 0, [theirs]))
+    refused = tables.race(
+        lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("foreign", 0, [theirs])
+    )
 
     if write[0] == "append":
         assert refused is None
@@ -268,7 +286,9 @@ def test_nothing_passes_another_commit_with_a_token_of_the_same_table(
     """L7: a writer in flight when the fence lands is refused, also an append."""
     start(tables)
 
-    refused = tables.race(lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("fence", token, []))
+    refused = tables.race(
+        lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("fence", token, [])
+    )
 
     assert isinstance(refused, ConflictError), refused
     assert versions(tables) == [0, 1]
@@ -298,11 +318,15 @@ def test_a_table_that_appears_while_it_is_being_made_is_in_the_way(tables: Table
 
 
 @pytest.mark.parametrize("write", RACING, ids=lambda w: w[0])
-def test_a_compaction_is_in_the_way_of_replaces_alone(tables: Tables, write: tuple[str, list[Record], tuple[int, ...]]) -> None:
+def test_a_compaction_is_in_the_way_of_replaces_alone(
+    tables: Tables, write: tuple[str, list[Record], tuple[int, ...]]
+) -> None:
     start(tables)
     tables.write("append", 2, [(6, "f", 60, False)])
 
-    refused = tables.race(lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("compact", 0, []))
+    refused = tables.race(
+        lambda t: t.write(write[0], 7, write[1], write[2]), lambda t: t.write("compact", 0, [])
+    )
 
     assert refused is None if write[0] == "append" else isinstance(refused, ConflictError), refused
     compacted = entries(tables)[2]
@@ -319,7 +343,10 @@ def test_the_state_that_planners_read_is_the_same_kind_of_thing(tables: Tables) 
 
     assert state is not None
     assert (state.version, state.rows, state.earliest) == (1, 4, 0)
-    assert [(c.changes_rows, c.rows_added, c.foreign) for c in state.commits] == [(True, 3, False), (True, 1, False)]
+    assert [(c.changes_rows, c.rows_added, c.foreign) for c in state.commits] == [
+        (True, 3, False),
+        (True, 1, False),
+    ]
     assert state.columns == (("_key", "long"), ("id", "string"), ("value", "long"), ("_deleted", "boolean"))
     configuration = get_table(tables.lake.table("t")).properties
     assert {k: v for k, v in configuration.items() if k in writes.OWNED_TABLE} == writes.OWNED_TABLE
@@ -336,11 +363,16 @@ def test_a_version_is_put_once(tmp_path: Path) -> None:
     assert target.read_text() == "first"
 
 
-def test_of_many_writers_of_one_version_each_gets_one_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_writers_of_one_version_each_gets_one_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Appends of different applications never lose each other."""
     tables = Plain(Lake(root=str(tmp_path / "lake")), monkeypatch)
     start(tables)
-    threads = [threading.Thread(target=lambda n=n: tables.write("foreign", 0, [(n, "x", n, False)])) for n in range(10, 18)]
+    threads = [
+        threading.Thread(target=lambda n=n: tables.write("foreign", 0, [(n, "x", n, False)]))
+        for n in range(10, 18)
+    ]
 
     for thread in threads:
         thread.start()
@@ -362,7 +394,9 @@ def test_spark_reads_what_the_table_log_wrote(tmp_path: Path, monkeypatch: pytes
     plain.write("compact", 0, [])
     plain.write("purge", 3, [])
 
-    delta = Delta(plain.lake, get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={})))
+    delta = Delta(
+        plain.lake, get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+    )
 
     assert delta.rows() == plain.rows() == [A, (2, "b", 21, False)]
     delta.write("replace_keys", 4, [(1, "a", 11, False)])

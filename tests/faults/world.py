@@ -117,7 +117,9 @@ class World:
 
     @property
     def project(self) -> Project:
-        text = _HEAD.replace("FACTOR", str(self.factor)).replace("UNIQUE", self.unique) + (_COLOURS if self.colours else "")
+        text = _HEAD.replace("FACTOR", str(self.factor)).replace("UNIQUE", self.unique) + (
+            _COLOURS if self.colours else ""
+        )
         project = _load(self.folder, text)
         for name in ("names", "stretches"):
             self.factors[project.get(name).config.hash] = self.factor
@@ -133,7 +135,13 @@ class World:
         self._add("data", messages)
 
     def rate(self, percent: int, *, at: int, name: str = "*") -> None:
-        self._add("rates", ({"name": name, "percent": percent, "at": at}, {"name": "other", "percent": 100 * percent, "at": at}))
+        self._add(
+            "rates",
+            (
+                {"name": name, "percent": percent, "at": at},
+                {"name": "other", "percent": 100 * percent, "at": at},
+            ),
+        )
 
     def announce(self, *blocks: str | Row) -> None:
         self._add("blocks", blocks)
@@ -141,7 +149,9 @@ class World:
     def _add(self, folder: str, messages: tuple[str | Row, ...]) -> None:
         number = len(list((self.folder / folder).iterdir()))
         # A file with the content of another would be passed over.
-        text = "".join((m if isinstance(m, str) else json.dumps({**m, "file": number})) + "\n" for m in messages)
+        text = "".join(
+            (m if isinstance(m, str) else json.dumps({**m, "file": number})) + "\n" for m in messages
+        )
         (self.folder / folder / f"{number:04}.jsonl").write_text(text)
 
     def plan(self) -> Plan:
@@ -149,7 +159,9 @@ class World:
 
     def run(self, request: RunRequest | None = None, fail: str = "") -> RunOutcome | None:
         """Run once; None if the process was killed."""
-        outcome: RunOutcome | None = self.do(lambda: run(self.workspace, request or RunRequest(), SILENT), fail)
+        outcome: RunOutcome | None = self.do(
+            lambda: run(self.workspace, request or RunRequest(), SILENT), fail
+        )
         return outcome
 
     def invalidate(self, where: str, fail: str = "") -> None:
@@ -163,7 +175,9 @@ class World:
 
     def maintain(self, fail: str = "") -> MaintainOutcome | None:
         """Compact and clean every table, so much later that nothing is kept for its age; None if the process was killed."""
-        outcome: MaintainOutcome | None = self.do(lambda: maintain_tables(self.workspace, None, lambda _: None), fail)
+        outcome: MaintainOutcome | None = self.do(
+            lambda: maintain_tables(self.workspace, None, lambda _: None), fail
+        )
         return outcome
 
     def do(self, what: Callable[[], Any], fail: str = "") -> Any:
@@ -189,7 +203,9 @@ class World:
             outcome = self.run()
             assert outcome is not None
             outcomes.append(outcome)
-        raise AssertionError(f"work does not drain: {[(t.node, t.cause, t.reason) for t in self.plan().tasks]}; {_errors(outcomes)}")
+        raise AssertionError(
+            f"work does not drain: {[(t.node, t.cause, t.reason) for t in self.plan().tasks]}; {_errors(outcomes)}"
+        )
 
     def compact(self, dataset: str) -> None:
         if table_log.read_snapshot(self.lake.table(dataset)).files:
@@ -222,7 +238,11 @@ class World:
 
     def fingerprint(self) -> object:
         """Another one once anything was written: to the folder or to the catalog."""
-        files = {(f.path, s.st_ino, s.st_size, s.st_mtime_ns) for f in _walk(self.folder) for s in (f.stat(follow_symlinks=False),)}
+        files = {
+            (f.path, s.st_ino, s.st_size, s.st_mtime_ns)
+            for f in _walk(self.folder)
+            for s in (f.stat(follow_symlinks=False),)
+        }
         with self.catalog.engine.connect() as connection:
             return files, connection.connection.driver_connection.serialize()  # type: ignore[union-attr]
 
@@ -239,7 +259,12 @@ class Saved:
 
     def __init__(self, world: World, aside: Path) -> None:
         self.aside, self.catalog = aside, world.copy_catalog()
-        self.factor, self.colours, self.unique, self.clock = world.factor, world.colours, world.unique, world.fate.clock
+        self.factor, self.colours, self.unique, self.clock = (
+            world.factor,
+            world.colours,
+            world.unique,
+            world.fate.clock,
+        )
         self.factors, self.uniques = dict(world.factors), dict(world.uniques)
         self.kind = type(world)
         shutil.copytree(world.folder, aside, copy_function=self.kind.copy_file)
@@ -249,7 +274,12 @@ class Saved:
         shutil.copytree(self.aside, folder, copy_function=self.kind.copy_file)
         world = self.kind(folder, fate, start=False)
         _copy_database(self.catalog, world.catalog)
-        world.factor, world.colours, world.unique, fate.clock = self.factor, self.colours, self.unique, self.clock
+        world.factor, world.colours, world.unique, fate.clock = (
+            self.factor,
+            self.colours,
+            self.unique,
+            self.clock,
+        )
         world.factors, world.uniques = dict(self.factors), dict(self.uniques)
         return world
 

@@ -25,10 +25,14 @@ class ParquetFile:
 
 
 def _of(name: str, values: pa.Array, expected: Sequence[object], **options: object) -> ParquetFile:
-    return ParquetFile(name, lambda path: pq.write_table(pa.table({name: values}), path, **options), list(expected))
+    return ParquetFile(
+        name, lambda path: pq.write_table(pa.table({name: values}), path, **options), list(expected)
+    )
 
 
-def _typed(name: str, kind: pa.DataType, values: list[object], expected: list[object] | None = None) -> ParquetFile:
+def _typed(
+    name: str, kind: pa.DataType, values: list[object], expected: list[object] | None = None
+) -> ParquetFile:
     return _of(name, pa.array(values, kind), values if expected is None else expected)
 
 
@@ -39,7 +43,11 @@ def _cut_off(path: Path) -> None:
 
 def _damaged_page(path: Path) -> None:
     """The footer is sound; the first page is not what its codec writes."""
-    pq.write_table(pa.table({"damaged_page": pa.array([f"value {i % 97}" for i in range(5000)])}), path, compression="snappy")
+    pq.write_table(
+        pa.table({"damaged_page": pa.array([f"value {i % 97}" for i in range(5000)])}),
+        path,
+        compression="snappy",
+    )
     data = bytearray(path.read_bytes())
     data[40:400] = bytes(byte ^ 0xFF for byte in data[40:400])
     path.write_bytes(data)
@@ -64,7 +72,11 @@ def _empty_groups(path: Path) -> None:
 
 
 _NANOS = pa.array([1_705_147_200_123_456_789, -1, None], pa.timestamp("ns"))
-_NANOS_READ: list[object] = [_NOON.replace(tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), None]
+_NANOS_READ: list[object] = [
+    _NOON.replace(tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    None,
+]
 _NUMBERS = list(range(1000))
 
 PARQUET_FILES = [

@@ -22,7 +22,11 @@ from tests.fuzz.queries import PROFILES
 from tests.harness import TestProject
 
 SHARES = {"duckdb": 0.35, "spark": 0.35, "published": 0.3}
-PLAIN = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.shuffle.partitions": "1"}
+PLAIN = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
 JOBS = 20
 
 
@@ -54,7 +58,11 @@ class Tally:
         _say(f"WRONG, {text}")
 
     def tell(self) -> None:
-        rest = ", ".join(f"{name} {n}" for name, n in sorted(self.counts.items()) if name not in ("accepted", "compared", "wrong"))
+        rest = ", ".join(
+            f"{name} {n}"
+            for name, n in sorted(self.counts.items())
+            if name not in ("accepted", "compared", "wrong")
+        )
         main = (f"{name} {self.counts[name]}" for name in ("accepted", "compared", "wrong"))
         _say(f"jobs {', '.join(main)} ({rest})")
 
@@ -76,7 +84,9 @@ def fuzz_published(tally: Tally, seed: int, until: float, session: SparkRun) -> 
         cases = list(accepted_cases(seed, JOBS, session))
         with tempfile.TemporaryDirectory() as folder:
             project = TestProject.create(Path(folder) / "fuzzed", make_yaml(cases))
-            found = compare(project, cases, random.Random(seed), {"published, spark": session, "published, duckdb": duck})
+            found = compare(
+                project, cases, random.Random(seed), {"published, spark": session, "published, duckdb": duck}
+            )
         tally.counts["accepted"] += found.jobs
         tally.counts["compared"] += found.jobs
         for engine, number in found.compared.items():
@@ -109,7 +119,13 @@ def main() -> int:
                 fuzz_laws(tally, given.seed, until, what, ducks)
             case "spark":
                 assert session is not None
-                fuzz_laws(tally, given.seed, until, what, {p.timezone: SparkRun(session, p.timezone) for p in PROFILES})
+                fuzz_laws(
+                    tally,
+                    given.seed,
+                    until,
+                    what,
+                    {p.timezone: SparkRun(session, p.timezone) for p in PROFILES},
+                )
             case _:
                 assert session is not None
                 fuzz_published(tally, given.seed, until, SparkRun(session))

@@ -35,7 +35,11 @@ class Case:
     seed: int = 0
 
     def __str__(self) -> str:
-        rows = {name: rows for name, (_, rows) in self.tables.items() if re.search(rf"\b{name}\b", self.sql, re.IGNORECASE)}
+        rows = {
+            name: rows
+            for name, (_, rows) in self.tables.items()
+            if re.search(rf"\b{name}\b", self.sql, re.IGNORECASE)
+        }
         return f"seed {self.seed}: {self.sql}\n  proved {sorted(self.proved)}, keys {sorted(self.scope, key=repr)}\n  {rows}"
 
     def with_other_rows(self, number: int) -> "Case":
@@ -58,7 +62,14 @@ def make_case(seed: int, profile: Profile) -> Case | None:
     if not analysis.proved or analysis.ties or analysis.unknown_columns:
         return None
     tables = make_tables(chance, profile)
-    return Case(profile=profile, sql=sql, proved=analysis.proved, tables=tables, scope=choose_scope(chance, profile, tables), seed=seed)
+    return Case(
+        profile=profile,
+        sql=sql,
+        proved=analysis.proved,
+        tables=tables,
+        scope=choose_scope(chance, profile, tables),
+        seed=seed,
+    )
 
 
 def make_tables(chance: random.Random, profile: Profile) -> Tables:
@@ -114,7 +125,10 @@ def _holds_by_day(case: Case, names: Sequence[str], whole: list[Row], run: Run) 
 
 def _restricted(case: Case, scope: Collection[Row]) -> Tables:
     return {
-        name: (columns, [row for row in rows if name not in case.proved or _key(case.profile, columns, row) in scope])
+        name: (
+            columns,
+            [row for row in rows if name not in case.proved or _key(case.profile, columns, row) in scope],
+        )
         for name, (columns, rows) in case.tables.items()
     }
 
@@ -128,7 +142,9 @@ class Duck:
     """Runs Spark's SQL by DuckDB. Raises `duckdb.Error` for what it does not speak."""
 
     timezone: str = "UTC"
-    connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(config={"threads": 1}))
+    connection: duckdb.DuckDBPyConnection = field(
+        default_factory=lambda: duckdb.connect(config={"threads": 1})
+    )
 
     def __post_init__(self) -> None:
         hours = int(DAY_OFFSET[self.timezone].total_seconds() // 3600)
@@ -144,7 +160,9 @@ class Duck:
                 values = ", ".join(f"({', '.join(_literal(value) for value in row)})" for row in rows)
                 insert = f"; INSERT INTO {name} VALUES {values}" if values else ""
                 self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({listed}){insert}")
-        found = self.connection.execute(sqlglot.transpile(sql, read="spark", write="duckdb", identify=True)[0])
+        found = self.connection.execute(
+            sqlglot.transpile(sql, read="spark", write="duckdb", identify=True)[0]
+        )
         return tuple(column[0] for column in found.description), [tuple(row) for row in found.fetchall()]
 
 
@@ -163,9 +181,14 @@ class SparkRun:
         for name, (columns, rows) in tables.items():
             if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
                 kinds = {"digits": "string", "number": "bigint"}
-                listed = ", ".join(f"CAST({column} AS {kinds.get(kind, kind)}) AS {column}" for column, kind in columns.items())
+                listed = ", ".join(
+                    f"CAST({column} AS {kinds.get(kind, kind)}) AS {column}"
+                    for column, kind in columns.items()
+                )
                 nothing = f"({', '.join('NULL' for _ in columns)})"
-                values = ", ".join(f"({', '.join(_literal(value) for value in row)})" for row in rows) or nothing
+                values = (
+                    ", ".join(f"({', '.join(_literal(value) for value in row)})" for row in rows) or nothing
+                )
                 none = "" if rows else " WHERE false"
                 view = f"SELECT {listed} FROM VALUES {values} AS t({', '.join(columns)}){none}"
                 self.session.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {view}")

@@ -100,7 +100,9 @@ def _table_first(self: _Prover, node: exp.Table, environment: Any) -> Rows:
 
 def _in_one_order(self: _Prover, node: exp.Table, environment: Any) -> Rows:
     rows = _table(self, node, environment)
-    return replace(rows, order=tuple(sorted(rows.order))) if rows.order and rows.origin in self.tables else rows
+    return (
+        replace(rows, order=tuple(sorted(rows.order))) if rows.order and rows.origin in self.tables else rows
+    )
 
 
 def _by_place_of_the_name(left: Rows, right: Rows, key: str) -> frozenset[str]:
@@ -126,8 +128,20 @@ MUTANTS: dict[str, tuple[Any, str, Any, Profile, int]] = {
     "`<=` is `=`": (joins, "equal_columns", _any_comparison, KEYS, 38),
     "columns of other types are joined alike": (joins, "same", lambda one, other: True, NEW_YORK, 1),
     "subqueries are not looked into": (_Prover, "subqueries", lambda *_: None, KEYS, 6),
-    "subqueries in HAVING are not looked into": (_Prover, "subqueries", _without_subqueries_of(exp.Having), KEYS, 90),
-    "subqueries in WHERE are not looked into": (_Prover, "subqueries", _without_subqueries_of(exp.Where), KEYS, 2163),
+    "subqueries in HAVING are not looked into": (
+        _Prover,
+        "subqueries",
+        _without_subqueries_of(exp.Having),
+        KEYS,
+        90,
+    ),
+    "subqueries in WHERE are not looked into": (
+        _Prover,
+        "subqueries",
+        _without_subqueries_of(exp.Where),
+        KEYS,
+        2163,
+    ),
     "a cast of the key is the key": (Scope, "resolve", _look_through(exp.Cast, exp.Abs), KEYS, 1252),
     "a function of the key is the key": (Scope, "resolve", _look_through(exp.Coalesce, exp.Upper), KEYS, 223),
     "a window by one column of the key is one by all": (Scope, "lacking", _any_column, KEYS, 883),

@@ -57,7 +57,11 @@ def make_yaml(cases: list[Case]) -> str:
         used = [name for name in NAMES if name in _tables_of(case)]
         related = ", ".join(f"{name}: whole" for name in used if name not in case.proved)
         inputs = f", inputs: {{{related}}}" if related else ""
-        lines += [f"  - name: j{number}", f"    input_datasets: [{', '.join(used)}]", f"    output_dataset: j{number}"]
+        lines += [
+            f"  - name: j{number}",
+            f"    input_datasets: [{', '.join(used)}]",
+            f"    output_dataset: j{number}",
+        ]
         lines += [f"    incremental: {{mode: keyed, key: [k1, k2]{inputs}}}", f"    sql: |\n      {case.sql}"]
     return "\n".join(lines) + "\n"
 
@@ -96,7 +100,9 @@ class World:
         return {name: (KEYS.tables[name], list(rows.values())) for name, rows in self.rows.items()}
 
 
-def compare(project: TestProject, cases: list[Case], chance: random.Random, runs: dict[str, Run], times: int = 3) -> Published:
+def compare(
+    project: TestProject, cases: list[Case], chance: random.Random, runs: dict[str, Run], times: int = 3
+) -> Published:
     """Run after run; what is published then, against each recompute. A job's rows are compared by name."""
     project.declare(make_yaml(cases))
     world = World(project, chance)
@@ -115,5 +121,7 @@ def compare(project: TestProject, cases: list[Case], chance: random.Random, runs
                 compared[engine] += 1
                 places = [names.index(c) for c in ("k1", "k2", "v", "w")]
                 if (wanted := Counter(tuple(row[p] for p in places) for row in rows)) != there:
-                    wrong.append(f"run {time + 1}, {engine}: {case}\n  wanted {wanted}\n  published {there}\n  {world.rows}")
+                    wrong.append(
+                        f"run {time + 1}, {engine}: {case}\n  wanted {wanted}\n  published {there}\n  {world.rows}"
+                    )
     return Published(jobs=len(cases), compared=compared, wrong=tuple(wrong))

@@ -22,11 +22,20 @@ VALUES: dict[str, list[object]] = {
     "bigint": [0, 0, 0, 0, 1, 1, 1, -1, None, None],
     "number": [0, 1, 2, 3, None],
     "digits": ["0", "1", "01", None],
-    "timestamp": [datetime.fromisoformat(f"2024-01-0{d} {h}:00") for d in (1, 2) for h in ("00", "00", "03", "23")]
+    "timestamp": [
+        datetime.fromisoformat(f"2024-01-0{d} {h}:00") for d in (1, 2) for h in ("00", "00", "03", "23")
+    ]
     + [datetime.fromisoformat("2024-02-01 02:00"), None],
     "date": [date(2024, 1, 1), date(2024, 1, 2), date(2024, 2, 1), None],
 }
-DUCK = {"string": "VARCHAR", "bigint": "BIGINT", "number": "BIGINT", "digits": "VARCHAR", "timestamp": "TIMESTAMP", "date": "DATE"}
+DUCK = {
+    "string": "VARCHAR",
+    "bigint": "BIGINT",
+    "number": "BIGINT",
+    "digits": "VARCHAR",
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+}
 DAY_OFFSET = {"UTC": timedelta(0), "America/New_York": timedelta(hours=-5)}
 """All rows are of a winter, so a time zone is an offset."""
 
@@ -44,7 +53,8 @@ class Profile:
 
     def prove(self, tree: exp.Query) -> Analysis:
         tables = {
-            name: Table(known=self._known(columns), by=() if name in self.whole else self.key) for name, columns in self.tables.items()
+            name: Table(known=self._known(columns), by=() if name in self.whole else self.key)
+            for name, columns in self.tables.items()
         }
         if not self.partitioned:
             return prove(tree, self.key, tables, self.tables)
@@ -52,14 +62,18 @@ class Profile:
         return prove(tree, self.key, tables, self.tables, by_name=False, steps=steps)
 
     def _known(self, columns: Mapping[str, str]) -> Known:
-        types = {name: {"digits": "string", "number": "bigint"}.get(kind, kind) for name, kind in columns.items()}
+        types = {
+            name: {"digits": "string", "number": "bigint"}.get(kind, kind) for name, kind in columns.items()
+        }
         return Known(types=types, complete=True, names=frozenset(types), unique=(("id",),))
 
     def make_rows(self, chance: random.Random, most: int = 13) -> dict[str, list[Row]]:
         """Few values, so that keys meet. `id` tells the rows of a table apart."""
         return {
             table: [
-                tuple(number if name == "id" else chance.choice(VALUES[kind]) for name, kind in columns.items())
+                tuple(
+                    number if name == "id" else chance.choice(VALUES[kind]) for name, kind in columns.items()
+                )
                 for number in range(chance.randrange(2, most))
             ]
             for table, columns in self.tables.items()
@@ -82,7 +96,9 @@ class _Keyed:
 
     def query(self) -> str:
         if self.chance.random() < 0.08:
-            self.ctes.append((self.pick("c", "C", "a", "b"), f"SELECT * FROM {self.pick('a', 'b', 'c')} WHERE v >= 0"))
+            self.ctes.append(
+                (self.pick("c", "C", "a", "b"), f"SELECT * FROM {self.pick('a', 'b', 'c')} WHERE v >= 0")
+            )
         body = self.relation(self.chance.choice([0, 0, 0, 1, 1, 2]))
         if self.chance.random() < 0.15:
             body = f"SELECT k1, k2, v, w FROM ({body}) last"
@@ -128,15 +144,36 @@ class _Keyed:
 
     def select(self, depth: int) -> str:
         first = self.source(depth)
-        seen, using = [first.split("(")[0].split()[-1] if first.endswith(")") and " AS " in first else first.split()[-1]], False
+        seen, using = (
+            [
+                first.split("(")[0].split()[-1]
+                if first.endswith(")") and " AS " in first
+                else first.split()[-1]
+            ],
+            False,
+        )
         sql = f"FROM {first}"
         for _ in range(self.chance.choice([0, 0, 0, 1, 1, 1, 2])):
             kind = self.pick(
-                *("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"),
+                *(
+                    "JOIN",
+                    "JOIN",
+                    "LEFT JOIN",
+                    "LEFT JOIN",
+                    "RIGHT JOIN",
+                    "FULL JOIN",
+                    "CROSS JOIN",
+                    "LEFT SEMI JOIN",
+                    "LEFT ANTI JOIN",
+                ),
                 "NATURAL JOIN" if self.chance.random() < 0.2 else "JOIN",
             )
             other = self.source(depth)
-            alias = other.split(" AS ")[1].split("(")[0] if " AS " in other and other.endswith(")") else other.split()[-1]
+            alias = (
+                other.split(" AS ")[1].split("(")[0]
+                if " AS " in other and other.endswith(")")
+                else other.split()[-1]
+            )
             sql += f" {kind} {other}"
             if kind in ("JOIN", "LEFT JOIN", "FULL JOIN") and len(seen) == 1 and self.chance.random() < 0.12:
                 sql += f" USING ({self.pick('k1, k2', 'k1, k2', 'k1', 'k2')})"
@@ -157,10 +194,17 @@ class _Keyed:
         if roll < 0.3:
             return self.grouped(sql, k1, k2, v, w, seen)
         if roll < 0.45:
-            parts = self.pick(f"{k1}, {k2}", f"{k1}, {k2}", f"{k2}, {v}, {k1}", k1, f"{seen[-1]}.k1, {seen[-1]}.k2", "")
+            parts = self.pick(
+                f"{k1}, {k2}", f"{k1}, {k2}", f"{k2}, {v}, {k1}", k1, f"{seen[-1]}.k1, {seen[-1]}.k2", ""
+            )
             order = self.pick("", f" ORDER BY {v}", f" ORDER BY {v}, {', '.join(f'{a}.id' for a in seen)}")
             frame = self.pick("", "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW") if order else ""
-            function = self.pick(f"sum({v})", f"max({v})", "count(*)", *(["rank()", "dense_rank()"] if order and not frame else []))
+            function = self.pick(
+                f"sum({v})",
+                f"max({v})",
+                "count(*)",
+                *(["rank()", "dense_rank()"] if order and not frame else []),
+            )
             if order and not frame:
                 function = self.pick(function, "row_number()", f"lag({v})", f"first_value({v})")
             over = f"{function} OVER ({f'PARTITION BY {parts}' if parts else ''}{order}{frame})"
@@ -173,7 +217,9 @@ class _Keyed:
             return f"SELECT {self.pick('*', f'{seen[0]}.*', f'{seen[0]}.*', '* EXCEPT (w), w', '* EXCEPT (k1), upper(k1) AS k1')} {sql}"
         if roll < 0.68:
             table = self.pick(self.favourite, "a", "b", "c")
-            inner = f"(SELECT {self.pick('max', 'sum', 'count')}(z.v) FROM {table} z{self.linked('z', seen[0])})"
+            inner = (
+                f"(SELECT {self.pick('max', 'sum', 'count')}(z.v) FROM {table} z{self.linked('z', seen[0])})"
+            )
             return f"SELECT {k1} AS k1, {k2} AS k2, {inner} AS v, {w} AS w {sql}"
         if roll < 0.72:
             return f"SELECT {k1} AS k1, {v} AS k2, {k2} AS v, {w} AS w {sql}"
@@ -183,11 +229,23 @@ class _Keyed:
 
     def grouped(self, sql: str, k1: str, k2: str, v: str, w: str, seen: list[str]) -> str:
         groups = self.chance.choice(
-            [[k1, k2], [k1, k2], [k1, k2], [k1, k2, w], ["1", "2"], [k1], [k2, v], [f"{seen[0]}.k1", f"{seen[0]}.k2"], ["ALL"]]
+            [
+                [k1, k2],
+                [k1, k2],
+                [k1, k2],
+                [k1, k2, w],
+                ["1", "2"],
+                [k1],
+                [k2, v],
+                [f"{seen[0]}.k1", f"{seen[0]}.k2"],
+                ["ALL"],
+            ]
         )
         listed = ", ".join(groups)
         if groups[0] not in ("1", "ALL") and self.chance.random() < 0.2:
-            listed = self.pick(f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ({groups[0]}))")
+            listed = self.pick(
+                f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ({groups[0]}))"
+            )
         named = [k if k in groups or groups[0] in ("1", "ALL") else f"max({k})" for k in (k1, k2)]
         having = self.pick(
             *("", "", " HAVING count(*) > 1", f" HAVING sum({v}) > 1"),
@@ -207,12 +265,25 @@ class _Keyed:
             return f"{alias}.{self.pick(column, column, column, 'k1' if column == 'k1' else 'v')}"
         if column == "k1":
             return self.pick(
-                f"upper({alias}.k1)", f"coalesce({alias}.k1, 'x')", f"CAST({alias}.k1 AS STRING)", f"({alias}.k1)", f"{alias}.w"
+                f"upper({alias}.k1)",
+                f"coalesce({alias}.k1, 'x')",
+                f"CAST({alias}.k1 AS STRING)",
+                f"({alias}.k1)",
+                f"{alias}.w",
             )
-        return self.pick(f"CAST({alias}.k2 AS BIGINT)", f"abs({alias}.k2)", f"coalesce({alias}.k2, 0)", f"{alias}.k2 + 0", f"{alias}.v")
+        return self.pick(
+            f"CAST({alias}.k2 AS BIGINT)",
+            f"abs({alias}.k2)",
+            f"coalesce({alias}.k2, 0)",
+            f"{alias}.k2 + 0",
+            f"{alias}.v",
+        )
 
     def condition(self, left: list[str], right: str) -> str:
-        parts = [f"{self.chance.choice(left)}.{column} {self.pick('=', '=', '<=>')} {right}.{column}" for column in ("k1", "k2")]
+        parts = [
+            f"{self.chance.choice(left)}.{column} {self.pick('=', '=', '<=>')} {right}.{column}"
+            for column in ("k1", "k2")
+        ]
         roll, first = self.chance.random(), left[0]
         if roll < 0.05:
             return f"{first}.k2 = {right}.v AND {first}.k1 = {right}.k1"
@@ -232,10 +303,17 @@ class _Keyed:
         return f"({parts[0]}) AND {parts[1]}{extra}"
 
     def linked(self, alias: str, outer: str) -> str:
-        return self.pick("", f" WHERE {alias}.k1 = {outer}.k1 AND {alias}.k2 = {outer}.k2", f" WHERE {alias}.k1 = {outer}.k1")
+        return self.pick(
+            "",
+            f" WHERE {alias}.k1 = {outer}.k1 AND {alias}.k2 = {outer}.k2",
+            f" WHERE {alias}.k1 = {outer}.k1",
+        )
 
     def where(self, seen: list[str]) -> str:
-        alias, other = self.chance.choice(seen), self.pick(self.favourite, "a", "b", "c", *(name for name, _ in self.ctes))
+        alias, other = (
+            self.chance.choice(seen),
+            self.pick(self.favourite, "a", "b", "c", *(name for name, _ in self.ctes)),
+        )
         return self.pick(
             *("", "", "", "", f" WHERE {alias}.v > 0", f" WHERE {alias}.w IS NULL OR {alias}.v <> 1"),
             f" WHERE {self.pick('EXISTS', 'NOT EXISTS')} (SELECT 1 FROM {other} z WHERE z.k1 = {alias}.k1 AND z.k2 = {alias}.k2)",
@@ -245,7 +323,15 @@ class _Keyed:
 
 
 TIMES = [
-    *("{0}.at", "{0}.at", "{0}.at", "local_date({0}.at)", "local_date({0}.at)", "local_month({0}.at)", "CAST({0}.at AS DATE)"),
+    *(
+        "{0}.at",
+        "{0}.at",
+        "{0}.at",
+        "local_date({0}.at)",
+        "local_date({0}.at)",
+        "local_month({0}.at)",
+        "CAST({0}.at AS DATE)",
+    ),
     *(f"date_trunc('{unit}', {{0}}.at)" for unit in ("MONTH", "DAY", "HOUR")),
 ]
 
@@ -299,8 +385,14 @@ _TIMED = {"id": "bigint", "at": "timestamp", "g": "bigint", "v": "number"}
 
 
 def days(timezone: str) -> Profile:
-    tables = {"e": _TIMED, "f": {name: _TIMED[name] for name in ("id", "g", "at", "v")}, "h": {**_TIMED, "at": "date"}}
-    return Profile(key=("at",), tables=tables, whole=frozenset(), make=make_daily, timezone=timezone, partitioned=True)
+    tables = {
+        "e": _TIMED,
+        "f": {name: _TIMED[name] for name in ("id", "g", "at", "v")},
+        "h": {**_TIMED, "at": "date"},
+    }
+    return Profile(
+        key=("at",), tables=tables, whole=frozenset(), make=make_daily, timezone=timezone, partitioned=True
+    )
 
 
 PROFILES = (KEYS, days("UTC"), days("America/New_York"))

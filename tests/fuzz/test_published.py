@@ -15,7 +15,9 @@ pytestmark = pytest.mark.spark
 JOBS = 8
 
 
-def test_random_jobs_publish_what_a_full_recompute_gives(make_project: Callable[[str], TestProject], say: Callable[[str], None]) -> None:
+def test_random_jobs_publish_what_a_full_recompute_gives(
+    make_project: Callable[[str], TestProject], say: Callable[[str], None]
+) -> None:
     duck = Duck()
     cases = list(accepted_cases(1, JOBS, duck))
     project = make_project(make_yaml(cases))
@@ -27,4 +29,6 @@ def test_random_jobs_publish_what_a_full_recompute_gives(make_project: Callable[
     assert not found.wrong, "\n".join(found.wrong)
     assert min(found.compared["spark"], found.compared["duckdb"]) >= JOBS
     assert all(holds(case, spark) for case in cases[:3])
-    say(f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, wrong {len(found.wrong)}; make fuzz does more")
+    say(
+        f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, wrong {len(found.wrong)}; make fuzz does more"
+    )

@@ -25,22 +25,19 @@ from typing import cast
 from strandline.app.planning import RunRequest, plan_request
 from strandline.app.workspace import Workspace
 from strandline.declare import load_project
-from strandline.model.filters import describe
-from strandline.model.node import Node, NodeKind, Project
-from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
-from strandline.model.records import (
-    CatalogView,
+from strandline.model.catalog_records import CatalogView, NodeRecord, PartitionVersion
+from strandline.model.commits import (
     CommitMetadata,
     CommitSummary,
-    FileRead,
-    FileSeen,
     Invalidation,
-    NodeRecord,
     Operation,
-    PartitionVersion,
     TableState,
     WrittenConfig,
 )
+from strandline.model.files import FileRead, FileSeen
+from strandline.model.filters import describe
+from strandline.model.node import Node, NodeKind, Project
+from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
 from strandline.plan import Observed, current_config, plan
 
 FOLDER = Path(__file__).parent
@@ -150,7 +147,12 @@ class World:
             commit = _commit(node.name, 0, operation, ROWS)
             size = ROWS * ROW_BYTES
             self.tables[node.name] = TableState(
-                dataset=node.name, table_id=f"{node.name} table", version=0, rows=ROWS, bytes=size, commits=(commit,)
+                dataset=node.name,
+                table_id=f"{node.name} table",
+                version=0,
+                rows=ROWS,
+                bytes=size,
+                commits=(commit,),
             )
         self.records[node.name] = NodeRecord(
             dataset=node.name,
@@ -171,9 +173,13 @@ class World:
         name, rows, _ = words.split()
         commit = _commit(name, 0, Operation.OVERWRITE, int(rows))
         size = int(rows) * ROW_BYTES
-        table = TableState(dataset=name, table_id=f"{name} table", version=0, rows=int(rows), bytes=size, commits=(commit,))
+        table = TableState(
+            dataset=name, table_id=f"{name} table", version=0, rows=int(rows), bytes=size, commits=(commit,)
+        )
         self.tables[name] = table
-        self.records[name] = replace(self.records[name], table_id=table.table_id, table_version=0, row_count=int(rows))
+        self.records[name] = replace(
+            self.records[name], table_id=table.table_id, table_version=0, row_count=int(rows)
+        )
 
     def commit(self, words: str) -> None:
         """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`.
@@ -181,15 +187,27 @@ class World:
         `commit sale overwrite 500 rows unrecorded`: the catalog was not told of it.
         `commit sale invalidate because checked`, `commit sale replace_keys 22 rows because reorg`: it carries an invalidation.
         """
-        match = re.fullmatch(r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?( unrecorded)?", words)
+        match = re.fullmatch(
+            r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?( unrecorded)?", words
+        )
         assert match, words
         name, operation, rows = match[1], match[2], int((match[3] or "0").replace(",", ""))
         for _ in range(int(match[5] or 1)):
             table = self.tables[name]
             version = table.version + 1
-            added = _commit(name, version, None if operation in ("foreign", "optimize") else Operation(operation), rows, match[4] or "")
+            added = _commit(
+                name,
+                version,
+                None if operation in ("foreign", "optimize") else Operation(operation),
+                rows,
+                match[4] or "",
+            )
             if operation in ("foreign", "optimize"):
-                added = replace(added, changes_rows=operation == "foreign", operation="WRITE" if operation == "foreign" else "OPTIMIZE")
+                added = replace(
+                    added,
+                    changes_rows=operation == "foreign",
+                    operation="WRITE" if operation == "foreign" else "OPTIMIZE",
+                )
             elif not match[6]:
                 self._record(name, version, Operation(operation))
             self.tables[name] = replace(table, version=version, commits=(*table.commits, added))
@@ -232,25 +250,35 @@ class World:
     def give_columns(self, words: str) -> None:
         """`columns cold_blocks block_number:bigint block_hash:string`: what `--where` may name."""
         name, *columns = words.split()
-        self.tables[name] = replace(self.tables[name], columns=tuple((c.split(":")[0], c.split(":")[1]) for c in columns))
+        self.tables[name] = replace(
+            self.tables[name], columns=tuple((c.split(":")[0], c.split(":")[1]) for c in columns)
+        )
 
     def list_file(self, words: str) -> None:
         """`file sale_events data/second 5,000 bytes`: what the source's folder shows now."""
         match = re.fullmatch(r"(\w+) (\S+) ([\d,]+) bytes", words)
         assert match, words
-        self.listings.setdefault(match[1], {})[match[2]] = FileSeen(path=match[2], size=int(match[3].replace(",", "")), modified_ns=2)
+        self.listings.setdefault(match[1], {})[match[2]] = FileSeen(
+            path=match[2], size=int(match[3].replace(",", "")), modified_ns=2
+        )
 
     def leave_unfinished(self, words: str) -> None:
         """`unfinished sale_events data/first`: its last line waits for a newline."""
         name, path = words.split()
         record = self.records[name]
         self.records[name] = replace(
-            record, files={**record.files, path: replace(record.files[path], unfinished=1, bytes=ROWS * ROW_BYTES - 60)}
+            record,
+            files={
+                **record.files,
+                path: replace(record.files[path], unfinished=1, bytes=ROWS * ROW_BYTES - 60),
+            },
         )
 
     def recreate(self, name: str) -> None:
         """`recreate sale`: someone deleted the table and made another one in its place."""
-        self.tables[name] = replace(self.tables[name], table_id=f"another {name} table", version=0, commits=())
+        self.tables[name] = replace(
+            self.tables[name], table_id=f"another {name} table", version=0, commits=()
+        )
 
     def restore(self, words: str) -> None:
         """`restore sale to 2`: the table was put back to an older state, its log with it."""
@@ -300,7 +328,9 @@ class World:
         if "--select" in given:
             self.request = replace(self.request, select=given[given.index("--select") + 1])
         if "--as-of" in given:
-            self.request = replace(self.request, as_of=datetime.fromisoformat(given[given.index("--as-of") + 1]))
+            self.request = replace(
+                self.request, as_of=datetime.fromisoformat(given[given.index("--as-of") + 1])
+            )
 
     def _config(self, node: Node) -> WrittenConfig:
         config = current_config(node, self.observed)
@@ -324,10 +354,14 @@ def _load(yaml: str) -> Project:
         return load_project(Path(folder), {})
 
 
-def _commit(name: str, version: int, operation: Operation | None, rows: int, invalidates: str = "") -> CommitSummary:
+def _commit(
+    name: str, version: int, operation: Operation | None, rows: int, invalidates: str = ""
+) -> CommitSummary:
     metadata = None
     if operation is not None:
-        said = Invalidation(id=f"{name} {version}", scope="row_range", row_filter={"pieces": version}, reason=invalidates)
+        said = Invalidation(
+            id=f"{name} {version}", scope="row_range", row_filter={"pieces": version}, reason=invalidates
+        )
         bare = CommitMetadata.bare(run="r", node=name, token=version, operation=operation, as_of="")
         metadata = replace(bare, invalidations=(said,) if invalidates else ())
     return CommitSummary(

@@ -52,19 +52,32 @@ def test_a_thousand_invalidations_are_one_task_for_each_job_that_reads_the_datas
 
     made = world.plan()
 
-    assert [(t.node, t.cause) for t in made.tasks] == [(name, Cause.INVALIDATION) for name in ("alerts", "heavy", "cold_blocks")]
+    assert [(t.node, t.cause) for t in made.tasks] == [
+        (name, Cause.INVALIDATION) for name in ("alerts", "heavy", "cold_blocks")
+    ]
 
 
 def test_a_thousand_invalidations_among_a_thousand_commits_are_counted_and_named_in_one_line() -> None:
-    told = [f"commit hot_blocks {what}" for _ in range(500) for what in ("replace_keys 2 rows because reorg", "invalidate because checked")]
+    told = [
+        f"commit hot_blocks {what}"
+        for _ in range(500)
+        for what in ("replace_keys 2 rows because reorg", "invalidate because checked")
+    ]
 
     (task,) = tell(("project chain", "built", *told, "ask --select heavy")).plan().tasks
 
-    assert task.reason == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, 1000 invalidations (checked, reorg)"
+    assert (
+        task.reason
+        == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, 1000 invalidations (checked, reorg)"
+    )
 
 
 def test_backfill_of_stale_partitions_asks_for_those_alone_and_for_what_follows() -> None:
-    edited = ("partitions cold_blocks 0-10 10-20 20-30", "edit codec: zstd => codec: lz4", "partitions cold_blocks 10-20")
+    edited = (
+        "partitions cold_blocks 0-10 10-20 20-30",
+        "edit codec: zstd => codec: lz4",
+        "partitions cold_blocks 10-20",
+    )
 
     made = tell(("project chain", "built", *edited, "ask backfill compact --stale")).plan()
 
@@ -75,9 +88,15 @@ def test_backfill_of_stale_partitions_asks_for_those_alone_and_for_what_follows(
 
 
 def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None:
-    edited = ("partitions cold_blocks 0-10 10-20 20-30", "edit codec: zstd => codec: lz4", "partitions cold_blocks 10-20")
+    edited = (
+        "partitions cold_blocks 0-10 10-20 20-30",
+        "edit codec: zstd => codec: lz4",
+        "partitions cold_blocks 10-20",
+    )
 
-    made = tell(("project chain", "built", *edited, "ask backfill cold_blocks --partitions 10-20,20-30")).plan()
+    made = tell(
+        ("project chain", "built", *edited, "ask backfill cold_blocks --partitions 10-20,20-30")
+    ).plan()
 
     assert [(t.node, t.cause, t.partitions) for t in made.tasks] == [
         ("cold_blocks", Cause.PERSON, ("10-20", "20-30")),
@@ -89,7 +108,11 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
     ("ask", "slug", "told"),
     [
         ("cold_blocks --partitions 0-10,10-21", "unknown-partition", "Did you mean `10-20`?"),
-        ("cold_blocks --partitions 2024-01-01", "unknown-partition", "`cold_blocks` has no partition `2024-01-01`"),
+        (
+            "cold_blocks --partitions 2024-01-01",
+            "unknown-partition",
+            "`cold_blocks` has no partition `2024-01-01`",
+        ),
         ("heavy --partitions 0-10", "no-partitions", "`heavy` has no partitions."),
         ("hot_blocks --partitions 0-10", "no-partitions", "`hot_blocks` has no partitions."),
         ("blocks --partitions 0-10", "call", "means 2 nodes"),
@@ -99,8 +122,14 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
         ("cold_block --all", "unknown-name", "Did you mean `cold_blocks`?"),
     ],
 )
-def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(ask: str, slug: str, told: str) -> None:
-    lines = ("partitions cold_blocks 0-10 10-20", "columns cold_blocks block_number:bigint", f"ask backfill {ask}")
+def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(
+    ask: str, slug: str, told: str
+) -> None:
+    lines = (
+        "partitions cold_blocks 0-10 10-20",
+        "columns cold_blocks block_number:bigint",
+        f"ask backfill {ask}",
+    )
 
     with pytest.raises(CallError) as refused:
         tell(("project chain", "built", *lines)).plan()
@@ -110,13 +139,17 @@ def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(ask: st
 
 
 def test_planning_twice_gives_the_same_plan() -> None:
-    world = tell(("project shop", "built", "commit sale replace_keys 3 rows", "file price_list data/second 900 bytes"))
+    world = tell(
+        ("project shop", "built", "commit sale replace_keys 3 rows", "file price_list data/second 900 bytes")
+    )
 
     assert world.plan() == world.plan()
 
 
 def test_a_plan_has_inputs_before_readers() -> None:
-    made = tell(("project shop", "file sale_events data/first 100 bytes", "file price_list data/first 100 bytes")).plan()
+    made = tell(
+        ("project shop", "file sale_events data/first 100 bytes", "file price_list data/first 100 bytes")
+    ).plan()
 
     seen: set[str] = set()
     for task in made.tasks:

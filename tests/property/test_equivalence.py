@@ -102,7 +102,14 @@ def assert_possible(snapshot: Iterable[tuple[object, ...]], histories: list[list
         assert live.get(key) in allowed, f"{key}: {live.get(key)} is none of {allowed}"
 
 
-@settings(max_examples=3, deadline=None, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 @given(histories=worlds, seed=st.integers(0, 1 << 30))
 def test_any_split_order_and_repetition_gives_the_same_as_one_batch(
     tmp_path_factory: pytest.TempPathFactory, histories: list[list[Fact]], seed: int
@@ -134,7 +141,9 @@ def test_any_split_order_and_repetition_gives_the_same_as_one_batch(
     groups: dict[tuple[object, object], list[int]] = defaultdict(list)
     for w, _, g, x, _, _ in snapshot:
         groups[w, g].append(int(str(x)))
-    assert project.rows("groups", "w", "g", "n", "total") == {(*key, len(xs), sum(xs)) for key, xs in groups.items()}
+    assert project.rows("groups", "w", "g", "n", "total") == {
+        (*key, len(xs), sum(xs)) for key, xs in groups.items()
+    }
     offered = sum(len(b) for b in batches)
     counts = assert_conserved(project, "item", "once")
     assert counts["item"] == counts["once"]
@@ -148,7 +157,13 @@ def register() -> FactDataset:
     place = Place(file="strandline.yaml", line=1)
     record_set = RecordSet(key=("__shuffle", "id"), order_by=("ts",))
     return FactDataset(
-        name="item", place=place, source="events", columns=(), takes_other_columns=False, record_set=record_set, guard=Guard()
+        name="item",
+        place=place,
+        source="events",
+        columns=(),
+        takes_other_columns=False,
+        record_set=record_set,
+        guard=Guard(),
     )
 
 
@@ -161,7 +176,9 @@ def test_the_winner_of_a_key_is_the_same_for_every_order_of_its_facts() -> None:
         order = [f for f in pool for _ in range(chance.choice((1, 1, 2)))]
         chance.shuffle(order)
         rows += [(shuffle, *f, False, (f"f{n % 3}", 0, n), chance.randrange(3)) for n, f in enumerate(order)]
-    session = get_session(Settings(lake="", catalog="", spark_master=os.environ["STRANDLINE_SPARK_MASTER"], spark_conf={}))
+    session = get_session(
+        Settings(lake="", catalog="", spark_master=os.environ["STRANDLINE_SPARK_MASTER"], spark_conf={})
+    )
     schema = (
         f"__shuffle int, id string, g string, x int, ts int, {DELETED} boolean, "
         f"{POSITION} struct<name:string,part:bigint,place:bigint>, __batch int"

@@ -22,7 +22,10 @@ from tests.harness import TestProject
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(not os.environ.get("STRANDLINE_SCALE"), reason="set STRANDLINE_SCALE=1, or `make test-scale`: minutes each"),
+    pytest.mark.skipif(
+        not os.environ.get("STRANDLINE_SCALE"),
+        reason="set STRANDLINE_SCALE=1, or `make test-scale`: minutes each",
+    ),
 ]
 Make = Callable[[str], TestProject]
 Say = Callable[[str], None]
@@ -152,7 +155,10 @@ jobs:{jobs}
         assert len(project.plan().tasks) >= 498
     with bounded(say, "one change through 500 nodes", seconds=1500, mebibytes=1500):
         project.run()
-    with bounded(say, "status of 500 nodes", seconds=60, mebibytes=500), open_workspace(project.folder) as workspace:
+    with (
+        bounded(say, "status of 500 nodes", seconds=60, mebibytes=500),
+        open_workspace(project.folder) as workspace,
+    ):
         read_status(workspace, None)
 
     assert project.query("select v from j495 where id = 'i7'") == [(10**6 + 495,)]
@@ -192,10 +198,23 @@ def _lengthen(table: Path, commits: int) -> None:
     transaction = next(action["txn"] for action in entry if "txn" in action)
     metadata = json.loads(info["userMetadata"])
     for n in range(1, commits + 1):
-        fence = {**metadata, "operation": "fence", "token": transaction["version"] + n, "inputs": {}, "partitions": []}
+        fence = {
+            **metadata,
+            "operation": "fence",
+            "token": transaction["version"] + n,
+            "inputs": {},
+            "partitions": [],
+        }
         at = info["inCommitTimestamp"] + n
         lines = [
-            {"commitInfo": {**info, "inCommitTimestamp": at, "timestamp": at, "userMetadata": json.dumps(fence)}},
+            {
+                "commitInfo": {
+                    **info,
+                    "inCommitTimestamp": at,
+                    "timestamp": at,
+                    "userMetadata": json.dumps(fence),
+                }
+            },
             {"txn": {**transaction, "version": transaction["version"] + n}},
         ]
         (log / f"{last + n:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -108,18 +108,25 @@ def read_day(data: Path, day: int) -> dict[str, list[Row]]:
         "blocks": [decode_block(message) for message in _lines(data / "blocks", day)],
         "transactions": [decode_transaction(message) for message in _lines(data / "transactions", day)],
         "logs": [decode_log(message) for message in _lines(data / "logs", day)],
-        "alert_definitions": [decode_alert_definition(message) for message in _lines(data / "alert_definitions", day)],
+        "alert_definitions": [
+            decode_alert_definition(message) for message in _lines(data / "alert_definitions", day)
+        ],
     }
 
 
 def after_run(before: State, received: Mapping[str, Sequence[Row]]) -> State:
     """The state after a run that found these rows in new files, all of which come after what was there in the order of the source."""
-    facts = {dataset: each_once((*before.facts[dataset], *received[dataset]), key) for dataset, key in IDENTITIES.items()}
+    facts = {
+        dataset: each_once((*before.facts[dataset], *received[dataset]), key)
+        for dataset, key in IDENTITIES.items()
+    }
     hot_blocks = canonical_chain(facts["blocks"])
     hot_transactions = followed(facts["transactions"], hot_blocks)
     hot_logs = followed(facts["logs"], hot_blocks)
     definitions = newest_definitions(facts["alert_definitions"])
-    touched = changed_numbers(before.rows["hot_blocks"], hot_blocks) | changed_numbers(before.rows["hot_transactions"], hot_transactions)
+    touched = changed_numbers(before.rows["hot_blocks"], hot_blocks) | changed_numbers(
+        before.rows["hot_transactions"], hot_transactions
+    )
     fired = evaluate_alerts(
         definitions,
         [block for block in hot_blocks if block["block_number"] in touched],
@@ -158,7 +165,11 @@ def after_alert_backfill(before: State) -> State:
     alert_events = published_alerts(rows["alert_events"], fired)
     return replace(
         before,
-        rows={**rows, "alert_events": alert_events, "orphaned_alerts": orphaned(alert_events, rows["hot_blocks"])},
+        rows={
+            **rows,
+            "alert_events": alert_events,
+            "orphaned_alerts": orphaned(alert_events, rows["hot_blocks"]),
+        },
     )
 
 
@@ -256,7 +267,9 @@ def canonical_chain(blocks: Sequence[Row]) -> Rows:
     connected = connected_blocks(blocks)
     head: Row | None = None
     for block in blocks:
-        if block["block_hash"] in connected and (head is None or block["total_difficulty"] > head["total_difficulty"]):
+        if block["block_hash"] in connected and (
+            head is None or block["total_difficulty"] > head["total_difficulty"]
+        ):
             head = block
     branch: list[Row] = []
     while head is not None:
@@ -376,7 +389,9 @@ def partition_of(number: int) -> int:
 def final_partitions(chain: Sequence[Row]) -> frozenset[int]:
     """Those whose last number is `FINAL_AFTER` or more below the tip."""
     starts = {partition_of(block["block_number"]) for block in chain}
-    return frozenset(start for start in starts if start + PARTITION_SIZE - 1 + FINAL_AFTER <= chain[-1]["block_number"])
+    return frozenset(
+        start for start in starts if start + PARTITION_SIZE - 1 + FINAL_AFTER <= chain[-1]["block_number"]
+    )
 
 
 def compacted(chain: Iterable[Row], built: frozenset[int]) -> Rows:
@@ -421,4 +436,6 @@ def _spelt(value: Any) -> Any:
 
 def _lines(folder: Path, day: int) -> list[Row]:
     path = folder / f"day-{day}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )

@@ -49,7 +49,10 @@ class Model:
     def _take_property(self, line: str, message: Row) -> None:
         said = message["property"]
         names = {"tenant_id": message.get("tenantId"), "property_id": said.get("propertyId")}
-        rank = {"last_modified_at": said["auditDetails"]["lastModifiedTime"], "version": said.get("version", 0)}
+        rank = {
+            "last_modified_at": said["auditDetails"]["lastModifiedTime"],
+            "version": said.get("version", 0),
+        }
         self._offer(
             "property",
             line,
@@ -109,7 +112,10 @@ class Model:
     def _take_demand(self, line: str, message: Row) -> None:
         said = message["demand"]
         names = {"tenant_id": message.get("tenantId"), "demand_id": said.get("id")}
-        rank = {"last_modified_at": said["auditDetails"]["lastModifiedTime"], "version": said.get("version", 0)}
+        rank = {
+            "last_modified_at": said["auditDetails"]["lastModifiedTime"],
+            "version": said.get("version", 0),
+        }
         self._offer(
             "demand",
             line,
@@ -138,7 +144,9 @@ class Model:
             }
             for detail in said["demandDetails"]
         ]
-        self._offer_each("demand_detail", line, details, ("tenant_id", "demand_id", "detail_id", "tax_amount"))
+        self._offer_each(
+            "demand_detail", line, details, ("tenant_id", "demand_id", "detail_id", "tax_amount")
+        )
 
     def _offer(self, dataset: str, line: str, row: Row, needed: tuple[str, ...]) -> None:
         self.offered[dataset] += 1
@@ -158,12 +166,20 @@ class Model:
         self.rows["owner"] = _newest(self._facts["owner"], ("tenant_id", "property_id", "owner_id"))
         self.rows["address"] = _newest(self._facts["address"], ("tenant_id", "property_id"))
         self.rows["demand"] = _newest(self._facts["demand"], ("tenant_id", "demand_id"))
-        self.rows["demand_detail"] = _newest(self._facts["demand_detail"], ("tenant_id", "demand_id", "detail_id"))
+        self.rows["demand_detail"] = _newest(
+            self._facts["demand_detail"], ("tenant_id", "demand_id", "detail_id")
+        )
         lists = [{**parent, "units": units} for parent, units in self._unit_lists]
-        self.rows["unit"] = [unit for newest in _newest(lists, ("tenant_id", "property_id")) for unit in newest["units"]]
+        self.rows["unit"] = [
+            unit for newest in _newest(lists, ("tenant_id", "property_id")) for unit in newest["units"]
+        ]
 
     def _run_jobs(self) -> None:
-        demands = {(demand["tenant_id"], demand["demand_id"]): demand for demand in self.rows["demand"] if demand["status"] == "ACTIVE"}
+        demands = {
+            (demand["tenant_id"], demand["demand_id"]): demand
+            for demand in self.rows["demand"]
+            if demand["status"] == "ACTIVE"
+        }
         details = [
             (demands[detail["tenant_id"], detail["demand_id"]], detail)
             for detail in self.rows["demand_detail"]
@@ -177,7 +193,9 @@ class Model:
                 "financial_year": group[0][0]["financial_year"],
                 **_balance(detail for _, detail in group),
             }
-            for (tenant_id, demand_id), group in _grouped(details, lambda pair: (pair[0]["tenant_id"], pair[0]["demand_id"]))
+            for (tenant_id, demand_id), group in _grouped(
+                details, lambda pair: (pair[0]["tenant_id"], pair[0]["demand_id"])
+            )
         ]
         self.rows["property_outstanding"] = [
             {
@@ -186,11 +204,17 @@ class Model:
                 "demands": len({demand["demand_id"] for demand, _ in group}),
                 **_balance(detail for _, detail in group),
                 "unpaid_since": min(
-                    (demand["financial_year"] for demand, detail in group if detail["tax_amount"] > detail["collection_amount"]),
+                    (
+                        demand["financial_year"]
+                        for demand, detail in group
+                        if detail["tax_amount"] > detail["collection_amount"]
+                    ),
                     default=None,
                 ),
             }
-            for (tenant_id, property_id), group in _grouped(details, lambda pair: (pair[0]["tenant_id"], pair[0]["consumer_code"]))
+            for (tenant_id, property_id), group in _grouped(
+                details, lambda pair: (pair[0]["tenant_id"], pair[0]["consumer_code"])
+            )
         ]
         self.rows["defaulters"] = list(self._defaulters())
         self.rows["demand_collection_by_year"] = [
@@ -203,20 +227,34 @@ class Model:
                 "outstanding": tax - collected,
                 "collected_percent": _percent(collected, tax),
             }
-            for (tenant_id, year), group in _grouped(self.rows["demand_outstanding"], _columns("tenant_id", "financial_year"))
+            for (tenant_id, year), group in _grouped(
+                self.rows["demand_outstanding"], _columns("tenant_id", "financial_year")
+            )
         ]
         self.rows["payments"] = list(self._payments())
         self.rows["collections_by_month"] = [
-            {"tenant_id": tenant_id, "month": month, "payments": len(group), "amount": sum(row["amount"] for row in group)}
+            {
+                "tenant_id": tenant_id,
+                "month": month,
+                "payments": len(group),
+                "amount": sum(row["amount"] for row in group),
+            }
             for (tenant_id, month), group in _grouped(self.rows["payments"], _columns("tenant_id", "month"))
         ]
         self._count_properties()
 
     def _defaulters(self) -> Iterable[Row]:
-        outstanding = {(row["tenant_id"], row["property_id"]): row for row in self.rows["property_outstanding"] if row["outstanding"] > 0}
+        outstanding = {
+            (row["tenant_id"], row["property_id"]): row
+            for row in self.rows["property_outstanding"]
+            if row["outstanding"] > 0
+        }
         places = {(row["tenant_id"], row["property_id"]): row["locality"] for row in self.rows["address"]}
         names = dict(
-            _grouped((row for row in self.rows["owner"] if row["status"] == "ACTIVE"), _columns("tenant_id", "property_id")),
+            _grouped(
+                (row for row in self.rows["owner"] if row["status"] == "ACTIVE"),
+                _columns("tenant_id", "property_id"),
+            ),
         )
         for row in self.rows["property"]:
             key = row["tenant_id"], row["property_id"]
@@ -234,13 +272,23 @@ class Model:
                 }
 
     def _payments(self) -> Iterable[Row]:
-        for _, group in _grouped(self._facts["demand_detail"], _columns("tenant_id", "demand_id", "detail_id")):
+        for _, group in _grouped(
+            self._facts["demand_detail"], _columns("tenant_id", "demand_id", "detail_id")
+        ):
             collected = Decimal(0)
             for fact in sorted(group, key=_columns("last_modified_at", "version")):
                 if amount := fact["collection_amount"] - collected:
                     collected = fact["collection_amount"]
-                    names = {column: fact[column] for column in ("tenant_id", "demand_id", "detail_id", "tax_head_code")}
-                    yield {**names, "paid_at": fact["last_modified_at"], "month": fact["month"], "amount": amount}
+                    names = {
+                        column: fact[column]
+                        for column in ("tenant_id", "demand_id", "detail_id", "tax_head_code")
+                    }
+                    yield {
+                        **names,
+                        "paid_at": fact["last_modified_at"],
+                        "month": fact["month"],
+                        "amount": amount,
+                    }
 
     def _count_properties(self) -> None:
         properties = self.rows["property"]
@@ -264,8 +312,15 @@ class Model:
             for (tenant_id, usage), group in _grouped(properties, _columns("tenant_id", "usage_category"))
         ]
         self.rows["property_counts_by_ownership"] = [
-            {"tenant_id": tenant_id, "ownership_category": ownership, "properties": len(group), "active": _active(group)}
-            for (tenant_id, ownership), group in _grouped(properties, _columns("tenant_id", "ownership_category"))
+            {
+                "tenant_id": tenant_id,
+                "ownership_category": ownership,
+                "properties": len(group),
+                "active": _active(group),
+            }
+            for (tenant_id, ownership), group in _grouped(
+                properties, _columns("tenant_id", "ownership_category")
+            )
         ]
         self.rows["new_properties_by_year"] = [
             {"tenant_id": tenant_id, "financial_year": year, "properties": len(group)}
@@ -283,7 +338,9 @@ class Model:
         ]
 
     def as_json(self, dataset: str) -> list[Row]:
-        return [{column: _spelt(column, value) for column, value in row.items()} for row in self.rows[dataset]]
+        return [
+            {column: _spelt(column, value) for column, value in row.items()} for row in self.rows[dataset]
+        ]
 
 
 def local(milliseconds: int) -> datetime:
@@ -319,7 +376,9 @@ def _newest(facts: list[Row], key: tuple[str, ...]) -> list[Row]:
         best = newest.setdefault(name, fact)
         if rank(fact) > rank(best):
             newest[name] = fact
-        assert rank(fact) != rank(best) or fact == best, f"the generator made a tie that only a hash can break: {fact}"
+        assert rank(fact) != rank(best) or fact == best, (
+            f"the generator made a tie that only a hash can break: {fact}"
+        )
     return list(newest.values())
 
 
@@ -350,5 +409,8 @@ def _percent(part: Decimal, whole: Decimal) -> Decimal | None:
 
 def _spelt(column: str, value: Any) -> Any:
     if column.endswith("_at") or column in ("tax_period_from", "tax_period_to"):
-        return datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value % 1000:03d}000Z"
+        return (
+            datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
+            + f"{value % 1000:03d}000Z"
+        )
     return str(value) if isinstance(value, Decimal) else value

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from examples.play import Command
-from tests.scenario.chain_model import DATASETS, DAYS, IDENTITIES, State, after_alert_backfill, after_transfer_backfill, as_json, play_days
+from tests.scenario.chain_model import (
+    DATASETS,
+    DAYS,
+    IDENTITIES,
+    State,
+    after_alert_backfill,
+    after_transfer_backfill,
+    as_json,
+    play_days,
+)
 from tests.scenario.story import Told, ask, commands_of, copy_project, in_some_order, play, query
 
 pytestmark = pytest.mark.spark
@@ -62,13 +71,17 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def test_every_command_of_the_readme_succeeds(story: Story) -> None:
-    assert [(told.command.text, told.code) for told in story.told] == [(command.text, 0) for command in COMMANDS]
+    assert [(told.command.text, told.code) for told in story.told] == [
+        (command.text, 0) for command in COMMANDS
+    ]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("day", DAYS)
 def test_a_dataset_equals_the_model_after_each_day(story: Story, day: int, dataset: str) -> None:
-    assert in_some_order(story.published[day][dataset]) == in_some_order(as_json(story.model[day].rows[dataset]))
+    assert in_some_order(story.published[day][dataset]) == in_some_order(
+        as_json(story.model[day].rows[dataset])
+    )
 
 
 @pytest.mark.parametrize("day", DAYS)
@@ -82,7 +95,10 @@ def test_nothing_is_lost_or_doubled(story: Story, dataset: str) -> None:  # L10
     counts, model = story.counts[6][f"{dataset}_facts"], story.model[6]
     assert counts["offered"] == model.offered[dataset]
     assert counts["accepted"] == len(model.facts[dataset])
-    assert counts["offered"] == counts["accepted"] + counts["duplicates"] + counts["quarantined"] + counts["passed_over"]
+    assert (
+        counts["offered"]
+        == counts["accepted"] + counts["duplicates"] + counts["quarantined"] + counts["passed_over"]
+    )
 
 
 def test_each_reorg_is_recorded_once_with_its_range_and_processed_by_every_job(story: Story) -> None:
@@ -98,7 +114,14 @@ def test_each_reorg_is_recorded_once_with_its_range_and_processed_by_every_job(s
     ]
     assert len(reorgs) == 3
     assert all(i["processed_at"] for i in story.invalidations)
-    readers = {"hot_transactions", "hot_logs", "alert_events", "orphaned_alerts", "enriched_transfers", "cold_blocks"}
+    readers = {
+        "hot_transactions",
+        "hot_logs",
+        "alert_events",
+        "orphaned_alerts",
+        "enriched_transfers",
+        "cold_blocks",
+    }
     assert {j["job"] for j in story.jobs} == readers
     assert len(story.jobs) == len(readers) * len(story.invalidations)
     by_hand = [i for i in story.invalidations if i["reason"] == "correction"]
@@ -109,7 +132,9 @@ def test_backfills_fire_old_blocks_and_apply_the_new_setting(story: Story) -> No
     alerts = after_alert_backfill(story.model[6])
     assert in_some_order(story.alerts_filled) == in_some_order(as_json(alerts.rows["alert_events"]))
     transfers = after_transfer_backfill(alerts, Decimal(10) ** 21)
-    assert in_some_order(story.transfers_filled) == in_some_order(as_json(transfers.rows["enriched_transfers"]))
+    assert in_some_order(story.transfers_filled) == in_some_order(
+        as_json(transfers.rows["enriched_transfers"])
+    )
 
 
 def test_a_run_of_the_deep_reorg_reads_what_changed_and_not_the_chain(story: Story) -> None:

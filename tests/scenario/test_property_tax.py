@@ -94,7 +94,9 @@ def test_the_generator_makes_the_same_messages_each_time(tmp_path: Path) -> None
 
 
 def test_every_command_of_the_readme_succeeds(story: Story) -> None:
-    assert [(told.command.text, told.code) for told in story.told] == [(command.text, 0) for command in COMMANDS]
+    assert [(told.command.text, told.code) for told in story.told] == [
+        (command.text, 0) for command in COMMANDS
+    ]
 
 
 @pytest.mark.parametrize("place", [number for number, command in enumerate(COMMANDS) if command.shown])
@@ -119,7 +121,9 @@ def test_a_dataset_equals_the_model_after_each_day(story: Story, day: int, datas
 
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("day", DAYS)
-def test_what_the_model_refuses_is_in_quarantine_with_its_payload(story: Story, day: int, dataset: str) -> None:
+def test_what_the_model_refuses_is_in_quarantine_with_its_payload(
+    story: Story, day: int, dataset: str
+) -> None:
     assert sorted(story.days[day].quarantined[dataset]) == sorted(story.days[day].model.refused[dataset])
 
 
@@ -128,13 +132,20 @@ def test_nothing_is_lost_or_doubled(story: Story, dataset: str) -> None:  # L10
     counts = story.days[3].counts[f"{dataset}_facts"]
 
     assert counts["offered"] == story.days[3].model.offered[dataset]
-    assert counts["offered"] == counts["accepted"] + counts["duplicates"] + counts["quarantined"] + counts["passed_over"]
+    assert (
+        counts["offered"]
+        == counts["accepted"] + counts["duplicates"] + counts["quarantined"] + counts["passed_over"]
+    )
     assert counts["quarantined"] == len(story.days[3].model.refused[dataset])
 
 
 def test_the_demand_of_the_story_is_paid_in_three_days(story: Story) -> None:
     owed = {
-        day: [row["outstanding"] for row in story.days[day].published["defaulters"] if row["property_id"] == "PB-PT-2024-001"]
+        day: [
+            row["outstanding"]
+            for row in story.days[day].published["defaulters"]
+            if row["property_id"] == "PB-PT-2024-001"
+        ]
         for day in DAYS
     }
 
@@ -145,7 +156,9 @@ def test_the_demand_of_the_story_is_paid_in_three_days(story: Story) -> None:
 def test_the_months_sum_up_to_what_is_collected_now(story: Story, day: int) -> None:
     published = story.days[day].published
 
-    assert money(published["collections_by_month"], "amount") == money(published["demand_detail"], "collection_amount")
+    assert money(published["collections_by_month"], "amount") == money(
+        published["demand_detail"], "collection_amount"
+    )
 
 
 def test_a_late_message_moves_money_between_past_months(story: Story) -> None:
@@ -171,16 +184,23 @@ def test_every_mishap_is_among_the_messages(story: Story) -> None:
     inactive = [
         row
         for row in story.days[3].published["property"]
-        if row["status"] == "INACTIVE" and properties.get((row["tenant_id"], row["property_id"]), row)["status"] == "ACTIVE"
+        if row["status"] == "INACTIVE"
+        and properties.get((row["tenant_id"], row["property_id"]), row)["status"] == "ACTIVE"
     ]
     debts = {
-        day: {row["demand_id"]: Decimal(row["outstanding"]) for row in story.days[day].published["demand_outstanding"]} for day in DAYS
+        day: {
+            row["demand_id"]: Decimal(row["outstanding"])
+            for row in story.days[day].published["demand_outstanding"]
+        }
+        for day in DAYS
     }
 
     assert units[1] - units[2], "a removed unit"
     assert units[2] - units[3], "an emptied list of units"
     assert inactive, "an INACTIVE property"
-    assert any(debts[3][demand] > debt for demand, debt in debts[2].items() if demand in debts[3]), "a correction"
+    assert any(debts[3][demand] > debt for demand, debt in debts[2].items() if demand in debts[3]), (
+        "a correction"
+    )
     assert set(debts[2]) - set(debts[3]), "a cancelled demand"
     assert any(not is_json(line) for line in story.days[2].model.refused["demand"]), "a broken line"
     assert any(is_json(line) for line in story.days[2].model.refused["property"]), "a missing key"

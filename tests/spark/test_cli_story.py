@@ -40,14 +40,20 @@ def test_a_project_lives_through_the_verbs(ask: Ask, tmp_path: Path) -> None:
 
     assert {t["status"] for t in first["tasks"]} <= {"done", "unchanged"}
     assert again["tasks"] == []
-    assert ask("query", totals)["rows"] == [["Asha", 1, "100.00"], ["Bilal", 1, "80.00"], ["Chen", 1, "12.25"]]
+    assert ask("query", totals)["rows"] == [
+        ["Asha", 1, "100.00"],
+        ["Bilal", 1, "80.00"],
+        ["Chen", 1, "12.25"],
+    ]
     assert {d["state"] for d in ask("status")["datasets"]} == {"fresh"}
 
     (tmp_path / "shop" / "data" / "orders" / "2024-01-13.jsonl").write_text(LATE + BROKEN)
 
     assert {d["dataset"]: d["state"] for d in ask("status")["datasets"]}["customer_totals"] == "behind"
     assert ask("query", "SELECT amount FROM orders WHERE order_id = 'A-1'", "--fresh")["rows"] == [["90.00"]]
-    assert ask("query", "SELECT amount FROM orders WHERE order_id = 'A-1'", "--engine", "spark")["rows"] == [["100.00"]]
+    assert ask("query", "SELECT amount FROM orders WHERE order_id = 'A-1'", "--engine", "spark")["rows"] == [
+        ["100.00"]
+    ]
 
     planned = [(t["node"], t["cause"], t["strategy"]) for t in ask("plan")["tasks"]]
     second = ask("run")
@@ -57,9 +63,15 @@ def test_a_project_lives_through_the_verbs(ask: Ask, tmp_path: Path) -> None:
     assert ask("query", totals, "--known-at", "customer_totals=0")["rows"][0] == ["Asha", 1, "100.00"]
     assert [r["slug"] for r in ask("quarantine", "orders")["rows"]] == ["null-key"]
     history = ask("history", "orders", "A-1")["facts"]
-    assert [(f["row"]["amount"], f["won"]) for f in history] == [("120.00", False), ("100.00", False), ("90.00", True)]
+    assert [(f["row"]["amount"], f["won"]) for f in history] == [
+        ("120.00", False),
+        ("100.00", False),
+        ("90.00", True),
+    ]
     assert {d["result"] for d in ask("verify")["datasets"]} <= {"equal", "empty"}
-    assert {t["status"] for t in ask("backfill", "customer_totals", "--all", "--reason", "to see")["tasks"]} <= {"done", "unchanged"}
+    assert {
+        t["status"] for t in ask("backfill", "customer_totals", "--all", "--reason", "to see")["tasks"]
+    } <= {"done", "unchanged"}
     assert all(f["result"] != "wrong" for f in ask("doctor")["findings"])
 
 

@@ -73,7 +73,10 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
 
     assert [h.node for h in outcome.plan.held] == ["totals", "doubles"]
     assert project.rows("orders", "order_id", "fee") == {("1", None), ("2", None), ("3", None), ("4", 5)}
-    assert project.query("select shop, cast(amount as int) from totals order by shop") == [("a", 300), ("b", 50)]
+    assert project.query("select shop, cast(amount as int) from totals order by shop") == [
+        ("a", 300),
+        ("b", 50),
+    ]
 
     # What the plan names settles it. The SQL has changed too, and the sum has another type than before.
     assert "`strandline backfill orders --stale`" in outcome.plan.held[0].reason
@@ -81,8 +84,14 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     assert option == "--stale"
     project.run(RunRequest(backfill=" ".join(names), only_stale=True))
 
-    assert project.query("select shop, cast(amount as int) from totals order by shop") == [("a", 1315), ("b", 55)]
-    assert project.query("select shop, cast(amount as int) from doubles order by shop") == [("a", 2630), ("b", 110)]
+    assert project.query("select shop, cast(amount as int) from totals order by shop") == [
+        ("a", 1315),
+        ("b", 55),
+    ]
+    assert project.query("select shop, cast(amount as int) from doubles order by shop") == [
+        ("a", 2630),
+        ("b", 110),
+    ]
     project.assert_verified()
     assert not project.plan().held
 
@@ -106,7 +115,10 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     assert {h.node for h in outcome.plan.frozen} == {"orders_facts", "orders"}
     assert [h.node for h in outcome.plan.held] == ["totals", "doubles"]
     project.run(RunRequest(backfill="orders"))
-    assert project.query("select shop, cast(amount as int) from doubles order by shop") == [("a", 2630), ("b", 134)]
+    assert project.query("select shop, cast(amount as int) from doubles order by shop") == [
+        ("a", 2630),
+        ("b", 134),
+    ]
     project.assert_verified()
     assert project.run().results == ()
 

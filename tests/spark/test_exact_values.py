@@ -17,7 +17,18 @@ from strandline.spark.session import get_session
 
 pytestmark = pytest.mark.spark
 
-TYPES = ("string", "json", "int", "bigint", "double", "decimal(38,0)", "decimal(38,18)", "decimal(5,2)", "timestamp_ms", "timestamp_us")
+TYPES = (
+    "string",
+    "json",
+    "int",
+    "bigint",
+    "double",
+    "decimal(38,0)",
+    "decimal(38,18)",
+    "decimal(5,2)",
+    "timestamp_ms",
+    "timestamp_us",
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,8 +44,12 @@ def make_numbers(seed: int) -> list[str]:
     ]  # fmt: skip
     for _ in range(250):
         whole = str(chance.randrange(10 ** chance.choice([1, 3, 10, 17, 19, 25, 38, 60])))
-        fraction = chance.choice(["", "." + "".join(chance.choices("0123456789", k=chance.randint(1, 40))), ".50", ".000"])
-        exponent = chance.choice(["", "", f"{chance.choice('eE')}{chance.choice(['', '+', '-'])}{chance.randrange(45)}"])
+        fraction = chance.choice(
+            ["", "." + "".join(chance.choices("0123456789", k=chance.randint(1, 40))), ".50", ".000"]
+        )
+        exponent = chance.choice(
+            ["", "", f"{chance.choice('eE')}{chance.choice(['', '+', '-'])}{chance.randrange(45)}"]
+        )
         numbers.append(chance.choice(["", "-"]) + whole + fraction + exponent)
     return numbers
 
@@ -53,9 +68,15 @@ def expect(text: str, kind: str) -> object:
                 return None
             with localcontext() as context:
                 context.prec = 2000
-                rounded = exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP) if exact.adjusted() > -1000 else Decimal(0)
+                rounded = (
+                    exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+                    if exact.adjusted() > -1000
+                    else Decimal(0)
+                )
             return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
-    if not exact.is_zero() and (exact.adjusted() > 40 or exact.adjusted() < -1000 or exact != exact.to_integral_value()):
+    if not exact.is_zero() and (
+        exact.adjusted() > 40 or exact.adjusted() < -1000 or exact != exact.to_integral_value()
+    ):
         return None
     whole = int(exact)
     if kind in ("int", "bigint"):
@@ -79,7 +100,9 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
         value = decode_text(get_text(rows, ("n",)), found)
         return (F.unix_micros(value) if kind.startswith("timestamp") else value).alias(kind)
 
-    items = rows.select("*", F.posexplode(get_list(("o", "l"))).alias("place", "element")).withColumn(ITEM, F.col("element.item"))
+    items = rows.select("*", F.posexplode(get_list(("o", "l"))).alias("place", "element")).withColumn(
+        ITEM, F.col("element.item")
+    )
     items = items.select("i", "place", get_text(items, ("item",)).alias("item"))
     item_of = {(row["i"], row["place"]): row["item"] for row in items.collect()}
     rows = rows.select("i", *map(decoded, TYPES), get_text(rows, ("o",)).alias("o"))
@@ -93,6 +116,10 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
                 expected = (expected - _EPOCH) // timedelta(microseconds=1)
             if found[i][kind] != expected or str(found[i][kind]) == "-0.0" != str(expected):
                 wrong.append((number, kind, expected, found[i][kind]))
-        if (found[i]["o"], item_of[i, 0], item_of[i, 1]) != (f'{{"l":[{number},"{number}"]}}', number, number):
+        if (found[i]["o"], item_of[i, 0], item_of[i, 1]) != (
+            f'{{"l":[{number},"{number}"]}}',
+            number,
+            number,
+        ):
             wrong.append((number, "nested", number, found[i]["o"]))
     assert not wrong, wrong[:20]

@@ -76,7 +76,11 @@ def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> 
         datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC), 7, "2023-24",
     )  # fmt: skip
     assert rows["absent"] == (*[None] * 9, 7, None)
-    assert (rows["null"][0], rows["null"][6], rows["null"][9]) == (None, datetime(2024, 1, 13, 8, 30, tzinfo=UTC), 7)
+    assert (rows["null"][0], rows["null"][6], rows["null"][9]) == (
+        None,
+        datetime(2024, 1, 13, 8, 30, tzinfo=UTC),
+        7,
+    )
     assert (rows["whole as 5.0"][0], rows["whole as 5.0"][9]) == (5, 8)
     assert set(rows) == {"numbers", "strings", "absent", "null", "whole as 5.0"}
     refused = project.query("select slug, reason from v_quarantine")
@@ -125,7 +129,11 @@ def order(name: str, v: int, **more: object) -> dict[str, object]:
 
 def test_the_newest_parent_is_the_whole_truth_about_its_children(make_project: Make) -> None:
     project = make_project(LISTS)
-    groups = [{"g": "A", "lines": [{"n": 1}, {"n": 2}]}, {"g": "B", "lines": []}, {"g": "C", "lines": [{"n": 1}]}]
+    groups = [
+        {"g": "A", "lines": [{"n": 1}, {"n": 2}]},
+        {"g": "B", "lines": []},
+        {"g": "C", "lines": [{"n": 1}]},
+    ]
     project.lines(
         "data/1.jsonl",
         order("o1", 10, items={"a": 1, "b": 2}, groups=groups),
@@ -176,7 +184,9 @@ def test_the_newest_parent_is_the_whole_truth_about_its_children(make_project: M
     project.assert_verified()
 
 
-def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_deletion(make_project: Make) -> None:
+def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_deletion(
+    make_project: Make,
+) -> None:
     project = make_project(
         """
         project: people
@@ -214,7 +224,9 @@ def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_del
     assert project.rows("person", "id", "name", "email") == {("a", "n40", None), ("b", "one", "e")}
     project.assert_verified()
 
-    project.lines("data/4.jsonl", fact("a", 35, email="e35"), fact("a", 25, email="e25"), fact("b", 2, op="D"))
+    project.lines(
+        "data/4.jsonl", fact("a", 35, email="e35"), fact("a", 25, email="e25"), fact("b", 2, op="D")
+    )
     project.run()
 
     assert project.rows("person", "id", "name", "email") == {("a", "n40", "e35")}
@@ -249,7 +261,9 @@ def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project:
 
     counts = {"offered": 5, "accepted": 2, "duplicates": 1, "quarantined": 2, "passed_over": 0, "derived": 0}
     assert result_of(first, "trade_facts").counts == counts
-    assert result_of(first, "seen_facts").counts["accepted"] == 5, "without identity only a repeated position is a duplicate"
+    assert result_of(first, "seen_facts").counts["accepted"] == 5, (
+        "without identity only a repeated position is a duplicate"
+    )
 
     project.lines(
         "data/2.jsonl",
@@ -259,7 +273,12 @@ def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project:
     )
     second = project.run()
 
-    assert result_of(second, "trade_facts").counts == {**counts, "offered": 3, "accepted": 1, "quarantined": 1}
+    assert result_of(second, "trade_facts").counts == {
+        **counts,
+        "offered": 3,
+        "accepted": 1,
+        "quarantined": 1,
+    }
     prices = {(id, leg): str(price) for id, leg, price in project.rows("trade", "id", "leg", "price")}
     assert prices == {("a", 1): "1.00", ("a", 2): "2.00", ("c", 1): "None"}
     slugs = sorted(slug for (slug,) in project.query("select slug from trade_quarantine"))
@@ -268,7 +287,9 @@ def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project:
     project.assert_verified()
 
 
-def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_it(make_project: Make) -> None:
+def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_it(
+    make_project: Make,
+) -> None:
     yaml = """
         project: changes
         sources:
@@ -330,12 +351,21 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert not [r for r in frozen.results if r.node in ("item_facts", "item")]
     assert project.rows("item", "id", "size") == {("a", 3), ("b", 4), ("d", 6)}
     refused = project.run(RunRequest(release="item"), ok=False)
-    assert (result_of(refused, "item_facts").slug, result_of(refused, "item_quarantine").status) == ("frozen", "blocked")
-    assert project.query("select slug from item_quarantine") == [("does-not-fit",)], "it is released into nothing"
+    assert (result_of(refused, "item_facts").slug, result_of(refused, "item_quarantine").status) == (
+        "frozen",
+        "blocked",
+    )
+    assert project.query("select slug from item_quarantine") == [("does-not-fit",)], (
+        "it is released into nothing"
+    )
 
     project.run(RunRequest(backfill="item"))
 
-    assert {(i, str(s)) for i, s in project.rows("item", "id", "size")} == {("a", "9.5"), ("b", "4.0"), ("d", "6.0")}
+    assert {(i, str(s)) for i, s in project.rows("item", "id", "size")} == {
+        ("a", "9.5"),
+        ("b", "4.0"),
+        ("d", "6.0"),
+    }
     assert project.plan().frozen == project.plan().stale == ()
     assert_conserved(project, "item", "log")
     project.assert_verified()
@@ -459,12 +489,24 @@ def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_proj
 
     def where_they_are() -> tuple[set[object], set[object]]:
         """Positions (file, revision, line), in each table."""
-        facts, aside = (project.query(f"select _source_position from trade_{t}") for t in ("facts", "quarantine"))
+        facts, aside = (
+            project.query(f"select _source_position from trade_{t}") for t in ("facts", "quarantine")
+        )
         return {tuple(at) for (at,) in facts}, {tuple(at) for (at,) in aside}
 
-    project.lines("data/1.jsonl", {"id": "a", "price": 1}, {"id": "b", "price": 1}, {"id": "c", "price": 1, "venue": "x"})
+    project.lines(
+        "data/1.jsonl",
+        {"id": "a", "price": 1},
+        {"id": "b", "price": 1},
+        {"id": "c", "price": 1, "venue": "x"},
+    )
     project.run()
-    project.lines("data/2.jsonl", {"id": "a", "price": 2, "venue": "x"}, {"id": "c", "price": 3, "venue": "x"}, {"id": "c", "price": 1})
+    project.lines(
+        "data/2.jsonl",
+        {"id": "a", "price": 2, "venue": "x"},
+        {"id": "c", "price": 3, "venue": "x"},
+        {"id": "c", "price": 1},
+    )
     project.run()
     facts, aside = where_they_are()
     assert (len(facts), len(aside)) == (2, 4)
@@ -512,7 +554,9 @@ def test_complete_exports_ranked_by_their_position_delete_what_the_next_one_lack
     second = project.run()
 
     assert result_of(second, "r_facts").counts["derived"] == 1
-    assert project.rows("r") == {("a", 3), ("c", 1)}, "a key is in an export although another value of its row does not fit"
+    assert project.rows("r") == {("a", 3), ("c", 1)}, (
+        "a key is in an export although another value of its row does not fit"
+    )
 
     # One that comes late is compared with both neighbours; the newest lacks what only the quarantined row had.
     project.write("exports/2.csv", "k,v\na,2\nd,2\n")
@@ -561,7 +605,9 @@ def test_an_empty_list_inside_another_clears_the_element_around_it(make_project:
             record_set: {key: [house, floor, room], order_by: [v], children: replace}
         """
     )
-    project.lines("data/1.jsonl", {"house": "h", "v": 1, "floors": [{"floor": f, "rooms": ["a", "b"]} for f in "123"]})
+    project.lines(
+        "data/1.jsonl", {"house": "h", "v": 1, "floors": [{"floor": f, "rooms": ["a", "b"]} for f in "123"]}
+    )
     project.run()
     floors = [{"floor": "1", "rooms": []}, {"floor": "2", "rooms": None}, {"floor": "3", "rooms": ["c"]}]
     project.lines("data/2.jsonl", {"house": "h", "v": 2, "floors": floors})
@@ -571,7 +617,10 @@ def test_an_empty_list_inside_another_clears_the_element_around_it(make_project:
     counts = result_of(second, "room_facts").counts
     assert (counts["offered"], counts["accepted"], counts["derived"]) == (1, 1, 1)
 
-    project.lines("data/3.jsonl", {"house": "h", "v": 3, "floors": [{"floor": "2", "rooms": []}, {"floor": "3", "rooms": []}]})
+    project.lines(
+        "data/3.jsonl",
+        {"house": "h", "v": 3, "floors": [{"floor": "2", "rooms": []}, {"floor": "3", "rooms": []}]},
+    )
     third = project.run()
 
     assert project.rows("room") == set()
@@ -599,7 +648,14 @@ def test_sql_over_the_payload_tells_paths_apart_that_look_alike(make_project: Ma
               kind: {sql: "item.kind"}
         """
     )
-    message = {"userId": 1, "userid": 2, "a.b": 3, "a": {"b": 4}, "item": {"kind": "message"}, "items": [{"kind": "element"}]}
+    message = {
+        "userId": 1,
+        "userid": 2,
+        "a.b": 3,
+        "a": {"b": 4},
+        "item": {"kind": "message"},
+        "items": [{"kind": "element"}],
+    }
     project.lines("data/1.jsonl", message)
     project.run()
 

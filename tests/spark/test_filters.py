@@ -15,7 +15,11 @@ from strandline.spark.session import get_session
 
 pytestmark = pytest.mark.spark
 
-OLD, LATE, NEXT = datetime(1500, 1, 1, tzinfo=UTC), datetime(2024, 2, 29, 23, 59, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC)
+OLD, LATE, NEXT = (
+    datetime(1500, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 23, 59, tzinfo=UTC),
+    datetime(2024, 3, 1, tzinfo=UTC),
+)
 COLUMNS: dict[str, tuple[str, list[object]]] = {
     "n": ("bigint", [-1, 0, 7, None]),
     "t": ("string", ["", "a'b", "z", None]),
@@ -23,7 +27,12 @@ COLUMNS: dict[str, tuple[str, list[object]]] = {
     "on": ("date", [date(1500, 1, 1), date(2024, 2, 29), date(2024, 3, 1), None]),
     "at": (
         "timestamp",
-        [datetime(1500, 1, 1, tzinfo=UTC), datetime(2024, 2, 29, 23, 59, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC), None],
+        [
+            datetime(1500, 1, 1, tzinfo=UTC),
+            datetime(2024, 2, 29, 23, 59, tzinfo=UTC),
+            datetime(2024, 3, 1, tzinfo=UTC),
+            None,
+        ],
     ),
     "ok": ("boolean", [False, True, True, None]),
 }
@@ -58,11 +67,15 @@ def expected(column: str) -> list[tuple[Filter, set[int]]]:
 def test_every_operator_holds_the_rows_that_plain_python_holds() -> None:
     session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
     schema = ", ".join(f"`{name}` {kind}" for name, (kind, _) in COLUMNS.items())
-    rows = session.createDataFrame([(i, *(values[i] for _, values in COLUMNS.values())) for i in range(4)], f"place int, {schema}")
+    rows = session.createDataFrame(
+        [(i, *(values[i] for _, values in COLUMNS.values())) for i in range(4)], f"place int, {schema}"
+    )
     cases = [(name, filter, held) for name in COLUMNS for filter, held in expected(name)]
 
     # One query for all of them: a column a case.
-    told = rows.select("place", *(filter_column(filter).alias(f"c{i}") for i, (_, filter, _) in enumerate(cases))).collect()
+    told = rows.select(
+        "place", *(filter_column(filter).alias(f"c{i}") for i, (_, filter, _) in enumerate(cases))
+    ).collect()
 
     for i, (name, filter, held) in enumerate(cases):
         assert {row["place"] for row in told if row[f"c{i}"]} == held, (name, filter)

@@ -50,7 +50,10 @@ def test_csv_rows_keep_what_was_written_and_what_is_broken_goes_to_the_quarantin
 
     first = project.run()
 
-    assert project.rows("person", "id", "called", "note", "age") == {("1", 'Ann "A" Lee', None, 41), ("2", "Bo, Jr.", "", 12)}
+    assert project.rows("person", "id", "called", "note", "age") == {
+        ("1", 'Ann "A" Lee', None, 41),
+        ("2", "Bo, Jr.", "", 12),
+    }
     assert result_of(first, "people").counts == {"received": 6, "unfinished": 1}
     assert positions(project, "people", "id")[0][:3] == ("people/1.csv", 0, 1)
     refused = project.query("select slug, payload from person_quarantine order by payload")
@@ -75,7 +78,9 @@ def test_csv_rows_keep_what_was_written_and_what_is_broken_goes_to_the_quarantin
     project.assert_verified()
 
 
-def test_a_rewritten_file_fails_its_source_alone_until_its_next_revision_is_asked_for(make_project: Make) -> None:
+def test_a_rewritten_file_fails_its_source_alone_until_its_next_revision_is_asked_for(
+    make_project: Make,
+) -> None:
     also = """
       other: {files: "other/*.jsonl"}
     datasets:
@@ -156,7 +161,9 @@ def write_parquet(project: TestProject, path: str, **columns: pa.Array) -> None:
     pq.write_table(pa.table(columns), target)
 
 
-def test_parquet_types_are_widened_zoneless_times_are_utc_and_a_changed_type_is_quarantined(make_project: Make) -> None:
+def test_parquet_types_are_widened_zoneless_times_are_utc_and_a_changed_type_is_quarantined(
+    make_project: Make,
+) -> None:
     project = make_project(PARQUET)
     noon = datetime(2024, 1, 13, 12, 0)  # noqa: DTZ001 - the file's own, without a zone
     write_parquet(
@@ -168,7 +175,9 @@ def test_parquet_types_are_widened_zoneless_times_are_utc_and_a_changed_type_is_
     first = project.run()
 
     assert result_of(first, "trade_facts").counts["accepted"] == 2
-    assert project.rows("trade", "id", "qty", "traded_at") == {(i, i + 0.5, noon.replace(tzinfo=UTC)) for i in (1, 2)}
+    assert project.rows("trade", "id", "qty", "traded_at") == {
+        (i, i + 0.5, noon.replace(tzinfo=UTC)) for i in (1, 2)
+    }
 
     # A wider integer is no change, a new column is added, a repeated fact counts once; another type keeps its rows aside.
     write_parquet(
@@ -185,7 +194,10 @@ def test_parquet_types_are_widened_zoneless_times_are_utc_and_a_changed_type_is_
     assert assert_conserved(project, "trade")["trade"] == {
         "offered": 6, "accepted": 3, "duplicates": 1, "quarantined": 2, "passed_over": 0, "derived": 0,
     }  # fmt: skip
-    refused = [json.loads(str(payload)) for (payload,) in project.query("select payload from trade_quarantine where slug = 'type-changed'")]
+    refused = [
+        json.loads(str(payload))
+        for (payload,) in project.query("select payload from trade_quarantine where slug = 'type-changed'")
+    ]
     assert sorted((r["id"], r["qty"], r["broker"]) for r in refused) == [("4", 4.5, "b"), ("5", 5.5, "c")]
     assert [p[:3] for p in positions(project, "trades", "qty")] == [
         (f"trades/{file}.parquet", 0, row) for file in (1, 2, 3) for row in (1, 2)
@@ -204,7 +216,9 @@ def test_json_documents_arrays_and_packed_ones_are_messages_with_their_own_text(
         """
     )
     project.write("notes/1.json", '  {"id": "doc",\n "amount": 1.10}\n')
-    project.write("notes/2.json", '[ {"id": "a", "amount": "2"}, {"id": "b]", "x": [1, {"y": "},{"}]},\n 7, null ]')
+    project.write(
+        "notes/2.json", '[ {"id": "a", "amount": "2"}, {"id": "b]", "x": [1, {"y": "},{"}]},\n 7, null ]'
+    )
     project.write("notes/3.json", '[{"id": "half"}')
     project.write("notes/4.json", "[]")
     (project.folder / "notes/5.json.gz").write_bytes(gzip.compress(b'[{"id": "z"}, {"amount": 1}]'))
@@ -225,7 +239,9 @@ def test_json_documents_arrays_and_packed_ones_are_messages_with_their_own_text(
         ("notes/5.json.gz", 0, 1, '{"id": "z"}'),
         ("notes/5.json.gz", 0, 2, '{"amount": 1}'),
     ]
-    assert sorted(slug for (slug,) in project.query("select slug from note_quarantine")) == ["not-json"] * 3 + ["required-missing"]
+    assert sorted(slug for (slug,) in project.query("select slug from note_quarantine")) == [
+        "not-json"
+    ] * 3 + ["required-missing"]
     assert_conserved(project, "note")
     project.assert_verified()
 
@@ -249,7 +265,9 @@ def test_a_growing_jsonl_file_and_a_copy_of_it_are_received_once(make_project: M
     second = project.run()
 
     assert result_of(second, "events").counts == {"received": 1, "unfinished": 1}
-    assert positions(project, "events", "_payload") == [("in/a.jsonl", 0, n, f'{{"n":{m}}}') for n, m in ((1, 1), (3, 2), (4, 3))]
+    assert positions(project, "events", "_payload") == [
+        ("in/a.jsonl", 0, n, f'{{"n":{m}}}') for n, m in ((1, 1), (3, 2), (4, 3))
+    ]
 
     third = project.run()
 

@@ -88,7 +88,12 @@ def version_of(project: TestProject, dataset: str) -> int:
 def stored(project: TestProject, dataset: str, condition: str) -> int:
     """Rows of the table itself, deleted ones included."""
     table = DeltaTable(str(project.folder / ".strandline/lake" / dataset))
-    found = QueryBuilder().register("t", table).execute(f"select count(*) as n from t where {condition}").read_all()
+    found = (
+        QueryBuilder()
+        .register("t", table)
+        .execute(f"select count(*) as n from t where {condition}")
+        .read_all()
+    )
     return int(found["n"][0].as_py())
 
 
@@ -101,7 +106,13 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     project = make_project(CHAINED)
     project.lines(
         "data/1.jsonl",
-        *(prop("p1", "A", 1), prop("p2", "A", 2), prop("p3", "B", 3), prop("p4", None, 4), prop("p5", "C", 5)),
+        *(
+            prop("p1", "A", 1),
+            prop("p2", "A", 2),
+            prop("p3", "B", 3),
+            prop("p4", None, 4),
+            prop("p5", "C", 5),
+        ),
         *(demand("m1", "p1"), demand("m2", "p3"), demand("m5", "p5")),
         *(detail("d1", "m1", 10), detail("d2", "m2", 20), detail("d3", "unknown", 5), detail("d5", "m5", 7)),
     )
@@ -117,10 +128,15 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
 
     assert project.rows("owners") == {("A", 3, 6), (None, 1, 4), ("C", 1, 5)}
     assert project.rows("balance") == {("A", 30), ("C", 7)}
-    assert (result_of(moved, "owners").strategy, result_of(moved, "balance").strategy) == ("recompute", "recompute")
+    assert (result_of(moved, "owners").strategy, result_of(moved, "balance").strategy) == (
+        "recompute",
+        "recompute",
+    )
     if not collide:
         assert result_of(moved, "owners").rows_written == 1, "C and NULL were not written again"
-    assert stored(project, "owners", "_deleted") == stored(project, "balance", "_deleted") == 0, "vanished keys are purged"
+    assert stored(project, "owners", "_deleted") == stored(project, "balance", "_deleted") == 0, (
+        "vanished keys are purged"
+    )
     assert project.run().results == (), "and a purge makes nobody behind"
 
     # A detail's parent moves; the parent of an orphan arrives; then a detail moves while its new parent moves too.
@@ -128,7 +144,9 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     project.run()
     assert project.rows("balance") == {("A", 25), (None, 10), ("C", 7)}
     project.assert_verified("owners", "balance")
-    project.lines("data/4.jsonl", detail("d2", "m1", 20, v=2), demand("m1", "p2", v=3), prop("p5", "C", 5, v=9, op="D"))
+    project.lines(
+        "data/4.jsonl", detail("d2", "m1", 20, v=2), demand("m1", "p2", v=3), prop("p5", "C", 5, v=9, op="D")
+    )
     project.run()
     assert project.rows("balance") == {("A", 35)}
     assert project.rows("owners") == {("A", 3, 6), (None, 1, 4)}
@@ -216,7 +234,9 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     project.write("jobs/sums.py", SUMS)
     project.declare(MANY)
     day = 86_400_000
-    project.lines("data/1.jsonl", item("a", "x", 0.1, day), item("b", "x", 0.2, day), item("c", "y", 1.0, 2 * day))
+    project.lines(
+        "data/1.jsonl", item("a", "x", 0.1, day), item("b", "x", 0.2, day), item("c", "y", 1.0, 2 * day)
+    )
     project.lines("labels/1.jsonl", {"g": "x", "name": "X", "v": 1}, {"g": "y", "name": "Y", "v": 1})
 
     project.run(at("1970-01-11T00:00:00+00:00"))
@@ -243,7 +263,9 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     project.run(at("1970-01-12T00:00:00+00:00"))
     assert project.rows("labelled") == {("x", "X", 2), ("y", "Y2", 2)}
     (found,) = project.verify("labelled").datasets
-    assert (found.result, found.stale_rows) == ("stale", 2), "the row of the older labels, and the one that the newer would give"
+    assert (found.result, found.stale_rows) == ("stale", 2), (
+        "the row of the older labels, and the one that the newer would give"
+    )
     project.run(RunRequest(backfill="labelled", only_stale=True, as_of=at("1970-01-12T00:00:00+00:00").as_of))
     assert project.rows("labelled") == {("x", "X2", 2), ("y", "Y2", 2)}
 
@@ -265,6 +287,9 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     # A key described as unique is held against the whole output, also where the other row is of another scope.
     project.lines("data/4.jsonl", item("e", "z", 1.0, day, code="a"))
     twice = project.run(at("1970-01-12T01:00:00+00:00"), ok=False)
-    assert (str(result_of(twice, "codes").status), result_of(twice, "codes").slug) == ("failed", "key-not-unique")
+    assert (str(result_of(twice, "codes").status), result_of(twice, "codes").slug) == (
+        "failed",
+        "key-not-unique",
+    )
     assert project.rows("codes", "code") == {("a",), ("b",), ("c",), ("d",)}, "what was published stays"
     assert {str(r.status) for r in twice.results if r.node != "codes"} <= {"done", "unchanged"}

@@ -29,6 +29,8 @@ print("rows", second.range(3).count(), second is not first)
 
 
 def test_work_after_the_death_of_the_jvm_gets_a_new_session_and_the_lake(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", CODE, str(tmp_path / "lake")], capture_output=True, text=True, timeout=180)
+    ended = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path / "lake")], capture_output=True, text=True, timeout=180
+    )
 
     assert "rows 3 True" in ended.stdout, ended.stderr[-2000:]

@@ -20,10 +20,10 @@ from strandline.catalog import list_leases
 from strandline.dispatch.failpoints import hits
 from strandline.lake.files import list_stored, read_files
 from strandline.lake.log import LogEntry, list_versions, read_entries
+from strandline.model.commits import Operation
 from strandline.model.errors import CallError
 from strandline.model.maintained import Maintained
 from strandline.model.plan import Strategy
-from strandline.model.records import Operation
 from tests.harness import TestProject, result_of
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,9 @@ class Register(TestProject):
 
     def send(self, nth: int, **names: str) -> None:
         """A file of messages: what items are called now."""
-        self.lines(f"data/{nth:03}.jsonl", *({"id": item, "name": name, "at": nth} for item, name in names.items()))
+        self.lines(
+            f"data/{nth:03}.jsonl", *({"id": item, "name": name, "at": nth} for item, name in names.items())
+        )
 
     @contextmanager
     def opened(self, keep: timedelta | None = None) -> Iterator[Workspace]:
@@ -132,7 +134,9 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     project.send(3, i3="e")
     went_on = project.run()
 
-    assert result_of(went_on, "names").strategy is Strategy.RECOMPUTE, "it went on from its cursor, without a gap"
+    assert result_of(went_on, "names").strategy is Strategy.RECOMPUTE, (
+        "it went on from its cursor, without a gap"
+    )
     assert project.rows("names") == {("a", 1), ("b", 1), ("d", 1), ("e", 1)}
 
     # once it has caught up its past may go: said first, in the table, then done; whoever dies in between leaves nothing wrong
@@ -152,7 +156,9 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert told.freed_bytes > 0
     assert of(project.maintain(timedelta(0), "item"), "item").error == ""
     assert len(list_stored(project.table("item"))) < stored
-    announced = [e.metadata for e in read_entries(project.table("item"), -1) if e.metadata and e.metadata.readable_from]
+    announced = [
+        e.metadata for e in read_entries(project.table("item"), -1) if e.metadata and e.metadata.readable_from
+    ]
     assert announced
     assert announced[-1].operation is Operation.CLEAN
     with project.opened() as workspace:

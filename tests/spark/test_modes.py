@@ -13,9 +13,9 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.workspace import open_workspace
 from strandline.catalog import read_invalidations
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.errors import CallError
 from strandline.model.plan import Cause, Status
-from strandline.model.records import NodeRecord
 from tests.harness import PATHS, TestProject, result_of
 from tests.spark.test_jobs import tiny_hash
 
@@ -102,7 +102,9 @@ DAILY = """
 """
 
 
-def tx(id: str, block: int | None, amount: int, hash: str = "", at: str = "2024-01-01T00:00:00Z", **more: object) -> dict[str, object]:
+def tx(
+    id: str, block: int | None, amount: int, hash: str = "", at: str = "2024-01-01T00:00:00Z", **more: object
+) -> dict[str, object]:
     return {"id": id, "block": block, "amount": amount, "hash": hash or f"h{block}", "at": at, **more}
 
 
@@ -175,7 +177,11 @@ def test_a_new_rule_fires_for_new_blocks_only_until_a_backfill(make: Make) -> No
     project.assert_verified("alerts")
 
 
-@pytest.mark.parametrize(("size", "collide"), [("small", False), ("middling", True)], ids=["small", "middling_every_third_value_collides"])
+@pytest.mark.parametrize(
+    ("size", "collide"),
+    [("small", False), ("middling", True)],
+    ids=["small", "middling_every_third_value_collides"],
+)
 def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
     make: Make, monkeypatch: pytest.MonkeyPatch, size: str, collide: bool
 ) -> None:
@@ -188,7 +194,12 @@ def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
     project.run()
     project.lines("data/2.jsonl", tx("a", 9, 1, v=2), tx("b", 2, 2, v=2), tx("late", 1, 16))
     done = result_of(project.run(), "sums")
-    assert project.rows("sums", "block", "total") == {(9, 5), (2, 2), (1, 16), (None, 8)}  # block 5 is empty and gone (L4)
+    assert project.rows("sums", "block", "total") == {
+        (9, 5),
+        (2, 2),
+        (1, 16),
+        (None, 8),
+    }  # block 5 is empty and gone (L4)
     assert "values of block" in done.scope.text
     project.assert_verified()
 
@@ -218,13 +229,20 @@ def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> d
     return {"chain": chain, "number": number, "hash": hash, "parent": parent, "weight": weight}
 
 
-def test_an_announcement_that_turns_out_to_be_the_first_changes_what_a_block_stands_on(make_project: Make) -> None:
+def test_an_announcement_that_turns_out_to_be_the_first_changes_what_a_block_stands_on(
+    make_project: Make,
+) -> None:
     """Of a block announced twice the first counts, by position: a file that arrives later may stand before."""
     project = make_project(CHAIN)
     project.lines(
         "data/m.jsonl",
         *(block("x", 1, "r", "q"), block("x", 2, "t", "r", 10), block("x", 2, "u", "r", 8)),
-        *(block("y", 1, "r", "q"), block("y", 2, "p", "r", 2), block("y", 2, "o", "r", 2), block("y", 3, "z", "p")),
+        *(
+            block("y", 1, "r", "q"),
+            block("y", 2, "p", "r", 2),
+            block("y", 2, "o", "r", 2),
+            block("y", 3, "z", "p"),
+        ),
     )
     project.run()
     project.lines("data/a.jsonl", block("x", 2, "t", "r", 5), block("y", 3, "z", "o"))
@@ -239,7 +257,9 @@ def test_an_announcement_that_turns_out_to_be_the_first_changes_what_a_block_sta
 def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_anchor(
     make_project: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STRANDLINE_THRESHOLDS", "small_table_bytes=0")  # the example's tables are small; these are looked up
+    monkeypatch.setenv(
+        "STRANDLINE_THRESHOLDS", "small_table_bytes=0"
+    )  # the example's tables are small; these are looked up
     project = make_project(CHAIN)
     project.lines(
         "data/1.jsonl",
@@ -247,13 +267,24 @@ def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_an
         *(block("y", 1, "q1", "q0"), block("y", 3, "q3", "q2")),  # q3 waits for its parent
     )
     project.run()
-    assert project.rows("hot", "chain", "number", "hash") == {("x", 5, "a5"), ("x", 6, "a6"), ("x", 7, "a7"), ("y", 1, "q1")}
+    assert project.rows("hot", "chain", "number", "hash") == {
+        ("x", 5, "a5"),
+        ("x", 6, "a6"),
+        ("x", 7, "a7"),
+        ("y", 1, "q1"),
+    }
     project.lines("data/2.jsonl", block("x", 6, "b6", "a5", 3), block("y", 2, "q2", "q1"))
     project.run()
-    assert project.rows("hot", "chain", "number", "hash") == {("x", 5, "a5"), ("x", 6, "b6"), *(("y", n, f"q{n}") for n in (1, 2, 3))}
+    assert project.rows("hot", "chain", "number", "hash") == {
+        ("x", 5, "a5"),
+        ("x", 6, "b6"),
+        *(("y", n, f"q{n}") for n in (1, 2, 3)),
+    }
     project.lines("data/3.jsonl", block("x", 8, "a8", "a7", 9), block("x", 6, "b6", "a5", 3))
     done = result_of(project.run(), "hot")
-    assert project.rows("hot_rows", "hash") == {(f"a{n}",) for n in (5, 6, 7, 8)} | {(f"q{n}",) for n in (1, 2, 3)}
+    assert project.rows("hot_rows", "hash") == {(f"a{n}",) for n in (5, 6, 7, 8)} | {
+        (f"q{n}",) for n in (1, 2, 3)
+    }
     assert done.notes == ("reorg of number 6 to 8",)
     project.lines("data/4.jsonl", block("x", 4, "a4", "a3"))
     assert "the lowest block is another" in result_of(project.run(), "hot").scope.text
@@ -269,13 +300,17 @@ def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_an
 def test_the_longest_and_the_last_announced_branch_are_followed_too(make_project: Make) -> None:
     chain = CHAIN[CHAIN.index("        from: blocks\n        number") : CHAIN.index("        follow")]
     rules = {"longest": "longest", "newest": "{last: weight}", "heaviest": "{most: weight}"}
-    chains = "".join(f"      {name}:\n" + chain.replace("{most_summed: weight}", rule) for name, rule in rules.items())
+    chains = "".join(
+        f"      {name}:\n" + chain.replace("{most_summed: weight}", rule) for name, rule in rules.items()
+    )
     project = make_project(CHAIN[: CHAIN.index("      hot:")] + chains)
 
     def heads() -> dict[str, object]:
         return {name: max(project.rows(name, "number", "hash"))[1] for name in rules}
 
-    project.lines("data/1.jsonl", block("x", 1, "r", ""), block("x", 2, "a2", "r", 5), block("x", 3, "a3", "a2", 6))
+    project.lines(
+        "data/1.jsonl", block("x", 1, "r", ""), block("x", 2, "a2", "r", 5), block("x", 3, "a3", "a2", 6)
+    )
     project.run()
     assert heads() == {"longest": "a3", "newest": "a3", "heaviest": "a3"}
     project.lines("data/2.jsonl", block("x", 2, "b2", "r", 7))
@@ -304,7 +339,9 @@ def test_partitions_are_built_when_final_and_again_when_a_late_row_falls_in(make
     assert record_of(project, "cold").partitions["0-10"].row_count == 10
 
     before = record_of(project, "cold").partitions
-    project.lines("data/3.jsonl", tx("late", 3, 1000), tx("t-1", -1, 0, v=2, op="D"), tx("t-2", -2, 0, v=2, op="D"))
+    project.lines(
+        "data/3.jsonl", tx("late", 3, 1000), tx("t-1", -1, 0, v=2, op="D"), tx("t-2", -2, 0, v=2, op="D")
+    )
     done = result_of(project.run(), "cold")
 
     after = record_of(project, "cold").partitions
@@ -336,7 +373,10 @@ def test_days_are_the_projects_own_and_neighbours_share_no_row(make: Make) -> No
     assert set(record_of(project, "daily").partitions) == {"2024-01-01", "2024-01-02", "null"}
     project.lines("data/2.jsonl", tx("c", 1, 8, at="2024-01-02T18:29:00Z"), tx("a", 1, 1, v=2, op="D"))
     done = result_of(project.run(), "daily")
-    assert {(str(d), t) for d, t in project.rows("daily", "day", "total")} == {("2024-01-02", 10), ("None", 4)}
+    assert {(str(d), t) for d, t in project.rows("daily", "day", "total")} == {
+        ("2024-01-02", 10),
+        ("None", 4),
+    }
     assert done.scope.text.endswith("2 partitions (2024-01-01, 2024-01-02)")
     project.assert_verified("daily")
 
@@ -379,7 +419,11 @@ def test_python_jobs_by_month_and_group_by_hour_and_by_a_cursor(make: Make) -> N
     january, february = "2024-01-31T18:29:00Z", "2024-01-31T18:31:00Z"  # around midnight in Kolkata
     project.lines(
         "data/1.jsonl",
-        *(tx("a", 1, 1, "x", january), tx("b", 2, 2, "x", february), tx("c", 2, 4, "x", "2024-02-03T00:00:00Z")),
+        *(
+            tx("a", 1, 1, "x", january),
+            tx("b", 2, 2, "x", february),
+            tx("c", 2, 4, "x", "2024-02-03T00:00:00Z"),
+        ),
         *(tx("d", 3, 8, "y/z", january), tx("e", 3, 16, "y/z", "2024-02-01T00:00:00Z")),
     )
     project.run()
@@ -388,7 +432,9 @@ def test_python_jobs_by_month_and_group_by_hour_and_by_a_cursor(make: Make) -> N
     assert record_of(project, "monthly").waiting == ("x/2024-02", "y%2Fz/2024-01", "y%2Fz/2024-02")
     assert project.rows("monthly", "hash", "amount") == {("x", 1)}
 
-    project.lines("data/2.jsonl", tx("late", 1, 32, "x", january), tx("f", 4, 64, "y/z", "2024-02-03T00:00:00Z"))
+    project.lines(
+        "data/2.jsonl", tx("late", 1, 32, "x", january), tx("f", 4, 64, "y/z", "2024-02-03T00:00:00Z")
+    )
     done = project.run()
 
     assert set(record_of(project, "monthly").partitions) == {"x/2024-01", "y%2Fz/2024-01"}
@@ -443,12 +489,16 @@ def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(mak
     say(project, "tx", partition="10-20")
     assert set(said.jobs) == {"sums", "cold", "alerts"}
     plan = project.plan()
-    assert {t.node: t.cause for t in plan.tasks} == dict.fromkeys(("sums", "cold", "alerts"), Cause.INVALIDATION)
+    assert {t.node: t.cause for t in plan.tasks} == dict.fromkeys(
+        ("sums", "cold", "alerts"), Cause.INVALIDATION
+    )
     assert "3 invalidations (correction)" in plan.tasks[0].reason
 
     outcome = project.run()
 
-    assert {r.node: r.status for r in outcome.results} == dict.fromkeys(("sums", "cold", "alerts"), Status.UNCHANGED)
+    assert {r.node: r.status for r in outcome.results} == dict.fromkeys(
+        ("sums", "cold", "alerts"), Status.UNCHANGED
+    )
     assert result_of(outcome, "sums").scope.text.endswith("14 keys")
     assert "2 partitions (0-10, 10-20)" in result_of(outcome, "cold").scope.text
     assert project.plan().tasks == ()

@@ -60,7 +60,9 @@ def by_file(project: TestProject, sql: str) -> dict[str, list[tuple[object, ...]
     return found
 
 
-def test_every_csv_file_gives_the_rows_that_python_reads_from_it(nasty: tuple[TestProject, RunOutcome]) -> None:
+def test_every_csv_file_gives_the_rows_that_python_reads_from_it(
+    nasty: tuple[TestProject, RunOutcome],
+) -> None:
     project, _ = nasty
 
     found = by_file(project, "select _source_position, k, v from t")
@@ -70,7 +72,9 @@ def test_every_csv_file_gives_the_rows_that_python_reads_from_it(nasty: tuple[Te
     assert aside == {f.name: [(text,) for text in f.broken] for f in CSV_FILES if f.broken}
     odd = 'select k, given, a_b_, "\U0001f600", a_b_c, "select" from t where k = \'odd headers\''
     assert project.query(odd) == [("odd headers", "Ann", "x", "smile", "eq", "sel")]
-    assert {s for (s,) in project.query("select slug from t_quarantine where payload like '%\\\\x%'")} == {"not-text"}
+    assert {s for (s,) in project.query("select slug from t_quarantine where payload like '%\\\\x%'")} == {
+        "not-text"
+    }
 
 
 def test_every_json_file_gives_the_text_that_stands_in_it(nasty: tuple[TestProject, RunOutcome]) -> None:
@@ -92,12 +96,16 @@ def test_every_parquet_type_keeps_its_values(nasty: tuple[TestProject, RunOutcom
 
     for index, file in enumerate(files):
         assert [row[index] for row in found[f"{file.name}.parquet"]] == file.expected, file.name
-    ((nested, plain),) = by_file(project, "select _source_position, odd_name, a_b from c")["odd_names.parquet"]
+    ((nested, plain),) = by_file(project, "select _source_position, odd_name, a_b from c")[
+        "odd_names.parquet"
+    ]
     assert plain == 1
     assert "in_ner_" in str(nested)
 
 
-def test_a_file_that_cannot_be_read_is_refused_alone_with_what_to_do(nasty: tuple[TestProject, RunOutcome]) -> None:
+def test_a_file_that_cannot_be_read_is_refused_alone_with_what_to_do(
+    nasty: tuple[TestProject, RunOutcome],
+) -> None:
     project, outcome = nasty
 
     results = {name: result_of(outcome, name) for name in ("tables", "lines", "columns")}
@@ -111,23 +119,38 @@ def test_a_file_that_cannot_be_read_is_refused_alone_with_what_to_do(nasty: tupl
             assert file.refused in results[name].error
     assert {r.node for r in outcome.results if str(r.status) == "blocked"} == {"lost_quarantine"}
     assert result_of(outcome, "lost_facts").slug == "metadata-column"
-    assert "columns: {op: {path: __op}, key: {path: __key}, outcome: {path: __outcome}}" in result_of(outcome, "lost_facts").error
+    assert (
+        "columns: {op: {path: __op}, key: {path: __key}, outcome: {path: __outcome}}"
+        in result_of(outcome, "lost_facts").error
+    )
     assert project.rows("change", "id", "ts", "v", "op", "code", "o") == {("1", "1", "5", "c", "x", "q")}
 
 
-def test_a_verb_that_only_looks_works_beside_odd_files(nasty: tuple[TestProject, RunOutcome], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verb_that_only_looks_works_beside_odd_files(
+    nasty: tuple[TestProject, RunOutcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     project, _ = nasty
     monkeypatch.chdir(project.folder)
 
-    codes = {verb: main(verb.split()) for verb in ("plan", "status", "doctor", "check", "rebuild-catalog", "quarantine t")}
+    codes = {
+        verb: main(verb.split())
+        for verb in ("plan", "status", "doctor", "check", "rebuild-catalog", "quarantine t")
+    }
 
     assert set(codes.values()) <= {0, 1}, codes
     assert codes["plan"] == codes["check"] == codes["rebuild-catalog"] == 0
 
 
-def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(nasty: tuple[TestProject, RunOutcome]) -> None:
+def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(
+    nasty: tuple[TestProject, RunOutcome],
+) -> None:
     project, _ = nasty
-    grown = {"lone_cr.csv": "later,9\n", "quoted_newlines.csv": '"later\n', "blank_lines.csv": "\nlater,9\n", "ragged.csv": "later,9\n"}
+    grown = {
+        "lone_cr.csv": "later,9\n",
+        "quoted_newlines.csv": '"later\n',
+        "blank_lines.csv": "\nlater,9\n",
+        "ragged.csv": "later,9\n",
+    }
     for name, text in grown.items():
         with (project.folder / "tables" / name).open("a", newline="") as out:
             out.write(text)
@@ -143,14 +166,16 @@ def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(nasty: 
                 path.unlink()
     pq.write_table(pa.table({"int8": pa.array([5], pa.int8())}), project.folder / "columns/no_bytes.parquet")
     project.write("tables/twice.csv", "k,v,w\nmended,2,3\n")
-    project.declare(PROJECT.replace("lost: {from: raw}", "lost: {from: raw, columns: {op: __op, k: _key, o: __outcome}}"))
+    project.declare(
+        PROJECT.replace("lost: {from: raw}", "lost: {from: raw, columns: {op: __op, k: _key, o: __outcome}}")
+    )
 
     project.run()
 
     found = by_file(project, "select _source_position, k, v from t")
-    assert {name: found[name][-1] for name in ("lone_cr.csv", "blank_lines.csv", "ragged.csv")} == dict.fromkeys(
-        ("lone_cr.csv", "blank_lines.csv", "ragged.csv"), ("later", "9")
-    )
+    assert {
+        name: found[name][-1] for name in ("lone_cr.csv", "blank_lines.csv", "ragged.csv")
+    } == dict.fromkeys(("lone_cr.csv", "blank_lines.csv", "ragged.csv"), ("later", "9"))
     assert found["quoted_newlines.csv"][-1] == ("plain", "5"), "its last record waits for the closing quote"
     assert by_file(project, 'select _source_position, "int8" from c')["no_bytes.parquet"] == [(5,)]
     assert found["twice.csv"] == [("mended", "2")]
@@ -161,6 +186,9 @@ def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(nasty: 
         out.write('line",7\n')
     project.run()
 
-    assert by_file(project, "select _source_position, k, v from t")["quoted_newlines.csv"][-1] == ("later\nline", "7")
+    assert by_file(project, "select _source_position, k, v from t")["quoted_newlines.csv"][-1] == (
+        "later\nline",
+        "7",
+    )
     assert_conserved(project, "t", "r", "l", "c", "change", "lost")
     project.assert_verified()

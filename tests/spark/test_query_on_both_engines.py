@@ -59,7 +59,9 @@ def _cell(answer: Told) -> str:
     """The first row as the documentation writes it."""
     if answer.values is None:
         return "refused"
-    return "`" + ", ".join(json.dumps(json_value(value), ensure_ascii=False) for value in answer.values[0]) + "`"
+    return (
+        "`" + ", ".join(json.dumps(json_value(value), ensure_ascii=False) for value in answer.values[0]) + "`"
+    )
 
 
 def _batches(expressions: list[str]) -> list[list[str]]:

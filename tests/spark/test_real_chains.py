@@ -98,11 +98,20 @@ def find_branch(blocks: Iterable[Row]) -> list[Row]:
     return best[1]
 
 
-def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(make_project: Make, shared_data: Path) -> None:
+def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
+    make_project: Make, shared_data: Path
+) -> None:
     folder = shared_data / "1_blockchain"
-    blocks, transactions = read_csv(folder / "eth_fork_blocks.csv"), read_csv(folder / "eth_fork_transactions.csv")
-    expected = {row["scenario"]: row["expected_head_hash"] for row in read_csv(folder / "eth_fork_expected_head.csv")}
-    genesis = {row["scenario"]: row["genesis_hash"] for row in read_csv(folder / "eth_fork_expected_head.csv")}
+    blocks, transactions = (
+        read_csv(folder / "eth_fork_blocks.csv"),
+        read_csv(folder / "eth_fork_transactions.csv"),
+    )
+    expected = {
+        row["scenario"]: row["expected_head_hash"] for row in read_csv(folder / "eth_fork_expected_head.csv")
+    }
+    genesis = {
+        row["scenario"]: row["genesis_hash"] for row in read_csv(folder / "eth_fork_expected_head.csv")
+    }
     accounts = read_csv(folder / "eth_fork_expected_accounts.csv")
     project = make_project(FORKS)
     by_seq = sorted(blocks, key=lambda b: int(b["seq"]))
@@ -118,9 +127,15 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
         write_csv(project, f"others/{nth}.csv", shuffled[nth * size : (nth + 1) * size])
         project.run()
         for scenario in expected:
-            branch = [b["block_hash"] for b in find_branch(b for b in by_seq[: (nth + 1) * size] if b["scenario"] == scenario)]
+            branch = [
+                b["block_hash"]
+                for b in find_branch(b for b in by_seq[: (nth + 1) * size] if b["scenario"] == scenario)
+            ]
             old = branches[scenario]
-            shared = next((i for i, (a, b) in enumerate(zip(old, branch, strict=False)) if a != b), min(len(old), len(branch)))
+            shared = next(
+                (i for i, (a, b) in enumerate(zip(old, branch, strict=False)) if a != b),
+                min(len(old), len(branch)),
+            )
             if shared < len(old):
                 reorgs.add((scenario, shared + 1, max(len(old), len(branch)), old[-1], branch[-1]))
             branches[scenario] = branch
@@ -130,13 +145,20 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
         }
 
     for chain in ("hot_blocks", "other_blocks"):
-        newest = f"select scenario, last_value(block_hash order by block_number) from {chain} group by scenario"
+        newest = (
+            f"select scenario, last_value(block_hash order by block_number) from {chain} group by scenario"
+        )
         heads = dict(project.query(newest))
         missing = {s for s in expected if s not in heads}
         assert {**heads, **{s: genesis[s] for s in missing}} == expected, chain
-    recorded = project.query("select row_filter, source_event from data_invalidations where reason = 'reorg' and dataset = 'hot_blocks'")
+    recorded = project.query(
+        "select row_filter, source_event from data_invalidations where reason = 'reorg' and dataset = 'hot_blocks'"
+    )
     said = [(json.loads(str(f)), json.loads(str(e))) for f, e in recorded]
-    found = [(f["scenario"]["eq"], f["block_number"]["gte"], f["block_number"]["lte"], e["old_tip"], e["new_tip"]) for f, e in said]
+    found = [
+        (f["scenario"]["eq"], f["block_number"]["gte"], f["block_number"]["lte"], e["old_tip"], e["new_tip"])
+        for f, e in said
+    ]
     assert len(found) == len(set(found))
     assert set(found) == reorgs
     assert reorgs
@@ -145,17 +167,29 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
     project.assert_verified("hot_blocks", "other_blocks", "hot_transactions", "told", "received", "sent")
 
 
-def _compare_accounts(project: TestProject, blocks: list[Row], transactions: list[Row], accounts: list[Row]) -> None:
+def _compare_accounts(
+    project: TestProject, blocks: list[Row], transactions: list[Row], accounts: list[Row]
+) -> None:
     """Who only received has the sum of what canonical transactions brought; who sent has spent as many nonces."""
-    received = {(s, a): int(str(v)) for s, a, v in project.query("select scenario, to_address, cast(wei as varchar) from received")}
+    received = {
+        (s, a): int(str(v))
+        for s, a, v in project.query("select scenario, to_address, cast(wei as varchar) from received")
+    }
     sent = {(s, a): n for s, a, n in project.query("select scenario, sender, n from sent")}
-    others = {(t["scenario"], t["sender"]) for t in transactions} | {(b["scenario"], b["coinbase"]) for b in blocks}
+    others = {(t["scenario"], t["sender"]) for t in transactions} | {
+        (b["scenario"], b["coinbase"]) for b in blocks
+    }
     recipients = {(t["scenario"], t["to_address"]) for t in transactions}
     compared = 0
     for account in accounts:
         key = (account["scenario"], account["address"])
-        assert sent.get(key, 0) == int(account["post_nonce"]) - int(account["pre_nonce"]) or account["has_code"] == "True", key
-        if key in recipients - others and account["has_code"] == "False":  # an uncle's miner is rewarded by no transaction
+        assert (
+            sent.get(key, 0) == int(account["post_nonce"]) - int(account["pre_nonce"])
+            or account["has_code"] == "True"
+        ), key
+        if (
+            key in recipients - others and account["has_code"] == "False"
+        ):  # an uncle's miner is rewarded by no transaction
             assert received.get(key, 0) == int(account["post_balance"]) - int(account["pre_balance"]), key
             compared += 1
     assert compared >= 10
@@ -222,23 +256,34 @@ from words where size(w) = 4
 """
 
 
-def test_nodes_that_step_back_competing_blocks_and_token_transfers(make_project: Make, shared_data: Path) -> None:
+def test_nodes_that_step_back_competing_blocks_and_token_transfers(
+    make_project: Make, shared_data: Path
+) -> None:
     folder = shared_data / "1_blockchain"
-    tips, competing = read_csv(folder / "btc_node_tips.csv.gz"), read_csv(folder / "btc_competing_337487_transactions.csv")
+    tips, competing = (
+        read_csv(folder / "btc_node_tips.csv.gz"),
+        read_csv(folder / "btc_competing_337487_transactions.csv"),
+    )
     stale = {(int(row["height"]), row["block_hash"]) for row in read_csv(folder / "btc_stale_blocks.csv")}
     project = make_project(RECORDS)
     project.write("jobs/transfers.sql", TRANSFERS)
     (project.folder / "logs").mkdir()
-    (project.folder / "logs" / "two.jsonl.gz").write_bytes((folder / "eth_mainnet_17173049_17173050_logs.jsonl.gz").read_bytes())
+    (project.folder / "logs" / "two.jsonl.gz").write_bytes(
+        (folder / "eth_mainnet_17173049_17173050_logs.jsonl.gz").read_bytes()
+    )
     by_seq = sorted(tips, key=lambda t: int(t["node_seq"]))
     size = len(tips) // 2
     for nth in range(2):
         write_csv(project, f"tips/{nth}.csv", by_seq[nth * size : (nth + 1) * size])
-        write_csv(project, f"competing/{nth}.csv", competing[nth * 300 : 400 + nth * 300])  # each overlaps the one before
+        write_csv(
+            project, f"competing/{nth}.csv", competing[nth * 300 : 400 + nth * 300]
+        )  # each overlaps the one before
         project.run()
 
     newest = {(t["node"], int(t["height"])): t["block_hash"] for t in by_seq}
-    assert project.rows("tips", "node", "height", "block_hash") == {(node, height, hash_) for (node, height), hash_ in newest.items()}
+    assert project.rows("tips", "node", "height", "block_hash") == {
+        (node, height, hash_) for (node, height), hash_ in newest.items()
+    }
     assert len(newest) < len(tips), "no node ever stepped back"
     ends = {(height, hash_) for (_, height), hash_ in newest.items()}
     assert not ends & stale
@@ -247,11 +292,29 @@ def test_nodes_that_step_back_competing_blocks_and_token_transfers(make_project:
     with gzip.open(folder / "eth_mainnet_17173049_17173050_token_transfers.jsonl.gz", "rt") as stream:
         transfers = [json.loads(line) for line in stream]
     told = {
-        (t["transaction_hash"], t["log_index"], t["token_address"], t["from_address"], t["to_address"], Decimal(t["value"]))
+        (
+            t["transaction_hash"],
+            t["log_index"],
+            t["token_address"],
+            t["from_address"],
+            t["to_address"],
+            Decimal(t["value"]),
+        )
         for t in transfers
         if t["value"] < 1 << 120
     }
-    assert project.rows("transfers", "transaction_hash", "log_index", "token_address", "from_address", "to_address", "value") >= told
+    assert (
+        project.rows(
+            "transfers",
+            "transaction_hash",
+            "log_index",
+            "token_address",
+            "from_address",
+            "to_address",
+            "value",
+        )
+        >= told
+    )
     assert len(project.rows("transfers", "transaction_hash", "log_index")) == len(transfers)
     assert len(told) > 250
     project.assert_verified("heights", "alerts", "transfers")

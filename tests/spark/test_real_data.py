@@ -60,7 +60,9 @@ def replay(file: Path, upto: int = 1 << 40) -> set[tuple[object, ...]]:
 def deliver(project: TestProject, changes: Path, batches: int) -> None:
     """The changes in shuffled batches, a run each; the second comes twice, under another name and in another order."""
     everything = pq.read_table(changes)
-    order = duckdb.execute(f"select i from range({everything.num_rows}) t(i) order by hash(i + 17)").fetchnumpy()["i"]
+    order = duckdb.execute(
+        f"select i from range({everything.num_rows}) t(i) order by hash(i + 17)"
+    ).fetchnumpy()["i"]
     (project.folder / "changes").mkdir(exist_ok=True)
     size = -(-everything.num_rows // batches)
     for number in range(batches):
@@ -91,7 +93,9 @@ def assert_register(project: TestProject, changes: Path) -> None:
     project.assert_verified()
 
 
-def test_a_register_of_883_versions_in_four_shuffled_batches_is_the_register_in_one(make_project: Make, shared_data: Path) -> None:
+def test_a_register_of_883_versions_in_four_shuffled_batches_is_the_register_in_one(
+    make_project: Make, shared_data: Path
+) -> None:
     changes = shared_data / "2_municipal_records/toronto_str_changes.parquet"
     project = make_project(CHANGES)
 
@@ -101,7 +105,9 @@ def test_a_register_of_883_versions_in_four_shuffled_batches_is_the_register_in_
 
 
 @pytest.mark.skipif(not os.environ.get("STRANDLINE_SLOW"), reason="set STRANDLINE_SLOW=1: twenty runs")
-def test_a_register_of_883_versions_in_twenty_shuffled_batches_is_the_register_in_one(make_project: Make, shared_data: Path) -> None:
+def test_a_register_of_883_versions_in_twenty_shuffled_batches_is_the_register_in_one(
+    make_project: Make, shared_data: Path
+) -> None:
     changes = shared_data / "2_municipal_records/toronto_str_changes.parquet"
     project = make_project(CHANGES)
 
@@ -136,7 +142,9 @@ def state_at(facts: Iterable[tuple[object, ...]], seq: int) -> set[tuple[object,
     return {fact[2:] for fact in last.values() if not fact[1]}
 
 
-def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is_stopped(make_project: Make, shared_data: Path) -> None:
+def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is_stopped(
+    make_project: Make, shared_data: Path
+) -> None:
     folder = shared_data / "2_municipal_records"
     months, changes = folder / "toronto_str_monthly_snapshots.parquet", folder / "toronto_str_changes.parquet"
     project = make_project(EXPORTS)
@@ -145,7 +153,9 @@ def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is
     for batch in ((101,), (423, 10), (304, 216)):
         for seq in batch:
             target = project.folder / f"months/{1000 - seq}.parquet"
-            duckdb.sql(f"copy (select * from read_parquet('{months}') where snapshot_seq = {seq}) to '{target}' (format parquet)")
+            duckdb.sql(
+                f"copy (select * from read_parquet('{months}') where snapshot_seq = {seq}) to '{target}' (format parquet)"
+            )
         project.run()
 
     assert count(project, "register") == 7_999
@@ -158,7 +168,9 @@ def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is
     project.assert_verified()
 
     # The publisher's empty export: source and facts are kept, readers keep the last state, and each run judges again.
-    pq.write_table(pq.read_table(project.folder / "months/577.parquet").slice(0, 0), project.folder / "months/zz.parquet")
+    pq.write_table(
+        pq.read_table(project.folder / "months/577.parquet").slice(0, 0), project.folder / "months/zz.parquet"
+    )
     for _ in range(2):
         stopped = project.run(ok=False)
         assert stopped.exit_code == 1

@@ -64,7 +64,13 @@ def test_days_of_late_tied_deleted_and_broken_facts_equal_a_full_recompute(
     }
     assert {slug for (slug,) in project.query("select slug from item_quarantine")} == {"not-json", "null-key"}
 
-    project.lines("data/2.jsonl", message("a", 9, "late"), message("b", 11, "y", 7), message("c", 6, "y", op="D"), message("d", 1, "x", 1))
+    project.lines(
+        "data/2.jsonl",
+        message("a", 9, "late"),
+        message("b", 11, "y", 7),
+        message("c", 6, "y", op="D"),
+        message("d", 1, "x", 1),
+    )
     second = project.run()
 
     assert project.rows("item", "id", "name") == {("a", "x"), ("b", "y"), ("d", "x")}

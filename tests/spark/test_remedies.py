@@ -113,21 +113,56 @@ MENDS: dict[str, tuple[str, str, str, str]] = {
     "returned": ("python-result", "Return a Spark DataFrame.", '["item"]\n', 'inputs["item"]\n'),
     "coincide": ("columns-coincide", "Give each a name of its own with `AS`.", 'alias("K")', 'alias("v")'),
     "keyless": ("key-not-in-result", "Give it, or name another key: its columns are v.", '.drop("k")', ""),
-    "mapped": ("key-type", "`map_entries(...)`, sorted", "map(k, v) as m", "array_sort(map_entries(map(k, v))) as m"),
-    "twice": ("key-not-unique", "or the key of `twice` under `datasets:`", "twice: {key: [k]}", "twice: {key: [k, v]}"),
+    "mapped": (
+        "key-type",
+        "`map_entries(...)`, sorted",
+        "map(k, v) as m",
+        "array_sort(map_entries(map(k, v))) as m",
+    ),
+    "twice": (
+        "key-not-unique",
+        "or the key of `twice` under `datasets:`",
+        "twice: {key: [k]}",
+        "twice: {key: [k, v]}",
+    ),
     "large": ("parameter-type", "a number of at most 38 digits", "1" + "0" * 39, "1" + "0" * 36),
-    "ranked": ("sql-refused", "Correct the SQL.", "struct(*)", "struct(* EXCEPT (m), array_sort(map_entries(m)))"),
+    "ranked": (
+        "sql-refused",
+        "Correct the SQL.",
+        "struct(*)",
+        "struct(* EXCEPT (m), array_sort(map_entries(m)))",
+    ),
     "typed": (
         "partition-type",
         "Give the column a type where it is declared and backfill that dataset with `--all`",
         "link: {from: links}",
         "link: {from: links, columns: {number: {type: bigint}}}",
     ),
-    "canonical": ("chain-types", "of `link` and run `strandline backfill link --all`", "", ""),  # the same edit
+    "canonical": (
+        "chain-types",
+        "of `link` and run `strandline backfill link --all`",
+        "",
+        "",
+    ),  # the same edit
     "many": ("too-many-partitions", "Make them larger", "size: 1}", "size: 100}"),
-    "coded": ("unknown-encoding", "Write `options: {encoding: utf-8}`", "encoding: klingon", "encoding: utf-8"),
-    "export_facts": ("export-not-one-rank", "or by [_source_position]", "order_by: [day]", "order_by: [_source_position]"),
-    "lack_facts": ("missing-column", "or map it under `columns:`", "{from: lacking, ", "{from: lacking, columns: {at: {path: when}}, "),
+    "coded": (
+        "unknown-encoding",
+        "Write `options: {encoding: utf-8}`",
+        "encoding: klingon",
+        "encoding: utf-8",
+    ),
+    "export_facts": (
+        "export-not-one-rank",
+        "or by [_source_position]",
+        "order_by: [day]",
+        "order_by: [_source_position]",
+    ),
+    "lack_facts": (
+        "missing-column",
+        "or map it under `columns:`",
+        "{from: lacking, ",
+        "{from: lacking, columns: {at: {path: when}}, ",
+    ),
 }
 FILES = {
     # a file that is refused: its slug, words of the remedy
@@ -135,14 +170,19 @@ FILES = {
     "tables/header.csv": ("not-text", "Write the file again as UTF-8 with one line of column names"),
     "tables/wide.csv": ("too-many-columns", "Write fewer columns"),
     "columns/damaged.parquet": ("file-unreadable", "Write it again, or move it out of the source's folder."),
-    "columns/digits.parquet": ("type-not-kept", "Write them as another type: text, say, or a decimal of at most 38 digits."),
+    "columns/digits.parquet": (
+        "type-not-kept",
+        "Write them as another type: text, say, or a decimal of at most 38 digits.",
+    ),
 }
 
 
 def write_wrong(project: TestProject) -> None:
     """Every file, some of them such that they are refused."""
     project.write("jobs/code.py", CODE)
-    project.lines("events/1.jsonl", *({"id": str(n), "k": "ab"[n % 2], "v": n // 2, "at": 1} for n in range(8)))
+    project.lines(
+        "events/1.jsonl", *({"id": str(n), "k": "ab"[n % 2], "v": n // 2, "at": 1} for n in range(8))
+    )
     project.write("tables/right.csv", "a,b\n1,2\n")
     project.write("tables/coincide.csv", "a,A\n1,2\n")
     (project.folder / "tables/header.csv").write_bytes(b"a,\xff\n1,2\n")
@@ -250,7 +290,9 @@ SMALL = """
 
 
 def test_what_is_told_to_be_run_is_run_and_settles_it(
-    make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    make_project: Callable[[str], TestProject],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     project = make_project(SMALL)
     project.lines("events/1.jsonl", *({"id": str(n), "k": "x", "v": n} for n in range(4)))
@@ -259,7 +301,10 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
         code = main([*words, "--project", str(project.folder)])
         return code, capsys.readouterr().err
 
-    query, invalidate = ("query", "select * from item"), ("invalidate", "item", "--where", "v = 1", "--reason", "checked")
+    query, invalidate = (
+        ("query", "select * from item"),
+        ("invalidate", "item", "--where", "v = 1", "--reason", "checked"),
+    )
     assert "Run `strandline run` first.  [never-built]" in call(*query)[1]
     assert "Run `strandline run` first.  [not-built]" in call(*invalidate)[1]
 
@@ -285,7 +330,9 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     outcome = project.run(ok=False)
     monkeypatch.undo()
 
-    assert [(r.slug, "Run again." in r.error) for r in outcome.results if r.error and r.slug != "blocked"] == [("counts-lost", True)]
+    assert [
+        (r.slug, "Run again." in r.error) for r in outcome.results if r.error and r.slug != "blocked"
+    ] == [("counts-lost", True)]
     project.run()
     assert project.rows("told", "id") == {("0",), ("1",), ("2",)}
 
@@ -302,9 +349,17 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     outcome = project.run(RunRequest(backfill="tell"), ok=False)
 
     assert result_of(outcome, "told").slug == "published-does-not-fit"
-    assert "Give the column another name in the job, so that the old one stays beside it" in result_of(outcome, "told").error
+    assert (
+        "Give the column another name in the job, so that the old one stays beside it"
+        in result_of(outcome, "told").error
+    )
     project.declare(SMALL.replace("v, k from item", "v, length(k) as letters from item"))
     project.lines("events/2.jsonl", {"id": "7", "k": "seven", "v": 7})
     project.run(RunRequest(backfill="tell"))
     project.run()
-    assert project.rows("told", "id", "k", "letters") == {("0", "x", None), ("1", "x", None), ("2", "x", None), ("7", None, 5)}
+    assert project.rows("told", "id", "k", "letters") == {
+        ("0", "x", None),
+        ("1", "x", None),
+        ("2", "x", None),
+        ("7", None, 5),
+    }

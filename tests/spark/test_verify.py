@@ -48,9 +48,16 @@ def order(name: str, v: int, *lines: str) -> dict[str, object]:
     return {"order": name, "v": v, "lines": [{"n": n} for n in lines]}
 
 
-def test_what_a_broken_engine_leaves_out_is_found(make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_broken_engine_leaves_out_is_found(
+    make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = make_project(YAML)
-    project.lines("orders/1.jsonl", order("a", 1, "x", "y"), order("b", 2, "x"), {"order": "none", "lines": [{"n": "x"}]})
+    project.lines(
+        "orders/1.jsonl",
+        order("a", 1, "x", "y"),
+        order("b", 2, "x"),
+        {"order": "none", "lines": [{"n": "x"}]},
+    )
     project.write("exports/1.csv", "id,day\n1,1\n2,1\n")
     project.run()
 
@@ -64,7 +71,13 @@ def test_what_a_broken_engine_leaves_out_is_found(make_project: Callable[[str], 
         broken.setattr(facts, "decode_received", without_markers)
         broken.setattr(TextWriter, "read", lambda writer, session: read(writer, session).where("place != 4"))
         broken.setattr(partitions, "is_final", lambda *_: False)
-        project.lines("orders/2.jsonl", order("a", 3), order("c", 30, "z"), {"order": "none too", "lines": [{"n": "x"}]}, order("lost", 1))
+        project.lines(
+            "orders/2.jsonl",
+            order("a", 3),
+            order("c", 30, "z"),
+            {"order": "none too", "lines": [{"n": "x"}]},
+            order("lost", 1),
+        )
         project.write("exports/2.csv", "id,day\n1,2\n")
         project.run()
 

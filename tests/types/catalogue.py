@@ -58,9 +58,21 @@ KINDS = (
     Kind("tinyint", "tinyint", _same("tinyint", "-128", "-1", "0", "127", "NULL")),
     Kind("smallint", "smallint", _same("smallint", "-32768", "0", "32767", "NULL")),
     Kind("int", "int", _same("int", "-2147483648", "-1", "0", "7", "2147483647", "NULL")),
-    Kind("bigint", "bigint", _same("bigint", "'-9223372036854775808'", "-1", "0", "9007199254740993", "9223372036854775807", "NULL")),
-    Kind("digits", "decimal(38,0)", _same("decimal(38,0)", f"'{'9' * 38}'", f"'-{'9' * 38}'", "0", "1", "NULL")),
-    Kind("money", "decimal(38,18)", _same("decimal(38,18)", f"'{'9' * 20}.{'9' * 18}'", "'-0.000000000000000001'", "0", "'1.10'", "NULL")),
+    Kind(
+        "bigint",
+        "bigint",
+        _same(
+            "bigint", "'-9223372036854775808'", "-1", "0", "9007199254740993", "9223372036854775807", "NULL"
+        ),
+    ),
+    Kind(
+        "digits", "decimal(38,0)", _same("decimal(38,0)", f"'{'9' * 38}'", f"'-{'9' * 38}'", "0", "1", "NULL")
+    ),
+    Kind(
+        "money",
+        "decimal(38,18)",
+        _same("decimal(38,18)", f"'{'9' * 20}.{'9' * 18}'", "'-0.000000000000000001'", "0", "'1.10'", "NULL"),
+    ),
     Kind("cents", "decimal(5,2)", _same("decimal(5,2)", "'-999.99'", "'0.01'", "0", "NULL")),
     Kind(
         "double",
@@ -74,33 +86,66 @@ KINDS = (
     Kind(
         "float",
         "float",
-        (*_same("float", "'NaN'", "'-Infinity'", "3.4e38", "1.5", "NULL"), ("float('0.0')", "zero"), ("float('-0.0')", "zero")),
+        (
+            *_same("float", "'NaN'", "'-Infinity'", "3.4e38", "1.5", "NULL"),
+            ("float('0.0')", "zero"),
+            ("float('-0.0')", "zero"),
+        ),
     ),
     Kind("string", "string", (*_same("string", *_TEXTS), ("CAST(NULL AS STRING)", "NULL"))),
     Kind(
         "binary",
         "binary",
-        (("X''", "empty"), ("X'00'", "00"), ("X'01FF'", "01FF"), ("X'27'", "quote"), ("X'6162'", "ab"), ("CAST(NULL AS BINARY)", "NULL")),
+        (
+            ("X''", "empty"),
+            ("X'00'", "00"),
+            ("X'01FF'", "01FF"),
+            ("X'27'", "quote"),
+            ("X'6162'", "ab"),
+            ("CAST(NULL AS BINARY)", "NULL"),
+        ),
     ),
     Kind(
         "date",
         "date",
         _same(
-            "date", "'0001-01-01'", "'0999-12-31'", "'1582-10-04'", "'1582-10-15'", "'1970-01-01'", "'2024-02-29'", "'9999-12-31'", "NULL"
+            "date",
+            "'0001-01-01'",
+            "'0999-12-31'",
+            "'1582-10-04'",
+            "'1582-10-15'",
+            "'1970-01-01'",
+            "'2024-02-29'",
+            "'9999-12-31'",
+            "NULL",
         ),
     ),
     Kind("timestamp", "timestamp", (*_same("timestamp", *_TIMES), ("CAST(NULL AS TIMESTAMP)", "NULL"))),
     Kind(
         "zoneless",
         "timestamp_ntz",
-        _same("timestamp_ntz", "'0001-01-01T00:00:00'", "'1582-10-15T00:00:00.000001'", "'9999-12-31T23:59:59.999999'", "NULL"),
+        _same(
+            "timestamp_ntz",
+            "'0001-01-01T00:00:00'",
+            "'1582-10-15T00:00:00.000001'",
+            "'9999-12-31T23:59:59.999999'",
+            "NULL",
+        ),
     ),
     Kind(
         "list",
         "array<int>",
         tuple(
             (f"CAST({text} AS ARRAY<INT>)", text)
-            for text in ("array()", "array(NULL)", "array(1)", "array(1, NULL)", "array(NULL, 1)", "array(NULL, NULL)", "NULL")
+            for text in (
+                "array()",
+                "array(NULL)",
+                "array(1)",
+                "array(1, NULL)",
+                "array(NULL, 1)",
+                "array(NULL, NULL)",
+                "NULL",
+            )
         ),
     ),
     Kind(

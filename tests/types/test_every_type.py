@@ -20,7 +20,11 @@ pytestmark = pytest.mark.spark
 EVERYTHING = os.environ.get("STRANDLINE_TYPES") == "all"
 TAKEN = PATHS if EVERYTHING else {"looked_up": PATHS["looked_up"]}
 """`make test` takes the path on which a literal that is slightly off finds nothing; `make test-types` takes them all."""
-KINDS = CATALOGUE if EVERYTHING else tuple(k for k in CATALOGUE if k.name in ("binary", "digits", "double", "timestamp", "pair", "maps"))
+KINDS = (
+    CATALOGUE
+    if EVERYTHING
+    else tuple(k for k in CATALOGUE if k.name in ("binary", "digits", "double", "timestamp", "pair", "maps"))
+)
 """Likewise the types that have the most ways to go wrong, or all."""
 ROUNDS = 3 if EVERYTHING else 2
 PARTITIONED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "zoneless")
@@ -37,9 +41,7 @@ REFUSED: dict[tuple[str, str], str] = {
 
 
 def _values(kind: Kind) -> str:
-    return (
-        f"element_at(array({', '.join(sql for sql, _ in kind.values)}), cast(pmod(pick + {len(kind.name)}, {len(kind.values)}) + 1 as int))"
-    )
+    return f"element_at(array({', '.join(sql for sql, _ in kind.values)}), cast(pmod(pick + {len(kind.name)}, {len(kind.values)}) + 1 as int))"
 
 
 def _job(name: str, inputs: str, incremental: str, sql: str, more: str = "") -> str:
@@ -58,12 +60,19 @@ def _jobs(kind: Kind) -> Iterable[tuple[str, str]]:
     grouped = f"select {v}, sort_array(collect_list(id)) as ids, sum(seq) as total from typed group by {v}"
     yield "keyed", _job(f"keyed_{kind.name}", "typed", f"{{mode: keyed, key: [{v}]}}", grouped)
     yield "cursor", _job(f"cursor_{kind.name}", "typed", f"{{mode: cursor, cursor_column: {v}}}", grouped)
-    yield "value", _job(f"value_{kind.name}", "typed", "{mode: keyed, key: [id]}", f"select id, {v} as v from typed")
+    yield (
+        "value",
+        _job(f"value_{kind.name}", "typed", "{mode: keyed, key: [id]}", f"select id, {v} as v from typed"),
+    )
     size = "unit: day" if kind.name in ("date", "timestamp", "zoneless") else "size: 100"
     yield (
         "partition",
         _job(
-            f"partition_{kind.name}", "typed", "{mode: partition}", f"select {v}, id, seq from typed", f"partition: {{column: {v}, {size}}}"
+            f"partition_{kind.name}",
+            "typed",
+            "{mode: partition}",
+            f"select {v}, id, seq from typed",
+            f"partition: {{column: {v}, {size}}}",
         ),
     )
     yield (
@@ -144,7 +153,10 @@ def _check(project: TestProject, kind: Kind, rows: Rows, ever: set[str]) -> None
     refused = {role for role, _ in _jobs(kind) if (role, kind.name) in REFUSED}
     for role in ("keyed", "cursor"):
         if role not in refused:
-            published = {(tuple(ids), total) for ids, total in project.query(f"select ids, total from {role}_{kind.name}")}
+            published = {
+                (tuple(ids), total)
+                for ids, total in project.query(f"select ids, total from {role}_{kind.name}")
+            }
             assert published == _expected_groups(kind, rows), f"{role} {kind.name}"
     if "partition" not in refused:
         found = {(id_, seq) for id_, seq in project.query(f"select id, seq from partition_{kind.name}")}
@@ -153,15 +165,27 @@ def _check(project: TestProject, kind: Kind, rows: Rows, ever: set[str]) -> None
         ((count,),) = project.query(f"select count(*) from append_{kind.name}")
         assert count == len(ever), f"append {kind.name}"
     if "through" not in refused:
-        assert set(project.query(f"select g, total from through_{kind.name}")) == _expected_through(kind, rows), f"through {kind.name}"
+        assert set(project.query(f"select g, total from through_{kind.name}")) == _expected_through(
+            kind, rows
+        ), f"through {kind.name}"
     by_identity: dict[str, set[str]] = defaultdict(set)
     for id_, v in project.query(f"select id, v from value_{kind.name}"):
         by_identity[_identity(kind, rows[str(id_)][1])].add(repr(v))
     texts = [frozenset(values) for values in by_identity.values()]
     assert sum(map(len, by_identity.values())) >= len(by_identity)
-    if kind.name not in ("double", "float", "map", "maps", "pair"):  # -0.0, NaN and the order of a map print in more than one way
-        assert all(len(t) == 1 for t in texts), f"value {kind.name}: one value is published as several: {by_identity}"
-        assert len(set(texts)) == len(texts), f"value {kind.name}: two values are published as one: {by_identity}"
+    if kind.name not in (
+        "double",
+        "float",
+        "map",
+        "maps",
+        "pair",
+    ):  # -0.0, NaN and the order of a map print in more than one way
+        assert all(len(t) == 1 for t in texts), (
+            f"value {kind.name}: one value is published as several: {by_identity}"
+        )
+        assert len(set(texts)) == len(texts), (
+            f"value {kind.name}: two values are published as one: {by_identity}"
+        )
     assert len(project.query(f"select id from value_{kind.name}")) == len(rows)
 
 
@@ -191,7 +215,9 @@ def test_every_type_in_every_role_of_a_job_is_right_or_refused(
         for kind in KINDS:
             ever[kind.name] |= {_identity(kind, pick) for _, pick, _ in rows.values()}
 
-        bad = {r.node: r.error for r in outcome.results if str(r.status) not in ("done", "unchanged", "blocked")}
+        bad = {
+            r.node: r.error for r in outcome.results if str(r.status) not in ("done", "unchanged", "blocked")
+        }
         expected = {f"{role}_{name}": slug for (role, name), slug in REFUSED.items()}
         unexpected = {node: error for node, error in bad.items() if f"[{expected.get(node)}]" not in error}
         assert not unexpected, unexpected
@@ -199,5 +225,11 @@ def test_every_type_in_every_role_of_a_job_is_right_or_refused(
             _check(project, kind, rows, ever[kind.name])
 
     monkeypatch.delenv("STRANDLINE_THRESHOLDS")
-    built = [n for kind in KINDS for role, _ in _jobs(kind) if (role, kind.name) not in REFUSED for n in [f"{role}_{kind.name}"]]
+    built = [
+        n
+        for kind in KINDS
+        for role, _ in _jobs(kind)
+        if (role, kind.name) not in REFUSED
+        for n in [f"{role}_{kind.name}"]
+    ]
     project.assert_verified(*built)

@@ -23,11 +23,20 @@ ALL: dict[str, tuple[pa.DataType, list[Any]]] = {
     "boolean": (pa.bool_(), [True, False]),
     "bigint": (pa.int64(), [-(2**63), -1, 0, 2**53 + 1, 2**63 - 1]),
     "digits": (pa.decimal128(38, 0), [Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0)]),
-    "money": (pa.decimal128(38, 18), [Decimal("9" * 20 + "." + "9" * 18), Decimal("-0.000000000000000001"), Decimal("1.1")]),
+    "money": (
+        pa.decimal128(38, 18),
+        [Decimal("9" * 20 + "." + "9" * 18), Decimal("-0.000000000000000001"), Decimal("1.1")],
+    ),
     "double": (pa.float64(), [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, 5e-324]),
-    "string": (pa.string(), ["", " ", "a", "A", "it's", "back\\slash", "é", "e\u0301", "😀", "\uffff", "null", "x" * 5000]),
+    "string": (
+        pa.string(),
+        ["", " ", "a", "A", "it's", "back\\slash", "é", "e\u0301", "😀", "\uffff", "null", "x" * 5000],
+    ),
     "binary": (pa.binary(), [b"", b"\0", b"\x01\xff", b"'", b"ab"]),
-    "date": (pa.date32(), [date(1, 1, 1), date(999, 12, 31), date(1582, 10, 4), date(1582, 10, 15), date(9999, 12, 31)]),
+    "date": (
+        pa.date32(),
+        [date(1, 1, 1), date(999, 12, 31), date(1582, 10, 4), date(1582, 10, 15), date(9999, 12, 31)],
+    ),
     "timestamp": (
         pa.timestamp("us", "UTC"),
         [
@@ -92,7 +101,11 @@ def test_every_type_is_a_key_an_order_and_found_in_history(
     facts: list[Fact] = []
     for turn in range(2):
         batch = [
-            (chance.choice("pqrst"), len(facts) + n, {t: chance.choice([*values, None]) for t, (_, values) in TYPES.items()})
+            (
+                chance.choice("pqrst"),
+                len(facts) + n,
+                {t: chance.choice([*values, None]) for t, (_, values) in TYPES.items()},
+            )
             for n in range(40)
         ]
         chance.shuffle(batch)
@@ -105,8 +118,12 @@ def test_every_type_is_a_key_an_order_and_found_in_history(
             for _, seq, values in sorted(facts, key=lambda f: f[1]):
                 if values[name] is not None:
                     newest[_identity(values[name])] = seq
-            assert {seq for (seq,) in project.query(f"select seq from by_{name}")} == set(newest.values()), f"key {name}"
-            assert project.query(f"select count(*) from by_{name}_quarantine") == [(sum(f[2][name] is None for f in facts),)]
+            assert {seq for (seq,) in project.query(f"select seq from by_{name}")} == set(newest.values()), (
+                f"key {name}"
+            )
+            assert project.query(f"select count(*) from by_{name}_quarantine") == [
+                (sum(f[2][name] is None for f in facts),)
+            ]
             highest = {k: max(_order(f[2][name]) for f in facts if f[0] == k) for k in {f[0] for f in facts}}
             published = {str(k): _order(v) for k, v in project.query(f"select k, v_{name} from at_{name}")}
             assert published == highest, f"order {name}"
@@ -115,7 +132,11 @@ def test_every_type_is_a_key_an_order_and_found_in_history(
     with open_workspace(project.folder) as workspace:
         for name, (_, given) in TYPES.items():
             for value in given:
-                known = sorted(f[1] for f in facts if f[2][name] is not None and _identity(f[2][name]) == _identity(value))
+                known = sorted(
+                    f[1]
+                    for f in facts
+                    if f[2][name] is not None and _identity(f[2][name]) == _identity(value)
+                )
                 history = read_history(workspace, f"by_{name}", [str(json_value(value))])
                 assert sorted(f.row["seq"] for f in history.facts) == known, f"history {name} {value!r}"
                 assert sum(f.won for f in history.facts) == (1 if known else 0)
@@ -140,13 +161,18 @@ BRANCHES = ([(1, 1, 0), (2, 2, 1), (3, 3, 2), (9, 9, 8)], [(3, 13, 2), (4, 14, 1
 """Two batches of (number, hash, parent): three blocks and one that waits, then a longer branch from the second."""
 
 
-def _chains() -> tuple[str, dict[str, tuple[pa.DataType, Callable[[int], Any], pa.DataType | None, tuple[Any, ...]]]]:
+def _chains() -> tuple[
+    str, dict[str, tuple[pa.DataType, Callable[[int], Any], pa.DataType | None, tuple[Any, ...]]]
+]:
     hashes = HASHES if EVERYTHING else {"binary": HASHES["binary"]}
     groups = GROUPS if EVERYTHING else {name: GROUPS[name] for name in ("digits", "nothing")}
     cases: dict[str, tuple[pa.DataType, Callable[[int], Any], pa.DataType | None, tuple[Any, ...]]] = {
         f"hash_{name}": (kind, make, None, (None,)) for name, (kind, make) in hashes.items()
     }
-    cases |= {f"group_{name}": (*HASHES["string"], kind, (one, other)) for name, (kind, one, other) in groups.items()}
+    cases |= {
+        f"group_{name}": (*HASHES["string"], kind, (one, other))
+        for name, (kind, one, other) in groups.items()
+    }
     text = "project: chains_of_types\nsources:"
     text += "".join(f'\n  s_{name}: {{files: "{name}/*.parquet"}}' for name in cases) + "\ndatasets:"
     text += "".join(f"\n  d_{name}: {{from: s_{name}}}" for name in cases) + "\nchains:"
@@ -178,7 +204,9 @@ def test_chains_follow_hashes_and_groups_of_every_type(
 
         for name, (_, make, group_kind, groups) in cases.items():
             found = project.query(f"select n, h{', g' if group_kind is not None else ''} from c_{name}")
-            wanted = {(n, make(h), *((g,) if group_kind is not None else ())) for g in groups for n, h in expected}
+            wanted = {
+                (n, make(h), *((g,) if group_kind is not None else ())) for g in groups for n, h in expected
+            }
             assert len(found) == len(wanted), name
             assert set(found) == wanted, name
     project.assert_verified()

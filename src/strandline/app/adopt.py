@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from strandline.catalog import audit
 from strandline.dispatch.adopt import Adopted, adopt, nothing_to_adopt, require_adoptable
 from strandline.dispatch.run import Heartbeat
+from strandline.model.commits import CommitSummary
 from strandline.model.node import Node
 from strandline.model.plan import Plan
-from strandline.model.records import CommitSummary
 from strandline.plan import Observed
 from strandline.plan.gaps import find_unknown
 from strandline.plan.selection import get_nodes
@@ -25,13 +25,20 @@ def adopt_foreign(workspace: Workspace, names: Sequence[str], *, reason: str) ->
     for node in nodes:
         require_adoptable(workspace.lake, node, [c.version for c in _foreign(observed, node)])
     at = now()
-    desk = make_desk(workspace, observed, Plan(as_of=at, tasks=()), run_name(at), open_lake(workspace, at), RunRequest())
+    desk = make_desk(
+        workspace, observed, Plan(as_of=at, tasks=()), run_name(at), open_lake(workspace, at), RunRequest()
+    )
     done = []
     with Heartbeat(desk):
         for node in nodes:
             record = observed.view.nodes.get(node.name)
             done.append(adopt(desk, node, record.table_version if record and record.table_id else -1))
-            told = {"dataset": node.name, "versions": list(done[-1].versions), "table_version": done[-1].table_version, "reason": reason}
+            told = {
+                "dataset": node.name,
+                "versions": list(done[-1].versions),
+                "table_version": done[-1].table_version,
+                "reason": reason,
+            }
             audit(workspace.catalog, "adopt", told)
     return tuple(done)
 

@@ -19,7 +19,11 @@ class Checked:
         """How many of each were declared. What was not declared by itself, as the quarantine of a dataset, is not counted."""
         counted = Counter(node.traits.counted_as for node in self.project.nodes if node.traits.counted_as)
         always = {"source": 0, "fact dataset": 0}
-        return {**always, **dict(sorted((word, n) for word, n in counted.items() if word != "job")), "job": counted["job"]}
+        return {
+            **always,
+            **dict(sorted((word, n) for word, n in counted.items() if word != "job")),
+            "job": counted["job"],
+        }
 
 
 def check(folder: Path, environ: Mapping[str, str] | None = None) -> Checked:

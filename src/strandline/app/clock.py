@@ -15,6 +15,8 @@ def parse_instant(text: str) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise CallError(
-            f"`{text}` is not an instant.", remedy="Write it as 2024-01-13 or 2024-01-13T08:30:00Z.", slug="bad-instant"
+            f"`{text}` is not an instant.",
+            remedy="Write it as 2024-01-13 or 2024-01-13T08:30:00Z.",
+            slug="bad-instant",
         ) from None
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -25,7 +25,9 @@ PATIENCE = 2
 """Seconds to wait for a catalog that another process has locked."""
 
 
-def examine(folder: Path, environ: Mapping[str, str] | None = None, *, deep: bool = False) -> tuple[Finding, ...]:
+def examine(
+    folder: Path, environ: Mapping[str, str] | None = None, *, deep: bool = False
+) -> tuple[Finding, ...]:
     """Every finding. What cannot be looked at because something before it is wrong is left out. `deep` reads every live file."""
     return tuple(_examine(folder, os.environ if environ is None else environ, deep))
 
@@ -36,7 +38,10 @@ def _examine(folder: Path, environ: Mapping[str, str], deep: bool) -> Iterator[F
         project = load_project(folder, environ)
     except StrandlineError as error:
         yield Finding(
-            check="project", result=Result.WRONG, what=str(error), remedy="Correct the project; `strandline check` says the same."
+            check="project",
+            result=Result.WRONG,
+            what=str(error),
+            remedy="Correct the project; `strandline check` says the same.",
         )
         return
     yield Finding(check="project", result=Result.OK, what=f"{project.name}, {len(project.nodes)} nodes")
@@ -68,14 +73,24 @@ def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]
     file = find_file(url)
     if file is not None and not file.exists():
         tables = any(list_versions(lake.table(n.name)) for n in project.nodes)
-        what = f"There is no catalog at {file}" + (", and there are tables." if tables else " yet; the first run makes it.")
-        return open_catalog("sqlite://"), Finding(check="catalog", result=Result.NOTE if tables else Result.OK, what=what), True
+        what = f"There is no catalog at {file}" + (
+            ", and there are tables." if tables else " yet; the first run makes it."
+        )
+        return (
+            open_catalog("sqlite://"),
+            Finding(check="catalog", result=Result.NOTE if tables else Result.OK, what=what),
+            True,
+        )
     catalog = None
     try:
         # Whoever asks what is wrong is not made to wait for a lock as long as a run is.
-        catalog = open_catalog(f"{url}{'&' if '?' in url else '?'}timeout={PATIENCE}" if file is not None else url)
+        catalog = open_catalog(
+            f"{url}{'&' if '?' in url else '?'}timeout={PATIENCE}" if file is not None else url
+        )
         if damage := find_damage(catalog):
-            raise OutsideError(f"Catalog {catalog.shown} is damaged: {damage}.", remedy="Run `strandline rebuild-catalog`.")
+            raise OutsideError(
+                f"Catalog {catalog.shown} is damaged: {damage}.", remedy="Run `strandline rebuild-catalog`."
+            )
         require_writable(catalog)
     except StrandlineError as error:
         wrong = Finding(check="catalog", result=Result.WRONG, what=error.what, remedy=error.remedy)
@@ -90,13 +105,19 @@ def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]
 def _examine_spark() -> Iterator[Finding]:
     home = find_java_home()
     if home is None:
-        remedy = "Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME."
-        yield Finding(check="java", result=Result.WRONG, what="There is no Java that Spark can run on.", remedy=remedy)
+        remedy = (
+            "Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME."
+        )
+        yield Finding(
+            check="java", result=Result.WRONG, what="There is no Java that Spark can run on.", remedy=remedy
+        )
     else:
         yield Finding(check="java", result=Result.OK, what=str(home))
     if find_jars() is None:
         remedy = f"Connect to the network once and run `{sys.executable} -m strandline.spark.jars`."
-        yield Finding(check="jars", result=Result.WRONG, what=f"Delta's jars are not in {jar_folder()}.", remedy=remedy)
+        yield Finding(
+            check="jars", result=Result.WRONG, what=f"Delta's jars are not in {jar_folder()}.", remedy=remedy
+        )
     else:
         yield Finding(check="jars", result=Result.OK, what=str(jar_folder()))
 
@@ -111,17 +132,36 @@ def _examine_lake(lake: Lake) -> Iterator[Finding]:
         nearest = nearest.parent
     if not nearest.is_dir() or not os.access(nearest, os.R_OK | os.W_OK | os.X_OK):
         remedy = "Correct `settings.lake` (or STRANDLINE_LAKE), or the folder's permissions."
-        yield Finding(check="lake", result=Result.WRONG, what=f"This user may not read and write `{nearest}`.", remedy=remedy)
+        yield Finding(
+            check="lake",
+            result=Result.WRONG,
+            what=f"This user may not read and write `{nearest}`.",
+            remedy=remedy,
+        )
         return
-    yield Finding(check="lake", result=Result.OK, what=str(folder) if nearest == folder else f"{folder}, made by the first run")
+    yield Finding(
+        check="lake",
+        result=Result.OK,
+        what=str(folder) if nearest == folder else f"{folder}, made by the first run",
+    )
     if (free := shutil.disk_usage(nearest).free) < LITTLE_ROOM:
         yield Finding(
-            check="disk", result=Result.WRONG, what=f"Only {free // 1_000_000} MB are free for the lake.", remedy="Free some room."
+            check="disk",
+            result=Result.WRONG,
+            what=f"Only {free // 1_000_000} MB are free for the lake.",
+            remedy="Free some room.",
         )
     holder = find_lock_holder(folder)
     if holder is not None:
-        yield Finding(check="writer", result=Result.NOTE, what=f"The lake is being written by {read_holder(folder)} (JVM {holder}).")
+        yield Finding(
+            check="writer",
+            result=Result.NOTE,
+            what=f"The lake is being written by {read_holder(folder)} (JVM {holder}).",
+        )
     elif (staging := folder / "_staging").is_dir() and (left := sorted(p.name for p in staging.iterdir())):
         yield Finding(
-            check="staging", result=Result.NOTE, what=f"{len(left)} runs left files in {staging}.", remedy="The next run removes them."
+            check="staging",
+            result=Result.NOTE,
+            what=f"{len(left)} runs left files in {staging}.",
+            remedy="The next run removes them.",
         )

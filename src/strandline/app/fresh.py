@@ -34,15 +34,23 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
     named = {project.tables[t] for t in find_tables(sql, project.tables)}
     wanted = upstream(project, {n for n in named if not project.get(n).traits.computes})
     published = sorted(n for n in named if project.get(n).traits.computes)
-    scratch = Path(tempfile.mkdtemp(prefix="strandline-fresh-", dir=lake.local.parent if lake.local.parent.exists() else None))
+    scratch = Path(
+        tempfile.mkdtemp(
+            prefix="strandline-fresh-", dir=lake.local.parent if lake.local.parent.exists() else None
+        )
+    )
     try:
         for name in wanted | set(published):
             _link_table(lake.local / name, scratch / "lake" / name)
         shadow = _open_shadow(workspace, scratch)
         try:
-            outcome = run(shadow, RunRequest(select=" ".join(sorted(wanted)) or None, accept_guard=()), _silent())
+            outcome = run(
+                shadow, RunRequest(select=" ".join(sorted(wanted)) or None, accept_guard=()), _silent()
+            )
             if failed := next((r for r in outcome.results if r.error and not r.partly), None):
-                raise OutsideError(f"`{failed.node}` could not be folded in: {failed.error}", slug=failed.slug)
+                raise OutsideError(
+                    f"`{failed.node}` could not be folded in: {failed.error}", slug=failed.slug
+                )
             return replace(query(shadow, sql), published_only=tuple(published))
         finally:
             shadow.catalog.close()
@@ -58,15 +66,22 @@ def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> Que
     require_reading(sql)
     shown = find_metadata_columns(sql)
     pinned = pin_tables(workspace, sql, known_at)
-    views = tuple(View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only, in_order=t.in_order) for t in pinned)
+    views = tuple(
+        View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only, in_order=t.in_order)
+        for t in pinned
+    )
     session, starred = get_session(workspace.project.settings), hide_metadata(sql, pinned, shown)
     columns, rows = ask(session, workspace.lake, workspace.project.calendar, views, starred, shown)
-    return QueryResult(engine="spark", columns=columns, rows=rows, version={t.dataset: t.version for t in pinned})
+    return QueryResult(
+        engine="spark", columns=columns, rows=rows, version={t.dataset: t.version for t in pinned}
+    )
 
 
 def _open_shadow(workspace: Workspace, scratch: Path) -> Workspace:
     """The project over the linked tables, with a catalog filled from their logs."""
-    settings = replace(workspace.project.settings, lake=str(scratch / "lake"), catalog=f"sqlite:///{scratch / 'catalog.db'}")
+    settings = replace(
+        workspace.project.settings, lake=str(scratch / "lake"), catalog=f"sqlite:///{scratch / 'catalog.db'}"
+    )
     project = replace(workspace.project, settings=settings)
     shadow = Workspace(project=project, catalog=open_catalog(settings.catalog), lake=Lake(root=settings.lake))
     plan, observed = make_plan(shadow, RunRequest(select=None))

@@ -55,11 +55,17 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
             if columns
             else f"`{facts.name}` is an event stream without identity: it has no key."
         )
-        remedy = f"Write `strandline history {name} {told}`." if columns else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
+        remedy = (
+            f"Write `strandline history {name} {told}`."
+            if columns
+            else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
+        )
         raise CallError(what, remedy=remedy, slug="wrong-key")
     uri = workspace.lake.table(facts.table)
     if not list_versions(uri):
-        raise CallError(f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+        raise CallError(
+            f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+        )
     key = parse_values(uri, dict(zip(columns, values, strict=True)))
     found = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
     in_order = workspace.project.get(facts.table).in_order
@@ -99,10 +105,14 @@ def _mark_winner(facts: list[Fact], dataset: Facts, published: Sequence[Row]) ->
         equal = [f for f in same if all(row.get(name) == value for name, value in f.row.items())]
         if not same:
             continue
-        winner = (equal or same)[-1]  # a column that takes its latest non-NULL value differs from the fact that won
+        winner = (equal or same)[
+            -1
+        ]  # a column that takes its latest non-NULL value differs from the fact that won
         facts.remove(winner)
         order = _order(dataset, winner.row, winner.source_position)
-        behind = [place for place, f in enumerate(facts) if _order(dataset, f.row, f.source_position) <= order]
+        behind = [
+            place for place, f in enumerate(facts) if _order(dataset, f.row, f.source_position) <= order
+        ]
         facts.insert(behind[-1] + 1 if behind else 0, replace(winner, won=True))
 
 

@@ -67,7 +67,9 @@ def init(folder: Path, example: str | None = None) -> Initialised:
     taken = [name for name in texts if (folder / name).exists()]
     if taken:
         raise CallError(
-            f"`{folder / taken[0]}` is there already.", remedy="Name a new folder: `strandline init DIR`.", slug="already-there"
+            f"`{folder / taken[0]}` is there already.",
+            remedy="Name a new folder: `strandline init DIR`.",
+            slug="already-there",
         )
     try:
         for name, text in texts.items():
@@ -75,7 +77,9 @@ def init(folder: Path, example: str | None = None) -> Initialised:
             (folder / name).write_bytes(text)
     except OSError as error:
         raise OutsideError(
-            f"`{folder}` cannot be written: {error.strerror}.", remedy="Name another folder.", slug="folder-unwritable"
+            f"`{folder}` cannot be written: {error.strerror}.",
+            remedy="Name another folder.",
+            slug="folder-unwritable",
         ) from error
     return Initialised(folder=folder, files=tuple(sorted(texts)))
 
@@ -96,11 +100,19 @@ def _example(name: str) -> dict[str, bytes]:
     names = sorted(path.parent.name for path in root.glob(f"*/{PROJECT_FILE}")) if root else []
     if root is None or name not in names:
         close = get_close_matches(name, names, 1)
-        remedy = f"Did you mean `{close[0]}`?" if close else f"There is: {', '.join(names) or 'none in this installation'}."
+        remedy = (
+            f"Did you mean `{close[0]}`?"
+            if close
+            else f"There is: {', '.join(names) or 'none in this installation'}."
+        )
         raise CallError(f"There is no example `{name}`.", remedy=remedy, slug="unknown-example")
     found = (path for path in (root / name).rglob("*") if path.is_file())
     relative = ((path.relative_to(root / name), path) for path in found)
-    return {str(short): path.read_bytes() for short, path in relative if not set(short.parts) & set(_LEFT_BY_RUNNING)}
+    return {
+        str(short): path.read_bytes()
+        for short, path in relative
+        if not set(short.parts) & set(_LEFT_BY_RUNNING)
+    }
 
 
 def find_examples() -> Path | None:

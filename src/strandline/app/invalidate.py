@@ -7,13 +7,21 @@ from datetime import datetime
 
 from strandline.catalog import audit
 from strandline.dispatch.invalidate import commit_invalidations
+from strandline.model.commits import Invalidation
 from strandline.model.errors import CallError
-from strandline.model.filters import Comparison, Filter, Operator, check_filter, describe, from_row_filter, to_row_filter
+from strandline.model.filters import (
+    Comparison,
+    Filter,
+    Operator,
+    check_filter,
+    describe,
+    from_row_filter,
+    to_row_filter,
+)
 from strandline.model.node import By, Node
 from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Partitioning
-from strandline.model.records import Invalidation
 from strandline.plan.selection import get_nodes
 from strandline.sql.filters import parse_filter
 
@@ -34,13 +42,21 @@ class Invalidated:
 
 
 def invalidate(
-    workspace: Workspace, name: str, *, reason: str, where: str = "", row_filter: object = None, partition: str = ""
+    workspace: Workspace,
+    name: str,
+    *,
+    reason: str,
+    where: str = "",
+    row_filter: object = None,
+    partition: str = "",
 ) -> Invalidated:
     """Check the scope against the dataset's columns, then commit it. One of `where`, `row_filter` and `partition` says what it is."""
     node = _find_dataset(workspace, name)
     observed = workspace.observe()
     if node.name not in observed.tables:
-        raise CallError(f"`{node.name}` has not been built yet.", remedy="Run `strandline run` first.", slug="not-built")
+        raise CallError(
+            f"`{node.name}` has not been built yet.", remedy="Run `strandline run` first.", slug="not-built"
+        )
     jobs = [n for n in workspace.project.readers_of(node.name) if n.traits.answers_invalidations]
     if not jobs:
         raise CallError(
@@ -62,11 +78,17 @@ def invalidate(
         reason=reason,
     )
     session = open_lake(workspace, started_at)
-    desk = make_desk(workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest())
+    desk = make_desk(
+        workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest()
+    )
     version = commit_invalidations(desk, node, (invalidation,))
     audit(workspace.catalog, "invalidate", {"dataset": node.name, "id": invalidation.id, "reason": reason})
     return Invalidated(
-        invalidation=invalidation, dataset=node.name, table_version=version, jobs=tuple(n.name for n in jobs), text=describe(checked)
+        invalidation=invalidation,
+        dataset=node.name,
+        table_version=version,
+        jobs=tuple(n.name for n in jobs),
+        text=describe(checked),
     )
 
 
@@ -81,7 +103,9 @@ def _make_id(dataset: str, at: datetime, said: Filter) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(said)}"))
 
 
-def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]) -> Filter:
+def _partition_filter(
+    workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]
+) -> Filter:
     """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
     partitioning, columns, partitioned = _find_partitioning(node, jobs)
     span = find_span(partitioning, workspace.project.calendar, name)
@@ -91,10 +115,16 @@ def _partition_filter(workspace: Workspace, node: Node, jobs: list[Node], name: 
     values = decode_group(span.group) if columns[1:] else []
     groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
-        return Filter(comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
+        return Filter(
+            comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True))
+        )
     start, end = find_edges(partitioning, span, name, types.get(columns[-1], ""))
     edges = ((Operator.GTE, start), (Operator.LT, end))
-    between = (Comparison(column=columns[-1], operator=operator, value=edge) for operator, edge in edges if edge is not None)
+    between = (
+        Comparison(column=columns[-1], operator=operator, value=edge)
+        for operator, edge in edges
+        if edge is not None
+    )
     return Filter(comparisons=(*groups, *between))
 
 
@@ -116,7 +146,9 @@ def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tupl
         (job.traits.partitioning, given.relation.columns): job.name
         for job in jobs
         for given in job.inputs
-        if given.dataset == node.name and isinstance(given.relation, By) and job.traits.partitioning is not None
+        if given.dataset == node.name
+        and isinstance(given.relation, By)
+        and job.traits.partitioning is not None
     }
     if len(found) != 1:
         raise CallError(

@@ -44,7 +44,9 @@ def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node]
     return desk, nodes, keep_since(at, workspace.project.settings.keep)
 
 
-def maintain_tables(workspace: Workspace, name: str | None, told: Callable[[Maintained], None]) -> MaintainOutcome:
+def maintain_tables(
+    workspace: Workspace, name: str | None, told: Callable[[Maintained], None]
+) -> MaintainOutcome:
     """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
     desk, nodes, keeping = _open_desk(workspace, name)
     looked = {n.name: measure(desk, n, keeping) for n in nodes}

@@ -82,20 +82,32 @@ def _check_backfill(project: Project, names: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _check_partitions(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> tuple[str, ...]:
+def _check_partitions(
+    project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]
+) -> tuple[str, ...]:
     """The partitions asked for; each must be one that was built or waits to be."""
     if not request.partitions:
         return ()
     node = _only_job(project, request, nodes, "--partitions")
     record = observed.view.nodes.get(node.name)
     if node.traits.partitioning is None:
-        raise CallError(f"`{request.backfill}` has no partitions.", remedy="Use `--where`, `--stale` or `--all`.", slug="no-partitions")
+        raise CallError(
+            f"`{request.backfill}` has no partitions.",
+            remedy="Use `--where`, `--stale` or `--all`.",
+            slug="no-partitions",
+        )
     known = {*record.partitions, *record.waiting} if record else set()
     for name in request.partitions:
         if name not in known:
             near = get_close_matches(name, sorted(known), 1, 0.5)
-            remedy = f"Did you mean `{near[0]}`?" if near else f"It has {len(known)}; `strandline status {node.name}` lists them."
-            raise CallError(f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition")
+            remedy = (
+                f"Did you mean `{near[0]}`?"
+                if near
+                else f"It has {len(known)}; `strandline status {node.name}` lists them."
+            )
+            raise CallError(
+                f"`{node.name}` has no partition `{name}`.", remedy=remedy, slug="unknown-partition"
+            )
     return tuple(dict.fromkeys(request.partitions))
 
 
@@ -124,5 +136,7 @@ def _fact_dataset(workspace: Workspace, name: str) -> str:
     found = next((n.removesuffix("_quarantine") for n in sorted(nodes) if n.endswith("_quarantine")), None)
     if found is None or found not in workspace.project.names:
         named = ", ".join(workspace.project.fact_datasets)
-        raise CallError(f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {named}.", slug="no-quarantine")
+        raise CallError(
+            f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {named}.", slug="no-quarantine"
+        )
     return found

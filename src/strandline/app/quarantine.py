@@ -49,14 +49,24 @@ def read_quarantine(workspace: Readable, name: str, limit: int | None = None) ->
         node = beside
     if node is None:
         raise CallError(
-            f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.", slug="no-quarantine"
+            f"`{name}` has no quarantine.",
+            remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.",
+            slug="no-quarantine",
         )
     read = read_refused(workspace.lake.table(node), EXAMPLES, limit)
-    examples = {slug: tuple(_refused(row) for row in read.examples if row["slug"] == slug) for slug in read.counts}
-    return QuarantineContent(counts=read.counts, examples=examples, rows=tuple(_refused(row) for row in read.rows))
+    examples = {
+        slug: tuple(_refused(row) for row in read.examples if row["slug"] == slug) for slug in read.counts
+    }
+    return QuarantineContent(
+        counts=read.counts, examples=examples, rows=tuple(_refused(row) for row in read.rows)
+    )
 
 
 def _refused(row: dict[str, Any]) -> Refused:
     return Refused(
-        source_position=tuple(row[POSITION]), reason=row["reason"], slug=row["slug"], payload=row["payload"], ingested_at=row[INGESTED_AT]
+        source_position=tuple(row[POSITION]),
+        reason=row["reason"],
+        slug=row["slug"],
+        payload=row["payload"],
+        ingested_at=row[INGESTED_AT],
     )

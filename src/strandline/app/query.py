@@ -13,7 +13,13 @@ from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.plan.selection import get_nodes
 from strandline.sql.dialect import Rewritten, delta_type, rewrite
-from strandline.sql.query_names import find_metadata_columns, find_tables, is_about_plans, keep_stars, require_reading
+from strandline.sql.query_names import (
+    find_metadata_columns,
+    find_tables,
+    is_about_plans,
+    keep_stars,
+    require_reading,
+)
 
 from .clock import parse_instant
 from .reading import Readable
@@ -52,7 +58,9 @@ def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> Que
         return query_pinned(workspace.project, sql, (*pin_tables(workspace, sql, known_at), *records))
 
 
-def query_pinned(project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()) -> QueryResult:
+def query_pinned(
+    project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()
+) -> QueryResult:
     """The same, over tables that the caller has pinned, or folded into a temporary folder."""
     shown = find_metadata_columns(sql)
     asked = _rewrite(sql, tables, shown)
@@ -95,7 +103,11 @@ def parse_known_at(project: Project, text: str) -> KnownAt:
     for part in text.split(","):
         name, _, version = (piece.strip() for piece in part.partition("="))
         if not version.isdigit():
-            raise CallError(f"`{part.strip()}` is not DATASET=VERSION.", remedy="Write it as `demand=3,property=12`.", slug="bad-known-at")
+            raise CallError(
+                f"`{part.strip()}` is not DATASET=VERSION.",
+                remedy="Write it as `demand=3,property=12`.",
+                slug="bad-known-at",
+            )
         versions[project.tables.get(name) or get_nodes(project, name)[0]] = int(version)
     return KnownAt(versions=versions)
 
@@ -110,7 +122,9 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     uri = workspace.lake.table(dataset)
     versions = list_versions(uri)
     if not versions:
-        raise CallError(f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+        raise CallError(
+            f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+        )
     version = versions[-1]
     if known_at is not None and known_at.at is not None:
         version = _version_at(uri, name, known_at.at)
@@ -122,7 +136,14 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     if known_at is not None:
         _require_kept(uri, name, version)
     node = workspace.project.get(dataset)
-    return Published(name=name, dataset=dataset, uri=uri, version=version, live_only=not node.traits.only_grows, in_order=node.in_order)
+    return Published(
+        name=name,
+        dataset=dataset,
+        uri=uri,
+        version=version,
+        live_only=not node.traits.only_grows,
+        in_order=node.in_order,
+    )
 
 
 def _require_kept(uri: str, name: str, version: int) -> None:
@@ -141,7 +162,11 @@ def _version_at(uri: str, name: str, at: datetime) -> int:
     commits = [(e.version, e.committed_at) for e in read_entries(uri, -1) if e.committed_at is not None]
     known = [version for version, committed_at in commits if committed_at <= at]
     if not known:
-        first = f"Its first version is of then: `--known-at {instant_text(commits[0][1])}`." if commits else "Its log is gone."
+        first = (
+            f"Its first version is of then: `--known-at {instant_text(commits[0][1])}`."
+            if commits
+            else "Its log is gone."
+        )
         raise CallError(f"`{name}` was not there at {instant_text(at)}.", remedy=first, slug="not-known-then")
     return known[-1]
 
@@ -154,7 +179,9 @@ def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
 
 def _unknown_table(project: Project, name: str) -> CallError:
     if name in project.tables:
-        return CallError(f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+        return CallError(
+            f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+        )
     known = sorted({*project.tables, *RECORDS})
     close = get_close_matches(name, known, 1)
     remedy = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(known)}."

@@ -48,7 +48,16 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
     url = project.settings.catalog
     with held_lake(lake, at.isoformat(timespec="seconds")), opened_aside(url) as aside:
         workspace = Workspace(project=project, catalog=aside.catalog, lake=lake)
-        rebuild(make_desk(workspace, workspace.observe(), Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest()))
+        rebuild(
+            make_desk(
+                workspace,
+                workspace.observe(),
+                Plan(as_of=at, tasks=()),
+                run_name(at),
+                no_session,
+                RunRequest(),
+            )
+        )
         tables = _tell(workspace)
         # On a lake of plain files the lock is ours: whoever held a lease is gone.
         damaged = swap(url, aside, reach, break_leases=lake.local is not None)

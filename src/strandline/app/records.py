@@ -81,7 +81,9 @@ def read_records(project: Project, catalog: "Catalog", name: str) -> list[dict[s
     match name:
         case "partition_versions":
             nodes = read_view(catalog).nodes.values()
-            return [{c: getattr(p, c) for c in RECORDS[name]} for node in nodes for p in node.partitions.values()]
+            return [
+                {c: getattr(p, c) for c in RECORDS[name]} for node in nodes for p in node.partitions.values()
+            ]
         case "dataset_cursors":
             return _read_cursors(project, catalog)
         case "data_invalidations":

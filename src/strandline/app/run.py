@@ -72,10 +72,21 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     started_at = now()
     name = run_name(started_at)
     if not plan.tasks:
-        return RunOutcome(run=name, plan=plan, results=(), held=find_held(workspace.project, observed, plan), fail_on=fail_on)
+        return RunOutcome(
+            run=name,
+            plan=plan,
+            results=(),
+            held=find_held(workspace.project, observed, plan),
+            fail_on=fail_on,
+        )
     session = open_lake(workspace, started_at)
     desk = make_desk(workspace, observed, plan, name, session, request)
-    start_run(workspace.catalog, name, plan.as_of.isoformat(), "person" if request.backfill or request.release else "run")
+    start_run(
+        workspace.catalog,
+        name,
+        plan.as_of.isoformat(),
+        "person" if request.backfill or request.release else "run",
+    )
     if request.backfill or request.release:
         audit(
             workspace.catalog,
@@ -105,7 +116,11 @@ def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) ->
     """Of each fact dataset whose quarantine this run wrote: how many rows for which reason."""
     counts = {}
     for result in results:
-        if workspace.project.get(result.node).traits.holds_refused and result.table_version is not None and result.rows_written:
+        if (
+            workspace.project.get(result.node).traits.holds_refused
+            and result.table_version is not None
+            and result.rows_written
+        ):
             by_reason = count_added_by_slug(workspace.lake.table(result.node), result.table_version)
             counts[result.node.removesuffix("_quarantine")] = by_reason
     return counts
@@ -117,7 +132,12 @@ def run_name(at: datetime) -> str:
 
 
 def make_desk(
-    workspace: Workspace, observed: Observed, plan: Plan, name: str, session: Callable[[], "SparkSession"], request: RunRequest
+    workspace: Workspace,
+    observed: Observed,
+    plan: Plan,
+    name: str,
+    session: Callable[[], "SparkSession"],
+    request: RunRequest,
 ) -> Desk:
     from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
@@ -198,7 +218,11 @@ def _refuse_lost_source(workspace: Workspace, plan: Plan, observed: Observed) ->
             continue
         other = record.table_id != table.table_id
         if other or table.version < record.table_version or table.rows < record.row_count:
-            what = "is not the table that was written" if other else f"has {table.rows} rows, and {record.row_count} were received"
+            what = (
+                "is not the table that was written"
+                if other
+                else f"has {table.rows} rows, and {record.row_count} were received"
+            )
             raise OutsideError(
                 f"The table of `{node.name}` {what}: someone deleted, restored or made it again.",
                 remedy=f"Put the old one back, or move `{workspace.lake.table(node.name)}` away and run: "

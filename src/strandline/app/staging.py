@@ -48,5 +48,9 @@ def find_abandoned(workspace: Workspace) -> list[str]:
     alive = set(_open_here)
     if not workspace.lake.one_writer:
         since = now() - _LONGEST_RUN
-        alive |= {r.run for r in read_runs(workspace.catalog, _NEWEST_RUNS) if r.ended_at is None and r.started_at > since}
+        alive |= {
+            r.run
+            for r in read_runs(workspace.catalog, _NEWEST_RUNS)
+            if r.ended_at is None and r.started_at > since
+        }
     return [run for run in left if run not in alive]

@@ -23,12 +23,20 @@ def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
     statuses, held = read_status(workspace, name)
     shown = {s.dataset for s in statuses}
     owed = [i for i in read_pending(workspace) if i.dataset in shown or shown & i.processed_at_by_job.keys()]
-    return Overview(project=workspace.project.name, statuses=statuses, held=held, invalidations=tuple(owed), made_at=made_at)
+    return Overview(
+        project=workspace.project.name,
+        statuses=statuses,
+        held=held,
+        invalidations=tuple(owed),
+        made_at=made_at,
+    )
 
 
 def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
     """The invalidations that some job has still to process, oldest first."""
-    invalidations, owed = read_invalidations(workspace.catalog, [n.name for n in workspace.project.nodes if n.traits.answers_invalidations])
+    invalidations, owed = read_invalidations(
+        workspace.catalog, [n.name for n in workspace.project.nodes if n.traits.answers_invalidations]
+    )
     jobs: dict[str, dict[str, datetime | None]] = {}
     for row in owed:
         jobs.setdefault(row["invalidation_id"], {})[row["job"]] = row["processed_at"]
@@ -36,7 +44,9 @@ def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
         InvalidationStatus(
             id=said["id"],
             dataset=said["dataset"],
-            scope=f"partition {said['partition_key']}" if said["partition_key"] else describe(from_row_filter(said["row_filter"] or {})),
+            scope=f"partition {said['partition_key']}"
+            if said["partition_key"]
+            else describe(from_row_filter(said["row_filter"] or {})),
             reason=said["reason"],
             created_at=said["created_at"],
             table_version=said["table_version"],

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 from strandline.catalog import list_leases, read_view
 from strandline.lake.damage import Ailment, Damage, find_damage
 from strandline.lake.state import read_token
+from strandline.model.catalog_records import CatalogView, NodeRecord
+from strandline.model.commits import TableState
 from strandline.model.errors import OutsideError
+from strandline.model.leases import LeaseState
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cause, Plan, Status
-from strandline.model.records import CatalogView, LeaseState, NodeRecord, TableState
 from strandline.model.traits import Writing
 from strandline.plan import Observed
 from strandline.plan.gaps import find_unknown
@@ -40,7 +42,9 @@ def examine_tables(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
     failed = list(_find_failed(plan, observed))
     yield from failed
     if not (damaged or before or failed or plan.frozen):
-        yield Finding(check="tables", result=Result.OK, what=f"{len(observed.tables)} tables, as the catalog has them")
+        yield Finding(
+            check="tables", result=Result.OK, what=f"{len(observed.tables)} tables, as the catalog has them"
+        )
 
 
 def _find_unreturned(leases: Mapping[str, LeaseState]) -> Iterator[Finding]:
@@ -49,7 +53,10 @@ def _find_unreturned(leases: Mapping[str, LeaseState]) -> Iterator[Finding]:
             continue
         until = f"{lease.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         if lease.held:
-            what, remedy = f"`{lease.dataset}` is held by {lease.holder}, until {until} unless it is renewed.", ""
+            what, remedy = (
+                f"`{lease.dataset}` is held by {lease.holder}, until {until} unless it is renewed.",
+                "",
+            )
         else:
             what = f"{lease.holder} never gave `{lease.dataset}` back; its lease ran out at {until}."
             remedy = "The next run that writes it fences that writer off and takes over what it committed."
@@ -63,8 +70,15 @@ def find_damaged(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
         uri = workspace.lake.table(node.name)
         for damage in find_damage(uri, _oldest_cursor(workspace.project, view, node), deep=deep):
             late = damage.ailment is Ailment.HISTORY
-            remedy = _remedy_for_readers(workspace.project, view, node) if late else _remedy(node, damage, uri)
-            yield Finding(check=str(damage.ailment), result=Result.WRONG, what=f"`{node.name}`: {damage.what}.", remedy=remedy)
+            remedy = (
+                _remedy_for_readers(workspace.project, view, node) if late else _remedy(node, damage, uri)
+            )
+            yield Finding(
+                check=str(damage.ailment),
+                result=Result.WRONG,
+                what=f"`{node.name}`: {damage.what}.",
+                remedy=remedy,
+            )
 
 
 def _oldest_cursor(project: Project, view: CatalogView, node: Node) -> int | None:
@@ -74,7 +88,11 @@ def _oldest_cursor(project: Project, view: CatalogView, node: Node) -> int | Non
 def _cursors(project: Project, view: CatalogView, node: Node) -> list[tuple[str, int]]:
     """Each node that reads the table, and how far it has come."""
     records = ((n.name, view.nodes.get(n.name)) for n in project.readers_of(node.name))
-    return [(name, record.cursors[node.name].version) for name, record in records if record and node.name in record.cursors]
+    return [
+        (name, record.cursors[node.name].version)
+        for name, record in records
+        if record and node.name in record.cursors
+    ]
 
 
 def _remedy(node: Node, damage: Damage, uri: str) -> str:
@@ -95,7 +113,9 @@ def _remedy_for_readers(project: Project, view: CatalogView, node: Node) -> str:
     return f"Put it back from a copy, or compute what reads on from there anew: {calls}."
 
 
-def _find_disagreements(workspace: Workspace, observed: Observed, leases: Mapping[str, LeaseState]) -> Iterator[Finding]:
+def _find_disagreements(
+    workspace: Workspace, observed: Observed, leases: Mapping[str, LeaseState]
+) -> Iterator[Finding]:
     """Where the catalog was lost or put back, or a table was."""
     lost, behind = [], []
     for node in workspace.project.nodes:
@@ -104,7 +124,13 @@ def _find_disagreements(workspace: Workspace, observed: Observed, leases: Mappin
             if record is not None and record.table_id:
                 yield _gone(node)
             continue
-        ours = [c for c in table.commits_after(record.table_version if record and record.table_id == table.table_id else -1) if c.metadata]
+        ours = [
+            c
+            for c in table.commits_after(
+                record.table_version if record and record.table_id == table.table_id else -1
+            )
+            if c.metadata
+        ]
         if record is None or not record.table_id:
             lost += [node.name] if ours else []
         elif record.table_id != table.table_id:
@@ -136,7 +162,9 @@ def _gone(node: Node) -> Finding:
     remedy = "Put it back from a copy if that is a mistake; the next run makes it again" + (
         " from the files that are still there." if node.traits.receives else " from its inputs."
     )
-    return Finding(check="table-gone", result=Result.WRONG, what=f"The table of `{node.name}` is gone.", remedy=remedy)
+    return Finding(
+        check="table-gone", result=Result.WRONG, what=f"The table of `{node.name}` is gone.", remedy=remedy
+    )
 
 
 def _recreated(node: Node) -> Finding:
@@ -184,7 +212,9 @@ def _find_failed(plan: Plan, observed: Observed) -> Iterator[Finding]:
     behind = {task.node for task in plan.tasks}
     for record in observed.view.nodes.values():
         if record.dataset in behind and record.last_status in (Status.FAILED, Status.GUARDED):
-            yield Finding(check=record.last_status, result=Result.WRONG, what=f"`{record.dataset}`: {record.last_error}")
+            yield Finding(
+                check=record.last_status, result=Result.WRONG, what=f"`{record.dataset}`: {record.last_error}"
+            )
 
 
 def _names(names: list[str]) -> str:

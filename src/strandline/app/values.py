@@ -17,7 +17,15 @@ def json_value(value: object) -> object:
         case str():
             return value
         case float():
-            return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return (
+                value
+                if math.isfinite(value)
+                else "NaN"
+                if math.isnan(value)
+                else "Infinity"
+                if value > 0
+                else "-Infinity"
+            )
         case Decimal():
             return format(value, "f")
         case datetime():

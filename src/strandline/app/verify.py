@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import WrittenConfig
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node
 from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
-from strandline.model.records import NodeRecord, WrittenConfig
 from strandline.model.thresholds import Thresholds
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
@@ -45,19 +46,26 @@ class VerifyOutcome:
     @property
     def exit_code(self) -> int:
         """4 for a difference, and when everything named together compared no row: proof of nothing is not proof."""
-        if any(d.result == "different" for d in self.datasets) or not sum(d.compared_rows for d in self.datasets):
+        if any(d.result == "different" for d in self.datasets) or not sum(
+            d.compared_rows for d in self.datasets
+        ):
             return 4
         return 1 if any(d.result == "unverifiable" for d in self.datasets) else 0
 
 
 def verify(
-    workspace: Workspace, names: tuple[str, ...], sample_percent: float | None, progress: Callable[[VerifiedDataset], None]
+    workspace: Workspace,
+    names: tuple[str, ...],
+    sample_percent: float | None,
+    progress: Callable[[VerifiedDataset], None],
 ) -> VerifyOutcome:
     """Verify the named datasets, or all that have been built."""
     observed = workspace.observe()
     chosen = select_nodes(workspace.project, " ".join(names)) if names else None
     nodes = [
-        n for n in workspace.project.nodes if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)
+        n
+        for n in workspace.project.nodes
+        if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)
     ]
     if chosen is not None and len(chosen) > len(names):
         # A fact dataset's name means three nodes; a quarantine that nothing ever failed into has no table to verify.
@@ -66,7 +74,9 @@ def verify(
     try:
         shared = _share(workspace, scratch)
         with ThreadPoolExecutor(max_workers=workspace.project.settings.workers) as pool:
-            futures = [pool.submit(_verify_one, workspace, observed, node, sample_percent, shared) for node in nodes]
+            futures = [
+                pool.submit(_verify_one, workspace, observed, node, sample_percent, shared) for node in nodes
+            ]
             results = []
             for future in futures:
                 results.append(future.result())
@@ -76,7 +86,9 @@ def verify(
     return VerifyOutcome(datasets=tuple(results))
 
 
-def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, shared: "Shared") -> VerifiedDataset:
+def _verify_one(
+    workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, shared: "Shared"
+) -> VerifiedDataset:
     record = observed.view.nodes.get(node.name)
     cursors = dict(record.cursors) if record else {}
     versions = {name: cursor.version for name, cursor in cursors.items()}
@@ -92,7 +104,9 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
 
     try:
         work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
-        found = compare_with_recompute(work, WORKERS[node.kind].expect(work), stale=stale is not None, sample_percent=sample_percent)
+        found = compare_with_recompute(
+            work, WORKERS[node.kind].expect(work), stale=stale is not None, sample_percent=sample_percent
+        )
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on
@@ -108,7 +122,9 @@ def _verify_one(workspace: Workspace, observed: Observed, node: Node, sample_per
             as_of=as_of,
             reason=counts_break,
         )
-    result = "different" if found.differing else "stale" if found.stale else "equal" if found.compared else "empty"
+    result = (
+        "different" if found.differing else "stale" if found.stale else "equal" if found.compared else "empty"
+    )
     return VerifiedDataset(
         dataset=node.name,
         result=result,
@@ -129,7 +145,9 @@ def _share(workspace: Workspace, scratch: str) -> "Shared":
     from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
 
-    return Shared(small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK))
+    return Shared(
+        small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK)
+    )
 
 
 _READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
@@ -147,10 +165,19 @@ def _broken_counts(node: Node, record: NodeRecord, compared: int) -> str:
 
 
 def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) -> VerifiedDataset:
-    return VerifiedDataset(dataset=node.name, result="unverifiable", equal=False, input_versions=versions, as_of=as_of, reason=reason)
+    return VerifiedDataset(
+        dataset=node.name,
+        result="unverifiable",
+        equal=False,
+        input_versions=versions,
+        as_of=as_of,
+        reason=reason,
+    )
 
 
-def _work(workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared") -> "Work":
+def _work(
+    workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared"
+) -> "Work":
     from strandline.lake.work import Work
     from strandline.spark.session import fit_session, get_session
 

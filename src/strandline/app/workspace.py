@@ -47,7 +47,11 @@ def require_readable(lake: Lake) -> None:
     nearest = folder
     while not nearest.exists():
         nearest = nearest.parent
-    if not nearest.is_dir() or not os.access(nearest, os.R_OK | os.X_OK) or (nearest == folder and not os.access(folder, os.W_OK)):
+    if (
+        not nearest.is_dir()
+        or not os.access(nearest, os.R_OK | os.X_OK)
+        or (nearest == folder and not os.access(folder, os.W_OK))
+    ):
         raise OutsideError(
             f"The lake `{folder}` cannot be used: `{nearest}` is not a folder this user may read and write.",
             remedy="Correct `settings.lake` (or STRANDLINE_LAKE), or the folder's permissions.",

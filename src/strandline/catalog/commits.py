@@ -5,10 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
+from strandline.model.commits import CommitRecord, Operation
+from strandline.model.files import FileRead
+from strandline.model.leases import Lease
 from strandline.model.metadata import file_to_dict
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitRecord, FileRead, Lease, Operation
 from strandline.model.traits import Recount
 
 from .handle import Catalog, insert_into
@@ -47,9 +49,16 @@ def record_commit(
             if state["table_id"] not in ("", record.table_id):
                 # recreated: what was read for the old table says nothing about the new one
                 connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
-                connection.execute(delete(partition_versions).where(partition_versions.c.dataset == lease.dataset))
+                connection.execute(
+                    delete(partition_versions).where(partition_versions.c.dataset == lease.dataset)
+                )
                 state = no_table()
-            state = {**_after(state, record, recount), "location": location, "row_count": row_count, "bytes": bytes_}
+            state = {
+                **_after(state, record, recount),
+                "location": location,
+                "row_count": row_count,
+                "bytes": bytes_,
+            }
             cursors.update(record.metadata.inputs)
             files.update({file.path: file for file in record.metadata.files})
             _put_dataset(connection, lease.dataset, kind, state)
@@ -92,8 +101,13 @@ def _after(state: Mapping[str, Any], record: CommitRecord, recount: Recount) -> 
     elif config["hash"] not in {written["hash"] for written in state["configs"]}:
         after["configs"] = [*state["configs"], config]
     overwritten = recount is Recount.ON_OVERWRITE and metadata.operation is Operation.OVERWRITE
-    before: Mapping[str, int] = {} if metadata.whole and (overwritten or recount is Recount.WHEN_WHOLE) else state["counts"]
-    after["counts"] = {name: before.get(name, 0) + metadata.counts.get(name, 0) for name in before.keys() | metadata.counts.keys()}
+    before: Mapping[str, int] = (
+        {} if metadata.whole and (overwritten or recount is Recount.WHEN_WHOLE) else state["counts"]
+    )
+    after["counts"] = {
+        name: before.get(name, 0) + metadata.counts.get(name, 0)
+        for name in before.keys() | metadata.counts.keys()
+    }
     after["as_of"] = metadata.as_of
     after["waiting"] = list(metadata.waiting)
     return after
@@ -111,15 +125,30 @@ def _put_dataset(connection: Connection, dataset: str, kind: NodeKind, state: Ma
     connection.execute(insert.on_conflict_do_update(index_elements=["dataset"], set_=values))
 
 
-def _put_cursors(connection: Connection, dataset: str, cursors: Mapping[str, Cursor], files: Mapping[str, FileRead]) -> None:
+def _put_cursors(
+    connection: Connection, dataset: str, cursors: Mapping[str, Cursor], files: Mapping[str, FileRead]
+) -> None:
     nothing = {"dataset": dataset, "cursor_value": None, "table_id": None, "table_version": None}
     rows = [
-        {**nothing, "cursor_column": TABLE_CURSOR, "input": name, "table_id": cursor.table_id, "table_version": cursor.version}
+        {
+            **nothing,
+            "cursor_column": TABLE_CURSOR,
+            "input": name,
+            "table_id": cursor.table_id,
+            "table_version": cursor.version,
+        }
         for name, cursor in cursors.items()
-    ] + [{**nothing, "cursor_column": FILE_CURSOR, "input": path, "cursor_value": file_to_dict(file)} for path, file in files.items()]
+    ] + [
+        {**nothing, "cursor_column": FILE_CURSOR, "input": path, "cursor_value": file_to_dict(file)}
+        for path, file in files.items()
+    ]
     if not rows:
         return
     insert = insert_into(connection, dataset_cursors).values(updated_at=database_now())
-    moved = {name: insert.excluded[name] for name in ("cursor_value", "table_id", "table_version", "updated_at")}
-    connection.execute(insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved), rows)
+    moved = {
+        name: insert.excluded[name] for name in ("cursor_value", "table_id", "table_version", "updated_at")
+    }
+    connection.execute(
+        insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved), rows
+    )
     acknowledge(connection, dataset, cursors)

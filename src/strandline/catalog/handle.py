@@ -70,7 +70,9 @@ def unreachable(catalog: Catalog, error: Exception) -> OutsideError:
         remedy = "The file is damaged or is not a catalog. Run `strandline rebuild-catalog`: it lays the file aside."
     else:
         remedy = "Check that the folder exists, is writable, and has space left."
-    return OutsideError(f"Catalog {catalog.shown} can't be used: {text}.", remedy=remedy, slug="catalog-unreachable")
+    return OutsideError(
+        f"Catalog {catalog.shown} can't be used: {text}.", remedy=remedy, slug="catalog-unreachable"
+    )
 
 
 def insert_into(connection: Connection, table: Table) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from strandline.model.commits import CommitRecord
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitRecord
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
@@ -46,8 +46,14 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
 
 
 def _find_cursor(connection: Connection, job: str, dataset: str) -> dict[str, Cursor]:
-    mine = (dataset_cursors.c.dataset == job) & (dataset_cursors.c.cursor_column == TABLE_CURSOR) & (dataset_cursors.c.input == dataset)
-    row = connection.execute(select(dataset_cursors.c.table_id, dataset_cursors.c.table_version).where(mine)).first()
+    mine = (
+        (dataset_cursors.c.dataset == job)
+        & (dataset_cursors.c.cursor_column == TABLE_CURSOR)
+        & (dataset_cursors.c.input == dataset)
+    )
+    row = connection.execute(
+        select(dataset_cursors.c.table_id, dataset_cursors.c.table_version).where(mine)
+    ).first()
     return {dataset: Cursor(table_id=row.table_id, version=row.table_version)} if row else {}
 
 
@@ -65,7 +71,9 @@ def acknowledge(connection: Connection, job: str, cursors: Mapping[str, Cursor])
         connection.execute(done.values(processed_at=database_now()))
 
 
-def read_invalidations(catalog: Catalog, jobs: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def read_invalidations(
+    catalog: Catalog, jobs: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Every invalidation, and what each of these jobs has made of it. A job that is gone releases what it owed.
 
     `processed_at` of an invalidation is set when every job has processed it.

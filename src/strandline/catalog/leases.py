@@ -8,14 +8,16 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, true, update
 
 from strandline.model.errors import ConflictError, FencedError
-from strandline.model.records import Lease, LeaseState
+from strandline.model.leases import Lease, LeaseState
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
 from .tables import HELD, RELEASED, leases
 
 
-def acquire_lease(catalog: Catalog, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool) -> Lease:
+def acquire_lease(
+    catalog: Catalog, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool
+) -> Lease:
     """Take the lease with a token above all earlier ones, the catalog's and the table's own (`table_token`, 0 for none)."""
     with catalog.writing() as connection:
         while True:
@@ -30,7 +32,12 @@ def acquire_lease(catalog: Catalog, dataset: str, holder: str, seconds: float, t
 def next_token(catalog: Catalog, lease: Lease) -> Lease:
     """The same lease with the next token. Taken once the fence stands, so it asks for none."""
     with catalog.writing() as connection:
-        change = update(leases).where(_is_ours(lease)).values(token=leases.c.token + 1).returning(leases.c.expires_at)
+        change = (
+            update(leases)
+            .where(_is_ours(lease))
+            .values(token=leases.c.token + 1)
+            .returning(leases.c.expires_at)
+        )
         expires_at = connection.execute(change).scalar()
     if expires_at is None:
         raise fenced(lease)
@@ -41,7 +48,9 @@ def renew_leases(catalog: Catalog, holder: str, seconds: float) -> int:
     """Prolong all leases of a holder; how many there are."""
     with catalog.writing() as connection:
         mine = and_(leases.c.holder == holder, leases.c.state == HELD)
-        return connection.execute(update(leases).where(mine).values(expires_at=database_now(seconds))).rowcount
+        return connection.execute(
+            update(leases).where(mine).values(expires_at=database_now(seconds))
+        ).rowcount
 
 
 def list_leases(catalog: Catalog) -> tuple[LeaseState, ...]:
@@ -76,34 +85,59 @@ def check_token(connection: Connection, lease: Lease, *, release: bool) -> None:
 
 
 def fenced(lease: Lease) -> FencedError:
-    return FencedError(f"`{lease.dataset}`: {lease.holder} no longer holds the lease with token {lease.token}; nothing was recorded.")
+    return FencedError(
+        f"`{lease.dataset}`: {lease.holder} no longer holds the lease with token {lease.token}; nothing was recorded."
+    )
 
 
 def _is_ours(lease: Lease) -> ColumnElement[bool]:
-    return and_(leases.c.dataset == lease.dataset, leases.c.holder == lease.holder, leases.c.token == lease.token, leases.c.state == HELD)
+    return and_(
+        leases.c.dataset == lease.dataset,
+        leases.c.holder == lease.holder,
+        leases.c.token == lease.token,
+        leases.c.state == HELD,
+    )
 
 
-def _find_first(connection: Connection, dataset: str, holder: str, seconds: float, table_token: int) -> Lease | None:
+def _find_first(
+    connection: Connection, dataset: str, holder: str, seconds: float, table_token: int
+) -> Lease | None:
     """The lease, if the catalog has never seen one for the dataset."""
     token = table_token + 1
     values = {"dataset": dataset, "holder": holder, "token": token, "state": HELD}
-    insert = insert_into(connection, leases).values(**values, acquired_at=database_now(), expires_at=database_now(seconds))
+    insert = insert_into(connection, leases).values(
+        **values, acquired_at=database_now(), expires_at=database_now(seconds)
+    )
     expires_at = connection.execute(insert.on_conflict_do_nothing().returning(leases.c.expires_at)).scalar()
     if expires_at is None:
         return None
     # a table that knows a token though the catalog knows no lease: the catalog was lost, and with it who wrote last
-    return Lease(dataset=dataset, holder=holder, token=token, expires_at=expires_at, must_fence=table_token > 0)
+    return Lease(
+        dataset=dataset, holder=holder, token=token, expires_at=expires_at, must_fence=table_token > 0
+    )
 
 
-def _find_next(connection: Connection, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool) -> Lease | None:
+def _find_next(
+    connection: Connection, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool
+) -> Lease | None:
     """The lease, if it is free: given back, run out, ours already, or broken on request."""
     seen = connection.execute(select(leases.c.token, leases.c.state).where(leases.c.dataset == dataset)).one()
     token = max(seen.token, table_token) + 1
-    free = true() if break_others else or_(leases.c.state != HELD, leases.c.holder == holder, leases.c.expires_at <= database_now())
+    free = (
+        true()
+        if break_others
+        else or_(leases.c.state != HELD, leases.c.holder == holder, leases.c.expires_at <= database_now())
+    )
     change = (
         update(leases)
         .where(leases.c.dataset == dataset, leases.c.token == seen.token, leases.c.state == seen.state, free)
-        .values(holder=holder, token=token, state=HELD, acquired_at=database_now(), expires_at=database_now(seconds))
+        .values(
+            holder=holder,
+            token=token,
+            state=HELD,
+            acquired_at=database_now(),
+            expires_at=database_now(seconds),
+        )
         .returning(leases.c.expires_at)
     )
     expires_at = connection.execute(change).scalar()
@@ -116,7 +150,12 @@ def _find_next(connection: Connection, dataset: str, holder: str, seconds: float
 
 def _refuse_if_held(connection: Connection, dataset: str, holder: str, break_others: bool) -> None:
     """Raise when another holds the lease; return when the row only moved between reading and writing it."""
-    held = and_(leases.c.dataset == dataset, leases.c.state == HELD, leases.c.holder != holder, leases.c.expires_at > database_now())
+    held = and_(
+        leases.c.dataset == dataset,
+        leases.c.state == HELD,
+        leases.c.holder != holder,
+        leases.c.expires_at > database_now(),
+    )
     other = None if break_others else connection.execute(select(leases).where(held)).first()
     if other:
         raise ConflictError(

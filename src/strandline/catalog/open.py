@@ -48,13 +48,21 @@ def _parse(url: str) -> URL:
     try:
         address = make_url(url)
     except (ArgumentError, ValueError):
-        raise _bad_address("`settings.catalog` is not a database address.") from None  # the text may hold a password
+        raise _bad_address(
+            "`settings.catalog` is not a database address."
+        ) from None  # the text may hold a password
     if address.drivername == "postgresql":
         address = address.set(drivername="postgresql+psycopg")
     if address.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
-        raise _bad_address(f"`settings.catalog` names the database `{address.drivername}`, which can't hold a catalog.")
+        raise _bad_address(
+            f"`settings.catalog` names the database `{address.drivername}`, which can't hold a catalog."
+        )
     return address
 
 
 def _bad_address(what: str) -> ProjectError:
-    return one_mistake("catalog-address", what, "Write `sqlite:///<path>` or `postgresql+psycopg://<user>:<password>@<host>/<database>`.")
+    return one_mistake(
+        "catalog-address",
+        what,
+        "Write `sqlite:///<path>` or `postgresql+psycopg://<user>:<password>@<host>/<database>`.",
+    )

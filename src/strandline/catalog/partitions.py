@@ -5,7 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete
 
-from strandline.model.records import CommitRecord, Operation, PartitionVersion
+from strandline.model.catalog_records import PartitionVersion
+from strandline.model.commits import CommitRecord, Operation
 
 from .handle import insert_into
 from .tables import partition_versions
@@ -36,12 +37,16 @@ def put_partitions(connection: Connection, record: CommitRecord, location: str) 
     ]
     insert = insert_into(connection, partition_versions)
     changed = {name: insert.excluded[name] for name in values[0] if name not in ("dataset", "partition_key")}
-    connection.execute(insert.on_conflict_do_update(index_elements=["dataset", "partition_key"], set_=changed), values)
+    connection.execute(
+        insert.on_conflict_do_update(index_elements=["dataset", "partition_key"], set_=changed), values
+    )
 
 
 def read_partitions(connection: Connection, wanted: Select[Any]) -> dict[str, dict[str, PartitionVersion]]:
     """By dataset and partition key, in the order of the keys."""
     found: dict[str, dict[str, PartitionVersion]] = defaultdict(dict)
-    for row in connection.execute(wanted.order_by(partition_versions.c.dataset, partition_versions.c.partition_key)).mappings():
+    for row in connection.execute(
+        wanted.order_by(partition_versions.c.dataset, partition_versions.c.partition_key)
+    ).mappings():
         found[row["dataset"]][row["partition_key"]] = PartitionVersion(**row)
     return found

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
+from strandline.model.catalog_records import RunRecord
 from strandline.model.errors import ConflictError
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Scope, ScopeKind, Status, Strategy, TaskResult
-from strandline.model.records import RunRecord
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
@@ -18,13 +18,19 @@ from .tables import audit_log, datasets, no_table, runs, tasks
 
 def start_run(catalog: Catalog, run: str, as_of: str, cause: str) -> None:
     with catalog.writing() as connection:
-        connection.execute(insert(runs).values(run=run, as_of=as_of, cause=cause, started_at=database_now(), status=""))
+        connection.execute(
+            insert(runs).values(run=run, as_of=as_of, cause=cause, started_at=database_now(), status="")
+        )
 
 
 def finish_run(catalog: Catalog, run: str, status: str) -> None:
     """Close a run that is open; a run ends once."""
     with catalog.writing() as connection:
-        change = update(runs).where(runs.c.run == run, runs.c.ended_at.is_(None)).values(ended_at=database_now(), status=status)
+        change = (
+            update(runs)
+            .where(runs.c.run == run, runs.c.ended_at.is_(None))
+            .values(ended_at=database_now(), status=status)
+        )
         if connection.execute(change).rowcount != 1:
             raise ConflictError(
                 f"Run `{run}` is not open, so it can't end as {status}: it was closed, or the catalog was put back, while it worked.",
@@ -40,7 +46,9 @@ def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
         known = {"dataset": result.node, "kind": str(result.kind), **no_table()}
         connection.execute(insert_into(connection, datasets).values(**known).on_conflict_do_nothing())
         attempts = (
-            select(func.coalesce(func.max(tasks.c.attempt), 0)).where(tasks.c.run == run, tasks.c.node == result.node).scalar_subquery()
+            select(func.coalesce(func.max(tasks.c.attempt), 0))
+            .where(tasks.c.run == run, tasks.c.node == result.node)
+            .scalar_subquery()
         )
         connection.execute(
             insert(tasks).values(
@@ -69,14 +77,25 @@ def read_runs(catalog: Catalog, limit: int) -> tuple[RunRecord, ...]:
     with catalog.reading() as connection:
         rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit))
         return tuple(
-            RunRecord(run=r.run, as_of=r.as_of, cause=r.cause, started_at=r.started_at, ended_at=r.ended_at, status=r.status) for r in rows
+            RunRecord(
+                run=r.run,
+                as_of=r.as_of,
+                cause=r.cause,
+                started_at=r.started_at,
+                ended_at=r.ended_at,
+                status=r.status,
+            )
+            for r in rows
         )
 
 
 def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:
     """The attempts of a run in the order they were recorded."""
     with catalog.reading() as connection:
-        return tuple(_task_result(row) for row in connection.execute(select(tasks).where(tasks.c.run == run).order_by(tasks.c.id)))
+        return tuple(
+            _task_result(row)
+            for row in connection.execute(select(tasks).where(tasks.c.run == run).order_by(tasks.c.id))
+        )
 
 
 def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
@@ -87,7 +106,12 @@ def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
 
 def _status_since(connection: Connection, result: TaskResult) -> Any:
     """Since when the node's attempts have ended like this one; `done` and `unchanged` are alike."""
-    newest = select(tasks.c.status, tasks.c.status_since).where(tasks.c.node == result.node).order_by(tasks.c.id.desc()).limit(1)
+    newest = (
+        select(tasks.c.status, tasks.c.status_since)
+        .where(tasks.c.node == result.node)
+        .order_by(tasks.c.id.desc())
+        .limit(1)
+    )
     before = connection.execute(newest).first()
     well = {Status.DONE, Status.UNCHANGED}
     if before and (before.status == result.status or {before.status, result.status} <= well):
@@ -98,7 +122,9 @@ def _status_since(connection: Connection, result: TaskResult) -> Any:
 def _measures(result: TaskResult) -> dict[str, object]:
     """What has no column of its own."""
     with_column = {"node", "kind", "cause", "strategy", "reason", "scope", "status", "error", "slug"}
-    measures = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column}
+    measures = {
+        field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column
+    }
     return {**measures, "input_versions": dict(result.input_versions), "counts": dict(result.counts)}
 
 

@@ -52,7 +52,9 @@ class FreeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else value.replace("\x00", "?").encode("utf-8", "replace").decode("utf-8")
+        return (
+            None if value is None else value.replace("\x00", "?").encode("utf-8", "replace").decode("utf-8")
+        )
 
 
 class database_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function that it is

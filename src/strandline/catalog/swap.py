@@ -19,7 +19,16 @@ from .open import connect_catalog, open_catalog
 from .probe import find_damage
 from .revision import HEAD, find_revision
 from .sqltypes import database_now
-from .tables import HELD, data_invalidations, dataset_cursors, datasets, invalidation_jobs, leases, metadata, partition_versions
+from .tables import (
+    HELD,
+    data_invalidations,
+    dataset_cursors,
+    datasets,
+    invalidation_jobs,
+    leases,
+    metadata,
+    partition_versions,
+)
 
 REBUILT = (datasets, dataset_cursors, partition_versions, data_invalidations, invalidation_jobs)
 """What the tables tell, in the order it can be inserted."""
@@ -71,7 +80,9 @@ def swap(url: str, aside: Aside, reach: Callable[[str, str], None], *, break_lea
     return damaged
 
 
-def _replace_content(url: str, source: Catalog, reach: Callable[[str, str], None], break_leases: bool) -> None:
+def _replace_content(
+    url: str, source: Catalog, reach: Callable[[str, str], None], break_leases: bool
+) -> None:
     target = connect_catalog(url)
     try:
         with target.writing() as connection:
@@ -112,7 +123,9 @@ def _refuse_held(target: Catalog, connection: Connection, break_leases: bool) ->
     """Whoever holds a lease is about to record what it did. On Postgres no lease is taken until this ends; SQLite has one writer."""
     if not target.on_sqlite:
         connection.execute(text("LOCK TABLE leases IN SHARE ROW EXCLUSIVE MODE"))
-    held = select(leases.c.dataset, leases.c.holder).where(leases.c.state == HELD, leases.c.expires_at > database_now())
+    held = select(leases.c.dataset, leases.c.holder).where(
+        leases.c.state == HELD, leases.c.expires_at > database_now()
+    )
     found = None if break_leases else connection.execute(held).first()
     if found:
         raise ConflictError(

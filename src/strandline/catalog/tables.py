@@ -92,7 +92,9 @@ data_invalidations = Table(
 invalidation_jobs = Table(
     "invalidation_jobs",
     metadata,
-    Column("invalidation_id", Text, ForeignKey("data_invalidations.id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "invalidation_id", Text, ForeignKey("data_invalidations.id", ondelete="CASCADE"), primary_key=True
+    ),
     Column("job", Text, primary_key=True),
     Column("processed_at", Instant),
 )

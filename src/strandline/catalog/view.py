@@ -5,30 +5,39 @@ from typing import Any
 
 from sqlalchemy import Row, Select, func, select
 
+from strandline.model.catalog_records import CatalogView, NodeRecord, PartitionVersion
+from strandline.model.commits import WrittenConfig
+from strandline.model.files import FileRead
 from strandline.model.metadata import file_from_dict
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import CatalogView, FileRead, NodeRecord, PartitionVersion, WrittenConfig
 
 from .handle import Catalog
 from .partitions import read_partitions
 from .sqltypes import database_now
 from .tables import FILE_CURSOR, HELD, dataset_cursors, datasets, leases, partition_versions, tasks
 
-_NEWEST = select(func.max(tasks.c.id)).where(tasks.c.node == datasets.c.dataset).correlate(datasets).scalar_subquery()
+_NEWEST = (
+    select(func.max(tasks.c.id))
+    .where(tasks.c.node == datasets.c.dataset)
+    .correlate(datasets)
+    .scalar_subquery()
+)
 """By index for each dataset: the table of tasks grows with every run, and plans read this."""
 
 _BUILDING = (
     select(leases.c.dataset)
-    .where(leases.c.dataset == datasets.c.dataset, leases.c.state == HELD, leases.c.expires_at > database_now())
+    .where(
+        leases.c.dataset == datasets.c.dataset, leases.c.state == HELD, leases.c.expires_at > database_now()
+    )
     .correlate(datasets)
     .exists()
     .label("building")
 )
 
-_NODES = select(datasets, _BUILDING, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since).select_from(
-    datasets.outerjoin(tasks, tasks.c.id == _NEWEST)
-)
+_NODES = select(
+    datasets, _BUILDING, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since
+).select_from(datasets.outerjoin(tasks, tasks.c.id == _NEWEST))
 _CURSORS = select(dataset_cursors)
 _PARTITIONS = select(partition_versions)
 
@@ -62,10 +71,18 @@ def _read_nodes(
                 cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
         partitions = read_partitions(connection, wanted_partitions)
         rows = sorted(connection.execute(wanted), key=lambda row: row.dataset)
-    return {row.dataset: _node(row, cursors[row.dataset], files[row.dataset], partitions.get(row.dataset, {})) for row in rows}
+    return {
+        row.dataset: _node(row, cursors[row.dataset], files[row.dataset], partitions.get(row.dataset, {}))
+        for row in rows
+    }
 
 
-def _node(row: Row[Any], cursors: dict[str, Cursor], files: dict[str, FileRead], partitions: dict[str, PartitionVersion]) -> NodeRecord:
+def _node(
+    row: Row[Any],
+    cursors: dict[str, Cursor],
+    files: dict[str, FileRead],
+    partitions: dict[str, PartitionVersion],
+) -> NodeRecord:
     return NodeRecord(
         dataset=row.dataset,
         kind=NodeKind(row.kind),

@@ -16,12 +16,18 @@ from .run import work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="a dataset or a job; several with --stale and --all")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="+", help="a dataset or a job; several with --stale and --all"
+    )
     scope = parser.add_mutually_exclusive_group(required=True)
     scope.add_argument("--stale", action="store_true", help="what an older configuration wrote")
     scope.add_argument("--all", action="store_true", help="everything")
     scope.add_argument("--partitions", metavar="A,B", help="these partitions of a job in mode `partition`")
-    scope.add_argument("--where", metavar="EXPR", help="the scopes of the output's rows with this: comparisons, BETWEEN, IN and AND")
+    scope.add_argument(
+        "--where",
+        metavar="EXPR",
+        help="the scopes of the output's rows with this: comparisons, BETWEEN, IN and AND",
+    )
     parser.add_argument("--reason", metavar="R", default="", help="why, for the record")
     parser.add_argument("--as-of", metavar="T", help="the logical time of the run; by default its start")
     parser.set_defaults(select=None)

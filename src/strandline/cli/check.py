@@ -20,9 +20,19 @@ def run(call: argparse.Namespace) -> int:
         checked = check(Path(call.project))
     except ProjectError as error:
         if call.output != "table":
-            emit(call.output, "check", {"project": None, "nodes": [], "mistakes": [_mistake(m) for m in error.mistakes]}, "mistakes", str)
+            emit(
+                call.output,
+                "check",
+                {"project": None, "nodes": [], "mistakes": [_mistake(m) for m in error.mistakes]},
+                "mistakes",
+                str,
+            )
         raise
-    document = {"project": checked.project.name, "nodes": [_node(n) for n in checked.project.nodes], "mistakes": []}
+    document = {
+        "project": checked.project.name,
+        "nodes": [_node(n) for n in checked.project.nodes],
+        "mistakes": [],
+    }
     emit(call.output, "check", document, "nodes", lambda: render(checked))
     return 0
 
@@ -38,4 +48,9 @@ def _mistake(mistake: Mistake) -> dict[str, object]:
 
 
 def _node(node: Node) -> dict[str, object]:
-    return {"node": node.name, "kind": node.kind, "inputs": [i.dataset for i in node.inputs], "config": node.config.hash}
+    return {
+        "node": node.name,
+        "kind": node.kind,
+        "inputs": [i.dataset for i in node.inputs],
+        "config": node.config.hash,
+    }

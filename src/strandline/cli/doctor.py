@@ -20,7 +20,9 @@ from .quiet import quiet_spark
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--deep", action="store_true", help="read every byte of every file that is in use, too")
-    what.add_argument("--adopt", metavar="NAME", nargs="*", help="take what someone else wrote to these datasets, or to all")
+    what.add_argument(
+        "--adopt", metavar="NAME", nargs="*", help="take what someone else wrote to these datasets, or to all"
+    )
     parser.add_argument("--reason", metavar="R", help="with --adopt: why; kept in the audit log")
 
 
@@ -28,9 +30,17 @@ def run(call: argparse.Namespace) -> int:
     if call.adopt is not None:
         return _adopt(call)
     if call.reason is not None:
-        raise CallError("`--reason` says why something is adopted.", remedy="Use it with `--adopt`.", slug="call")
+        raise CallError(
+            "`--reason` says why something is adopted.", remedy="Use it with `--adopt`.", slug="call"
+        )
     findings = examine(Path(call.project), deep=call.deep)
-    emit(call.output, "doctor", {"findings": [_finding(f) for f in findings]}, "findings", lambda: render_findings(findings))
+    emit(
+        call.output,
+        "doctor",
+        {"findings": [_finding(f) for f in findings]},
+        "findings",
+        lambda: render_findings(findings),
+    )
     return 1 if any(f.result is Result.WRONG for f in findings) else 0
 
 
@@ -40,7 +50,10 @@ def _adopt(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         done = adopt_foreign(workspace, call.adopt, reason=call.reason or "")
     adopted = [{**asdict(a), "versions": list(a.versions)} for a in done]
-    lines = [f"{a.dataset}: version {', '.join(map(str, a.versions))} adopted by version {a.table_version}, {a.rows:,} rows." for a in done]
+    lines = [
+        f"{a.dataset}: version {', '.join(map(str, a.versions))} adopted by version {a.table_version}, {a.rows:,} rows."
+        for a in done
+    ]
     emit(call.output, "doctor", {"adopted": adopted}, "adopted", lambda: "\n".join(lines))
     return 0
 
@@ -58,5 +71,13 @@ def render_findings(findings: tuple[Finding, ...]) -> str:
         lines += [f"{'':5}  {'':{width}}  {line}" for line in (*more, *finding.remedy.splitlines())]
     wrong = sum(1 for f in findings if f.result is Result.WRONG)
     return "\n".join(
-        [*lines, "", "Nothing is wrong." if not wrong else f"{wrong} things need action." if wrong > 1 else "1 thing needs action."]
+        [
+            *lines,
+            "",
+            "Nothing is wrong."
+            if not wrong
+            else f"{wrong} things need action."
+            if wrong > 1
+            else "1 thing needs action.",
+        ]
     )

@@ -45,7 +45,9 @@ def _answer(words: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt as stopped:
         _complain(interrupts.SENTENCE)
-        return interrupts.exit_code(signal.SIGTERM if isinstance(stopped, interrupts.Terminated) else signal.SIGINT)
+        return interrupts.exit_code(
+            signal.SIGTERM if isinstance(stopped, interrupts.Terminated) else signal.SIGINT
+        )
     except BrokenPipeError:
         # Whoever read us has enough. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -63,14 +65,23 @@ def _call(words: Sequence[str]) -> int:
         return _without_verb(words)
     verb = get_verb(words[place])
     module = _load(verb)
-    parser = Parser(prog=f"strandline {verb.name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(
+        prog=f"strandline {verb.name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     module.add_arguments(parser)
     common = parser.add_argument_group("everywhere")
     common.add_argument(
-        "--project", metavar="DIR", default=".", help="the project's folder, or one inside it; by default the working directory"
+        "--project",
+        metavar="DIR",
+        default=".",
+        help="the project's folder, or one inside it; by default the working directory",
     )
     outputs = getattr(module, "OUTPUTS", OUTPUTS)
-    common.add_argument("--output", choices=outputs, default="table", help="how results are printed; by default `table`")
+    common.add_argument(
+        "--output", choices=outputs, default="table", help="how results are printed; by default `table`"
+    )
     call = parser.parse_args([*words[:place], *words[place + 1 :]])
     return int(module.run(call))
 
@@ -91,7 +102,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        raise CallError(f"{self.prog}: {message}.", remedy=f"`{self.prog} --help` shows how it is called.", slug="call")
+        raise CallError(
+            f"{self.prog}: {message}.", remedy=f"`{self.prog} --help` shows how it is called.", slug="call"
+        )
 
 
 def find_verb(words: Sequence[str]) -> int | None:
@@ -126,7 +139,11 @@ def _without_verb(words: Sequence[str]) -> int:
         return 0
     asked = "--help" in words or "-h" in words
     if not asked and words:
-        raise CallError(f"`{words[0]}` comes without a verb.", remedy=f"Verbs: {', '.join(v.name for v in VERBS)}.", slug="no-verb")
+        raise CallError(
+            f"`{words[0]}` comes without a verb.",
+            remedy=f"Verbs: {', '.join(v.name for v in VERBS)}.",
+            slug="no-verb",
+        )
     print(overview())
     return 0 if asked else 2
 

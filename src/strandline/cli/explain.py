@@ -21,7 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         found = explain(workspace, call.name)
-    emit(call.output, "explain", {"nodes": [_node(e) for e in found]}, "nodes", lambda: "\n\n".join(render_explained(e) for e in found))
+    emit(
+        call.output,
+        "explain",
+        {"nodes": [_node(e) for e in found]},
+        "nodes",
+        lambda: "\n\n".join(render_explained(e) for e in found),
+    )
     return 0
 
 
@@ -37,7 +43,14 @@ def _node(explained: Explained) -> dict[str, object]:
         "parts": dict(explained.parts),
         "stale": explained.stale.reason if explained.stale else None,
         "frozen": explained.frozen.reason if explained.frozen else None,
-        "next": {"cause": task.cause, "strategy": task.strategy, "reason": task.reason, "scope": task.scope.text} if task else None,
+        "next": {
+            "cause": task.cause,
+            "strategy": task.strategy,
+            "reason": task.reason,
+            "scope": task.scope.text,
+        }
+        if task
+        else None,
     }
 
 
@@ -57,13 +70,21 @@ def render_explained(explained: Explained) -> str:
     lines = [f"{explained.node} ({explained.kind})", f"  {explained.how}"]
     if explained.inputs:
         rows = [(f"`{i.name}`", i.strategy or "nothing", _read(i), i.why) for i in explained.inputs]
-        table = render_table(("a change in", "leads to", "read up to", "because"), rows, wrap_last=True, indent="  ")
+        table = render_table(
+            ("a change in", "leads to", "read up to", "because"), rows, wrap_last=True, indent="  "
+        )
         lines += ["", table]
     lines += ["", f"  Its rows depend on (configuration {explained.config}): {_parts(explained)}."]
     for state, held in (("Stale", explained.stale), ("Frozen", explained.frozen)):
         lines += [f"  {state}: {held.reason}"] if held else []
     task = explained.next_task
-    now = f"{task.strategy}, {task.reason}" if task else "nothing" if explained.frozen else "nothing, it is up to date"
+    now = (
+        f"{task.strategy}, {task.reason}"
+        if task
+        else "nothing"
+        if explained.frozen
+        else "nothing, it is up to date"
+    )
     return "\n".join([*lines, f"  A run would now do: {now}."])
 
 
@@ -74,7 +95,11 @@ def _parts(explained: Explained) -> str:
         group, _, name = part.partition(" ")
         groups.setdefault(group, []).extend([name] if name else [])
     alone = ", ".join(group for group, names in groups.items() if not names)
-    return "; ".join(text for text in (alone, *(f"{group} {', '.join(names)}" for group, names in groups.items() if names)) if text)
+    return "; ".join(
+        text
+        for text in (alone, *(f"{group} {', '.join(names)}" for group, names in groups.items() if names))
+        if text
+    )
 
 
 def _read(given: ExplainedInput) -> str:

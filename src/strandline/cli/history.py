@@ -21,7 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     history = read_history(open_reading(Path(call.project)), call.dataset, call.key)
-    emit(call.output, "history", {"facts": [_fact(f) for f in history.facts]}, "facts", lambda: render_history(history))
+    emit(
+        call.output,
+        "history",
+        {"facts": [_fact(f) for f in history.facts]},
+        "facts",
+        lambda: render_history(history),
+    )
     if not history.facts:
         say(f"There is no fact about {_key(history)} in `{history.dataset}`.")
     return 0 if history.facts else 1
@@ -49,10 +55,20 @@ def render_history(history: History) -> str:
     same = [f"{name} = {as_text(history.facts[-1].row.get(name))}" for name in names if name not in differing]
     columns = ("", "happened", "learnt", "table version", "from", *differing)
     rows = [
-        (_mark(f), instant(f.source_at), moment(f.ingested_at), _version(f), _place(f), *(f.row.get(n) for n in differing))
+        (
+            _mark(f),
+            instant(f.source_at),
+            moment(f.ingested_at),
+            _version(f),
+            _place(f),
+            *(f.row.get(n) for n in differing),
+        )
         for f in history.facts
     ]
-    lines = [f"{plural(len(history.facts), 'fact')} about {history.dataset} {_key(history)}, lowest rank first:", ""]
+    lines = [
+        f"{plural(len(history.facts), 'fact')} about {history.dataset} {_key(history)}, lowest rank first:",
+        "",
+    ]
     lines += [render_table(columns, rows, right=("table version",))]
     if same:
         lines += ["", f"The same in all: {', '.join(same)}."]

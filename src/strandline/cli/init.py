@@ -9,7 +9,9 @@ from .output import emit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", nargs="?", help="where to; by default --project, or the working directory")
+    parser.add_argument(
+        "folder", metavar="DIR", nargs="?", help="where to; by default --project, or the working directory"
+    )
     parser.add_argument("--example", metavar="NAME", help="copy this example, for instance property_tax")
 
 
@@ -26,5 +28,11 @@ def render(made: Initialised, example: str | None) -> str:
         next_steps += ['strandline query "SELECT * FROM customer_totals"', "strandline history orders A-1"]
     there = [] if made.folder.resolve() == Path.cwd() else [f"cd {made.folder}"]
     return "\n".join(
-        [f"Wrote to {made.folder}:", *(f"  {name}" for name in made.files), "", "Next:", *(f"  {s}" for s in [*there, *next_steps])]
+        [
+            f"Wrote to {made.folder}:",
+            *(f"  {name}" for name in made.files),
+            "",
+            "Next:",
+            *(f"  {s}" for s in [*there, *next_steps]),
+        ]
     )

@@ -19,9 +19,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", metavar="DATASET", help="a dataset that jobs read")
     scope = parser.add_mutually_exclusive_group(required=True)
     scope.add_argument("--where", metavar="EXPR", help="the rows: comparisons, BETWEEN, IN and AND")
-    scope.add_argument("--row-filter", metavar="JSON", help="the rows as JSON: columns, each with operators and values")
-    scope.add_argument("--partition", metavar="P", help="the rows of one partition, for example 1000000-1010000")
-    parser.add_argument("--reason", metavar="R", required=True, help="why: reorg, correction, manual, schema_change, or your own words")
+    scope.add_argument(
+        "--row-filter", metavar="JSON", help="the rows as JSON: columns, each with operators and values"
+    )
+    scope.add_argument(
+        "--partition", metavar="P", help="the rows of one partition, for example 1000000-1010000"
+    )
+    parser.add_argument(
+        "--reason",
+        metavar="R",
+        required=True,
+        help="why: reorg, correction, manual, schema_change, or your own words",
+    )
 
 
 def run(call: argparse.Namespace) -> int:
@@ -44,7 +53,13 @@ def run(call: argparse.Namespace) -> int:
         "jobs": list(done.jobs),
     }
     text = f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}. To process: {', '.join(done.jobs)}."
-    emit(call.output, "invalidate", {"invalidations": [told]}, "invalidations", lambda: f"{text}\nThe next `strandline run` does it.")
+    emit(
+        call.output,
+        "invalidate",
+        {"invalidations": [told]},
+        "invalidations",
+        lambda: f"{text}\nThe next `strandline run` does it.",
+    )
     return 0
 
 
@@ -53,4 +68,6 @@ def _parse_json(text: str) -> object:
         return json.loads(text)
     except ValueError as error:
         remedy = 'Write it as {"block_number": {"gte": 995, "lte": 1005}}.'
-        raise CallError(f"`--row-filter` is not JSON: {error}.", remedy=remedy, slug="filter-unknown") from error
+        raise CallError(
+            f"`--row-filter` is not JSON: {error}.", remedy=remedy, slug="filter-unknown"
+        ) from error

@@ -18,8 +18,14 @@ from .tables import render_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="a dataset, source or job; by default everything")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be written again and removed, and change nothing")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="a dataset, source or job; by default everything"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be written again and removed, and change nothing",
+    )
 
 
 def run(call: argparse.Namespace) -> int:
@@ -51,7 +57,14 @@ def render_maintained(tables: tuple[Maintained, ...]) -> str:
     if not tables:
         return "There is no table yet."
     cells = [
-        (t.dataset, f"{t.files_before} -> {t.files_after}", _size(t.freed_bytes), plural(t.removed_files, "file"), _kept(t)) for t in tables
+        (
+            t.dataset,
+            f"{t.files_before} -> {t.files_after}",
+            _size(t.freed_bytes),
+            plural(t.removed_files, "file"),
+            _kept(t),
+        )
+        for t in tables
     ]
     return render_table(("dataset", "files", "freed", "removed", "kept"), cells, wrap_last=True)
 
@@ -60,10 +73,19 @@ def render_foretold(tables: tuple[Maintained, ...]) -> str:
     if not tables:
         return "There is no table yet."
     cells = [
-        (t.dataset, str(t.files_before), "; ".join(t.notes), plural(t.removed_files, "file"), _size(t.freed_bytes), _kept(t))
+        (
+            t.dataset,
+            str(t.files_before),
+            "; ".join(t.notes),
+            plural(t.removed_files, "file"),
+            _size(t.freed_bytes),
+            _kept(t),
+        )
         for t in tables
     ]
-    told = render_table(("dataset", "files", "to write again", "to remove", "to free", "to keep"), cells, wrap_last=True)
+    told = render_table(
+        ("dataset", "files", "to write again", "to remove", "to free", "to keep"), cells, wrap_last=True
+    )
     return f"{told}\n\nNothing was changed. What is written again frees its old files once they are no longer kept."
 
 

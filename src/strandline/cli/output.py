@@ -25,7 +25,13 @@ def emit(output: str, verb: str, document: Document, listed: str, text: Callable
 
 
 def print_json(verb: str, document: Document) -> None:
-    print(json.dumps(json_value({"schema": f"strandline/{verb}/v1", **document}), ensure_ascii=False, separators=(", ", ": ")))
+    print(
+        json.dumps(
+            json_value({"schema": f"strandline/{verb}/v1", **document}),
+            ensure_ascii=False,
+            separators=(", ", ": "),
+        )
+    )
 
 
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -75,9 +75,20 @@ def up_to_date(held: HeldWork) -> str:
 def render_tasks(plan: Plan) -> str:
     columns = ("node", "cause", "strategy", "reads", "of", "share", "because")
     rows = [
-        (t.node, t.cause, t.strategy, t.estimated_rows, t.full_rows, share(t.estimated_rows, t.full_rows), _because(t)) for t in plan.tasks
+        (
+            t.node,
+            t.cause,
+            t.strategy,
+            t.estimated_rows,
+            t.full_rows,
+            share(t.estimated_rows, t.full_rows),
+            _because(t),
+        )
+        for t in plan.tasks
     ]
-    return "\n".join([render_table(columns, rows, wrap_last=True, right=("share",), grouped=True), "", summary(plan)])
+    return "\n".join(
+        [render_table(columns, rows, wrap_last=True, right=("share",), grouped=True), "", summary(plan)]
+    )
 
 
 def summary(plan: Plan) -> str:

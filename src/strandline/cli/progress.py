@@ -65,7 +65,12 @@ class Progress:
         from rich.progress import Progress as Bar
 
         if self._bar is None:
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+            columns = (
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.description}"),
+            )
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._bar_task = self._bar.add_task("", total=self._total)
             self._bar.start()
@@ -76,5 +81,9 @@ class Progress:
 def progress_line(done: int, total: int, result: TaskResult) -> str:
     """`  3/31 done  demand  44 rows in 1.2 s`."""
     place = f"{done:>{len(str(total))}}/{total}"
-    told = f"  {plural(result.rows_written, 'row')} in {result.seconds:.1f} s" if result.status is Status.DONE else ""
+    told = (
+        f"  {plural(result.rows_written, 'row')} in {result.seconds:.1f} s"
+        if result.status is Status.DONE
+        else ""
+    )
     return f"  {place} {result.status}  {result.node}{told}"

@@ -22,10 +22,22 @@ SHOWN = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", metavar="DATASET", help="a fact dataset")
-    parser.add_argument("--limit", metavar="N", type=_whole_number, help=f"list at most N rows; by default {LISTED}, in JSON and CSV all")
-    parser.add_argument("--release", action="store_true", help="decode what was refused again, after the declaration was corrected")
     parser.add_argument(
-        "--accept-guard", metavar="NAME", nargs="*", help="with --release: let a snapshot lose more records than its guard allows"
+        "--limit",
+        metavar="N",
+        type=_whole_number,
+        help=f"list at most N rows; by default {LISTED}, in JSON and CSV all",
+    )
+    parser.add_argument(
+        "--release",
+        action="store_true",
+        help="decode what was refused again, after the declaration was corrected",
+    )
+    parser.add_argument(
+        "--accept-guard",
+        metavar="NAME",
+        nargs="*",
+        help="with --release: let a snapshot lose more records than its guard allows",
     )
 
 
@@ -58,7 +70,9 @@ def _release(call: argparse.Namespace) -> int:
 
     accepted = None if call.accept_guard is None else tuple(call.accept_guard)
     with open_workspace(Path(call.project)) as workspace:
-        return work(workspace, RunRequest(release=call.dataset, accept_guard=accepted), call.output, "quarantine")
+        return work(
+            workspace, RunRequest(release=call.dataset, accept_guard=accepted), call.output, "quarantine"
+        )
 
 
 def _row(refused: Refused) -> dict[str, object]:
@@ -74,7 +88,10 @@ def _row(refused: Refused) -> dict[str, object]:
 def render_refused(dataset: str, content: QuarantineContent) -> str:
     if not content.total:
         return f"Nothing of {dataset} is in quarantine."
-    lines = [f"{plural(content.total, 'row')} of {dataset} in quarantine, for {plural(len(content.counts), 'reason')}:", ""]
+    lines = [
+        f"{plural(content.total, 'row')} of {dataset} in quarantine, for {plural(len(content.counts), 'reason')}:",
+        "",
+    ]
     for slug, number in content.counts.items():
         lines.append(f"{slug}: {plural(number, 'row')} ({share(number, content.total)})")
         for example in content.examples[slug]:
@@ -86,7 +103,10 @@ def render_refused(dataset: str, content: QuarantineContent) -> str:
     table = render_table(("from", "learnt", "slug", "reason"), cells, wrap_last=True)
     lines += [table, "", *(f"{_place(r)}  {r.payload}" for r in content.rows)]
     if len(content.rows) < content.total:
-        lines += ["", f"{len(content.rows):,} of {plural(content.total, 'row')} are listed; `--limit N` lists N."]
+        lines += [
+            "",
+            f"{len(content.rows):,} of {plural(content.total, 'row')} are listed; `--limit N` lists N.",
+        ]
     return "\n".join(lines)
 
 

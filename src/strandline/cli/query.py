@@ -19,9 +19,22 @@ from .tables import render_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sql", metavar="SQL", help="one SELECT; in quotes, so that the shell leaves it alone")
-    parser.add_argument("--known-at", metavar="T", help="what was known at an instant (2024-01-13T08:30:00Z), or DATASET=VERSION,...")
-    parser.add_argument("--fresh", action="store_true", help="as after a run: what was not read yet is folded in, and nothing is committed")
-    parser.add_argument("--engine", choices=("datafusion", "spark"), default="datafusion", help="whose SQL it is; by default datafusion")
+    parser.add_argument(
+        "--known-at",
+        metavar="T",
+        help="what was known at an instant (2024-01-13T08:30:00Z), or DATASET=VERSION,...",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="as after a run: what was not read yet is folded in, and nothing is committed",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("datafusion", "spark"),
+        default="datafusion",
+        help="whose SQL it is; by default datafusion",
+    )
 
 
 def run(call: argparse.Namespace) -> int:
@@ -42,9 +55,13 @@ def run(call: argparse.Namespace) -> int:
 
 def _ask(call: argparse.Namespace) -> QueryResult:
     if call.fresh and call.known_at:
-        raise CallError("--fresh is about now and --known-at about then.", remedy="Leave one of them out.", slug="call")
+        raise CallError(
+            "--fresh is about now and --known-at about then.", remedy="Leave one of them out.", slug="call"
+        )
     if call.fresh and call.engine == "spark":
-        raise CallError("--fresh runs the SQL of DataFusion.", remedy="Leave out --engine spark.", slug="call")
+        raise CallError(
+            "--fresh runs the SQL of DataFusion.", remedy="Leave out --engine spark.", slug="call"
+        )
     reading = open_reading(Path(call.project))
     known_at = parse_known_at(reading.project, call.known_at) if call.known_at else None
     if not call.fresh and call.engine == "datafusion":

@@ -36,7 +36,9 @@ class SparkOutput:
         os.dup2(writing, 1)
         os.dup2(writing, 2)
         os.close(writing)
-        threading.Thread(target=_forward, args=(reading, os.dup(err)), daemon=True, name="spark-output").start()
+        threading.Thread(
+            target=_forward, args=(reading, os.dup(err)), daemon=True, name="spark-output"
+        ).start()
         self._kept = (out, err)
 
     def close(self) -> None:

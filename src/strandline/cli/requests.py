@@ -15,7 +15,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         help="names; `+name` with all it is computed from, `name+` with all computed from it, `stale:` what is stale",
     )
     parser.add_argument(
-        "--as-of", metavar="T", help="the logical time of the run, 2024-01-13 or 2024-01-13T08:30:00Z; by default its start"
+        "--as-of",
+        metavar="T",
+        help="the logical time of the run, 2024-01-13 or 2024-01-13T08:30:00Z; by default its start",
     )
 
 

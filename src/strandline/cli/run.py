@@ -45,7 +45,11 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
 
     try:
         outcome = run_work(
-            workspace, request, Watcher(planned=planned, started=progress.started, ended=progress.ended, waiting=progress.waiting)
+            workspace,
+            request,
+            Watcher(
+                planned=planned, started=progress.started, ended=progress.ended, waiting=progress.waiting
+            ),
         )
     finally:
         progress.close()
@@ -90,8 +94,20 @@ def render_outcome(outcome: RunOutcome, seconds: float) -> str:
     if not outcome.results:
         return "\n".join([up_to_date(outcome.held), *render_held(outcome.held)])
     columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
-    table = render_table(columns, [_row(r) for r in outcome.results], wrap_last=True, right=("share", "seconds", "version"), grouped=True)
-    told = [totals(outcome, seconds), *_quarantined(outcome), *_notes(outcome), *_errors(outcome), *render_held(outcome.held)]
+    table = render_table(
+        columns,
+        [_row(r) for r in outcome.results],
+        wrap_last=True,
+        right=("share", "seconds", "version"),
+        grouped=True,
+    )
+    told = [
+        totals(outcome, seconds),
+        *_quarantined(outcome),
+        *_notes(outcome),
+        *_errors(outcome),
+        *render_held(outcome.held),
+    ]
     return "\n".join(["", table, "", *told])
 
 
@@ -111,7 +127,12 @@ def _row(result: TaskResult) -> tuple[object, ...]:
     version = "" if result.table_version is None else str(result.table_version)
     # The recorded scope is what the plan said, then what it proved to be.
     scope = result.scope.text.rpartition(": ")[2] if result.status is Status.DONE else ""
-    measured = (result.rows_read, result.rows_full, share(result.rows_read, result.rows_full), result.rows_written)
+    measured = (
+        result.rows_read,
+        result.rows_full,
+        share(result.rows_read, result.rows_full),
+        result.rows_written,
+    )
     return (result.node, result.status, *measured, f"{result.seconds:.1f}", version, scope)
 
 
@@ -120,9 +141,7 @@ def totals(outcome: RunOutcome, seconds: float) -> str:
     told = ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
     read, full = sum(r.rows_read for r in outcome.results), sum(r.rows_full for r in outcome.results)
     written = sum(r.rows_written for r in outcome.results)
-    return (
-        f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
-    )
+    return f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
 
 
 def _quarantined(outcome: RunOutcome) -> list[str]:
@@ -131,7 +150,9 @@ def _quarantined(outcome: RunOutcome) -> list[str]:
     for dataset, counts in outcome.quarantined.items():
         reasons = ", ".join(f"{number:,} {slug}" for slug, number in counts.items())
         total = plural(sum(counts.values()), "row")
-        lines.append(f"{dataset}: {total} put in quarantine ({reasons}); see `strandline quarantine {dataset}`.")
+        lines.append(
+            f"{dataset}: {total} put in quarantine ({reasons}); see `strandline quarantine {dataset}`."
+        )
     return lines
 
 
@@ -143,5 +164,9 @@ def _errors(outcome: RunOutcome) -> list[str]:
     lines: list[str] = []
     for result in outcome.results:
         if result.status in _ILL:
-            lines += ["", f"{result.node} {result.status}:", *(f"  {line}" for line in result.error.splitlines())]
+            lines += [
+                "",
+                f"{result.node} {result.status}:",
+                *(f"  {line}" for line in result.error.splitlines()),
+            ]
     return lines

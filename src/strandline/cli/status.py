@@ -33,7 +33,13 @@ def run(call: argparse.Namespace) -> int:
         return 0
     datasets = [_dataset(s, with_partitions=call.output == "json") for s in overview.statuses]
     document = {"datasets": datasets, **held_document(overview.held)}
-    emit(call.output, "status", document, "datasets", lambda: render_status(overview, with_partitions=bool(call.name)))
+    emit(
+        call.output,
+        "status",
+        document,
+        "datasets",
+        lambda: render_status(overview, with_partitions=bool(call.name)),
+    )
     return 0
 
 
@@ -48,7 +54,11 @@ def _dataset(status: DatasetStatus, *, with_partitions: bool) -> dict[str, objec
         "counts": dict(status.counts),
         "reason": status.reason,
         "held_by": list(status.held_by),
-        **({"partitions": [_partition(p) for p in status.partitions]} if with_partitions and status.partitioned_by else {}),
+        **(
+            {"partitions": [_partition(p) for p in status.partitions]}
+            if with_partitions and status.partitioned_by
+            else {}
+        ),
     }
 
 
@@ -66,30 +76,60 @@ def _partition(partition: PartitionStatus) -> dict[str, object]:
 def render_status(overview: Overview, *, with_partitions: bool = False) -> str:
     statuses = overview.statuses
     columns = ("dataset", "kind", "state", "since", "version", "rows", "more")
-    table = render_table(columns, [_row(s) for s in statuses], wrap_last=True, right=("version",), grouped=True)
+    table = render_table(
+        columns, [_row(s) for s in statuses], wrap_last=True, right=("version",), grouped=True
+    )
     states = Counter(s.state for s in statuses)
-    partitions = [line for s in statuses if with_partitions and s.partitioned_by for line in _partition_lines(s)]
+    partitions = [
+        line for s in statuses if with_partitions and s.partitioned_by for line in _partition_lines(s)
+    ]
     total = f"{plural(len(statuses), 'dataset')}: {', '.join(f'{n} {state}' for state, n in states.items())}."
     return "\n".join([table, *partitions, "", total, *render_held(overview.held)])
 
 
 def _row(status: DatasetStatus) -> tuple[object, ...]:
     version = "" if status.table_version is None else str(status.table_version)
-    return (status.dataset, status.kind, status.state, moment(status.since), version, status.rows, _more(status))
+    return (
+        status.dataset,
+        status.kind,
+        status.state,
+        moment(status.since),
+        version,
+        status.rows,
+        _more(status),
+    )
 
 
 def _more(status: DatasetStatus) -> str:
-    counts = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in status.counts.items() if number and name != "received")
-    return "; ".join(part for part in (" ".join(status.reason.split()), counts.replace(" offered, ", " offered: ", 1)) if part)
+    counts = ", ".join(
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in status.counts.items()
+        if number and name != "received"
+    )
+    return "; ".join(
+        part
+        for part in (" ".join(status.reason.split()), counts.replace(" offered, ", " offered: ", 1))
+        if part
+    )
 
 
 def _partition_lines(status: DatasetStatus) -> list[str]:
     """How many partitions are in which state, and each that is not fresh."""
     number_by_state = Counter(p.state for p in status.partitions)
-    told = ", ".join(f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state)
+    told = ", ".join(
+        f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state
+    )
     first = f"{status.dataset} has {plural(len(status.partitions), 'partition')} of {status.partitioned_by}{': ' if told else ''}{told}."
     rows = [
-        (p.partition_key, p.state, *((f"{p.rows:,}", size(p.bytes), moment(p.version), str(p.table_version)) if p.version else [""] * 4))
+        (
+            p.partition_key,
+            p.state,
+            *(
+                (f"{p.rows:,}", size(p.bytes), moment(p.version), str(p.table_version))
+                if p.version
+                else [""] * 4
+            ),
+        )
         for p in status.partitions
         if p.state != FRESH
     ]

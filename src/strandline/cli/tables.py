@@ -70,13 +70,18 @@ def wide(text: str) -> int:
     return (
         len(text)
         if text.isascii()
-        else sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+        else sum(
+            0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+            for c in text
+        )
     )
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) -> str:
     gaps = [" " * (width - wide(cell)) for cell, width in zip(cells, widths, strict=True)]
-    return "  ".join(gap + cell if right else cell + gap for cell, gap, right in zip(cells, gaps, to_right, strict=True))
+    return "  ".join(
+        gap + cell if right else cell + gap for cell, gap, right in zip(cells, gaps, to_right, strict=True)
+    )
 
 
 def _numeric(values: Sequence[object]) -> bool:

@@ -36,7 +36,13 @@ def run(call: argparse.Namespace) -> int:
 
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = verify(workspace, tuple(call.names), sample, progress)
-    emit(call.output, "verify", {"datasets": [_dataset(d) for d in outcome.datasets]}, "datasets", lambda: render_verified(outcome))
+    emit(
+        call.output,
+        "verify",
+        {"datasets": [_dataset(d) for d in outcome.datasets]},
+        "datasets",
+        lambda: render_verified(outcome),
+    )
     return outcome.exit_code
 
 
@@ -47,7 +53,11 @@ def parse_percent(text: str) -> float:
     except ValueError:
         percent = 0.0
     if not 0 < percent <= 100:
-        raise CallError(f"`{text}` is not a share.", remedy="Write it as 5%, more than 0% and at most 100%.", slug="bad-share")
+        raise CallError(
+            f"`{text}` is not a share.",
+            remedy="Write it as 5%, more than 0% and at most 100%.",
+            slug="bad-share",
+        )
     return percent
 
 
@@ -69,7 +79,10 @@ def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
 
 def render_verified(outcome: "VerifyOutcome") -> str:
     columns = ("dataset", "result", "compared", "differing", "stale", "kept", "over")
-    rows = [(d.dataset, d.result, d.compared_rows, d.differing_rows, d.stale_rows, d.kept_rows, _versions(d)) for d in outcome.datasets]
+    rows = [
+        (d.dataset, d.result, d.compared_rows, d.differing_rows, d.stale_rows, d.kept_rows, _versions(d))
+        for d in outcome.datasets
+    ]
     lines = [render_table(columns, rows, wrap_last=True, grouped=True)]
     for dataset in outcome.datasets:
         if dataset.reason:
@@ -83,7 +96,13 @@ def render_verified(outcome: "VerifyOutcome") -> str:
     results = Counter(d.result for d in outcome.datasets)
     told = ", ".join(f"{number} {result}" for result, number in results.items())
     compared = sum(d.compared_rows for d in outcome.datasets)
-    return "\n".join([*lines, "", f"{plural(len(outcome.datasets), 'dataset')}, {plural(compared, 'row')} compared: {told}."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"{plural(len(outcome.datasets), 'dataset')}, {plural(compared, 'row')} compared: {told}.",
+        ]
+    )
 
 
 def _versions(verified: "VerifiedDataset") -> str:

@@ -30,7 +30,12 @@ class View:
 
 
 def ask(
-    session: SparkSession, lake: Lake, calendar: Calendar, views: tuple[View, ...], sql: str, shown: Collection[str]
+    session: SparkSession,
+    lake: Lake,
+    calendar: Calendar,
+    views: tuple[View, ...],
+    sql: str,
+    shown: Collection[str],
 ) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
     """Column names and rows. Metadata columns are there only if they are `shown`."""
     own = session.newSession()
@@ -44,5 +49,9 @@ def ask(
         answer = own.sql(sql)
         found = answer.toArrow()
     except PySparkException as error:
-        raise CallError(f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="bad-sql") from error
-    return tuple(answer.columns), tuple(zip(*(plain_column(column) for column in found.columns), strict=True)) if found.num_columns else ()
+        raise CallError(
+            f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="bad-sql"
+        ) from error
+    return tuple(answer.columns), tuple(
+        zip(*(plain_column(column) for column in found.columns), strict=True)
+    ) if found.num_columns else ()

@@ -11,7 +11,7 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, LAST_PLACE, POSITION, quote
-from strandline.model.records import Operation
+from strandline.model.commits import Operation
 
 from .keys import signatures, user_columns
 
@@ -19,7 +19,13 @@ LEAVES, STRAYS = "__leaves", "__strays"
 
 
 def stage_differences(
-    work: Work, sides: DataFrame, compared: Sequence[str], *, bury: bool, leaves: Column | None = None, strays: Column | None = None
+    work: Work,
+    sides: DataFrame,
+    compared: Sequence[str],
+    *,
+    bury: bool,
+    leaves: Column | None = None,
+    strays: Column | None = None,
 ) -> Staged:
     """From the new and the old rows of a scope (told apart by `__side`), stage those of the key hashes that differ as multisets.
 
@@ -48,9 +54,16 @@ def stage_differences(
     if bury:
         rows = rows.withColumn("__nth", F.expr(f"row_number() OVER (PARTITION BY {KEY} ORDER BY __s1, __s2)"))
         buried = f"{old} AND __new = 0 AND __nth = 1"
-        rows = rows.withColumn(SIDE, F.expr(f"explode(CASE WHEN {buried} THEN array('{OLD}', '{GONE}') ELSE array({SIDE}) END)"))
+        rows = rows.withColumn(
+            SIDE, F.expr(f"explode(CASE WHEN {buried} THEN array('{OLD}', '{GONE}') ELSE array({SIDE}) END)")
+        )
         rows = _blank_gone(rows, work.node.key)
-    rows = rows.withColumns({LEAVES: F.lit(False) if leaves is None else leaves, STRAYS: F.lit(False) if strays is None else strays})
+    rows = rows.withColumns(
+        {
+            LEAVES: F.lit(False) if leaves is None else leaves,
+            STRAYS: F.lit(False) if strays is None else strays,
+        }
+    )
     emptied = f"{new} AND {POSITION}.place = {LAST_PLACE}" if POSITION in rows.columns else "false"
     told = {
         "new_rows": f"NOT {old}",
@@ -76,7 +89,14 @@ def _blank_gone(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def replace_differences(
-    work: Work, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool, within: Within | None = None
+    work: Work,
+    staged: Staged,
+    *,
+    rows_read: int,
+    rows_full: int,
+    scope: str,
+    whole: bool,
+    within: Within | None = None,
 ) -> Prepared:
     """The write that makes the output equal to the new rows, or none when nothing differs."""
     counts = staged.counts
@@ -84,7 +104,14 @@ def replace_differences(
     if not counts["new_rows"]:
         # A recompute of everything that changes no row still says that every row is what this configuration gives.
         write = Write(operation=Operation.COUNTS, rows=rows.drop(SIDE)) if whole and work.stale else None
-        return Prepared(write=write, rows_read=rows_read, rows_full=rows_full, live_rows=work.live_rows, scope=scope, whole=whole)
+        return Prepared(
+            write=write,
+            rows_read=rows_read,
+            rows_full=rows_full,
+            live_rows=work.live_rows,
+            scope=scope,
+            whole=whole,
+        )
     listed, near = _list_keys(work, staged)
     if listed:
         rows, within = rows.where(F.col(SIDE) == NEW), near
@@ -118,7 +145,9 @@ def _list_keys(work: Work, staged: Staged) -> tuple[tuple[int, ...], Within | No
     return hashes, None
 
 
-def write_whole(work: Work, rows: DataFrame, *, rows_full: int, check: Callable[[DataFrame], None] = lambda _: None) -> Prepared:
+def write_whole(
+    work: Work, rows: DataFrame, *, rows_full: int, check: Callable[[DataFrame], None] = lambda _: None
+) -> Prepared:
     """The first write of a table, or one after its shape changed: nothing to compare with."""
     staged = stage(rows, f"{work.staging}/whole", {"live": F.count_if(~F.col(DELETED))})
     check(staged.read(work.session))

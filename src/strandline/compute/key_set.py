@@ -41,7 +41,9 @@ class Keys:
             listed = ", ".join(map(str, self.listed or ())) or "NULL"
             return rows.withColumn("__scope", key).where(f"__scope IN ({listed})").drop("__scope")
         wanted = self.staged.read(rows.sparkSession).select(F.col(KEY).alias("__scope"))
-        return rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
+        return (
+            rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
+        )
 
 
 def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> Keys:

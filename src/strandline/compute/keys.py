@@ -15,7 +15,9 @@ def key_hash(columns: Sequence[Column]) -> Column:
     return F.xxhash64(*(part for column in columns for part in (column, column.isNull())))
 
 
-def typed_key(names: Sequence[str], types: Mapping[str, DataType] | None = None, key: Sequence[str] | None = None) -> Column:
+def typed_key(
+    names: Sequence[str], types: Mapping[str, DataType] | None = None, key: Sequence[str] | None = None
+) -> Column:
     """`_key` from columns of a row; `types` are the node's declared key types, by key column, where the row's may differ."""
     columns = [F.col(quote(name)) for name in names]
     if types is not None:
@@ -26,7 +28,9 @@ def typed_key(names: Sequence[str], types: Mapping[str, DataType] | None = None,
 def row_hash(declared: Iterable[str]) -> Column:
     """The tie-breaker of L3: over non-NULL declared columns as (name, text) pairs in name order: a column added later changes nothing."""
     pairs = [
-        F.concat(F.lit(f"{name}="), F.length(text).cast("string"), F.lit(":"), text) for name in sorted(declared) for text in [_text(name)]
+        F.concat(F.lit(f"{name}="), F.length(text).cast("string"), F.lit(":"), text)
+        for name in sorted(declared)
+        for text in [_text(name)]
     ]
     return F.xxhash64(F.concat_ws(";", *pairs))
 

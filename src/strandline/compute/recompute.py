@@ -40,7 +40,9 @@ class Comparison:
     examples: tuple[Difference, ...]
 
 
-def compare_with_recompute(work: Work, expected: Expected, *, stale: bool, sample_percent: float | None) -> Comparison:
+def compare_with_recompute(
+    work: Work, expected: Expected, *, stale: bool, sample_percent: float | None
+) -> Comparison:
     """Compare what is published with a full recompute, row by row. `stale`: some of its rows are of an older configuration."""
     if expected.rows is None:
         return _find_received_twice(work, expected.published)
@@ -58,16 +60,24 @@ def compare_with_recompute(work: Work, expected: Expected, *, stale: bool, sampl
 
 
 def _sample(rows: DataFrame, columns: Sequence[str], percent: float) -> DataFrame:
-    return rows.where(F.pmod(key_hash([F.col(quote(c)) for c in columns]), F.lit(1_000_000)) < int(percent * 10_000))
+    return rows.where(
+        F.pmod(key_hash([F.col(quote(c)) for c in columns]), F.lit(1_000_000)) < int(percent * 10_000)
+    )
 
 
-def _compare_kept(work: Work, expected: DataFrame, own: DataFrame, unique_key: Sequence[str], *, stale: bool) -> Comparison:
+def _compare_kept(
+    work: Work, expected: DataFrame, own: DataFrame, unique_key: Sequence[str], *, stale: bool
+) -> Comparison:
     """An output that appends misses nothing that the recompute gives, has no key twice, and keeps what was published (L2)."""
     names = [quote(c) for c in unique_key]
     theirs = expected.select(*names).distinct().withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0)})
     typed = [_cast(c, expected.schema[c].dataType) for c in unique_key]
     ours = own.select(*typed).withColumns({_EXPECTED: F.lit(0), _ACTUAL: F.lit(1)})
-    grouped = theirs.unionByName(ours).groupBy(*names).agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL))
+    grouped = (
+        theirs.unionByName(ours)
+        .groupBy(*names)
+        .agg(F.sum(_EXPECTED).alias(_EXPECTED), F.sum(_ACTUAL).alias(_ACTUAL))
+    )
     missing, twice = (F.col(_EXPECTED) > 0) & (F.col(_ACTUAL) == 0), F.col(_ACTUAL) > 1
     counts = {
         "compared": F.sum(F.greatest(_EXPECTED, _ACTUAL)),
@@ -77,19 +87,37 @@ def _compare_kept(work: Work, expected: DataFrame, own: DataFrame, unique_key: S
     }
     staged = stage(grouped, f"{work.staging}/differences", counts, missing | twice)
     waiting = staged.counts["missing"] if stale else 0
-    rows = staged.read(work.session).limit(EXAMPLES).collect() if staged.counts["missing"] + staged.counts["twice"] else []
+    rows = (
+        staged.read(work.session).limit(EXAMPLES).collect()
+        if staged.counts["missing"] + staged.counts["twice"]
+        else []
+    )
     examples = tuple(
-        Difference(only_in="published" if r[_ACTUAL] else "recomputed", row={c: r[c] for c in unique_key}, stale=stale and not r[_ACTUAL])
+        Difference(
+            only_in="published" if r[_ACTUAL] else "recomputed",
+            row={c: r[c] for c in unique_key},
+            stale=stale and not r[_ACTUAL],
+        )
         for r in rows
     )
     differing = staged.counts["missing"] + staged.counts["twice"] - waiting
-    return Comparison(compared=staged.counts["compared"], differing=differing, stale=waiting, kept=staged.counts["kept"], examples=examples)
+    return Comparison(
+        compared=staged.counts["compared"],
+        differing=differing,
+        stale=waiting,
+        kept=staged.counts["kept"],
+        examples=examples,
+    )
 
 
-def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool) -> Comparison:
+def _compare(
+    work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool
+) -> Comparison:
     """Both sides as multisets; doubles by 12 significant digits."""
     named = [comparable(F.col(quote(c)), expected.schema[c].dataType).alias(c) for c in columns]
-    theirs = expected.select(*named).withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0), _STALE: F.lit(False)})
+    theirs = expected.select(*named).withColumns(
+        {_EXPECTED: F.lit(1), _ACTUAL: F.lit(0), _STALE: F.lit(False)}
+    )
     older = F.col(CONFIG) != F.lit(work.config.hash) if stale and CONFIG in actual.columns else F.lit(False)
     typed = actual.select(*(_cast(c, expected.schema[c].dataType) for c in columns), older.alias(_STALE))
     compared = [comparable(F.col(quote(c)), typed.schema[c].dataType).alias(c) for c in columns]
@@ -108,7 +136,11 @@ def _compare(work: Work, expected: DataFrame, actual: DataFrame, columns: list[s
     if not staged.counts["differing"]:
         return Comparison(compared=staged.counts["compared"], differing=0, stale=0, examples=())
     return _explain(
-        work, staged, columns, stale=stale, doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)]
+        work,
+        staged,
+        columns,
+        stale=stale,
+        doubles=[c for c in columns if isinstance(expected.schema[c].dataType, DoubleType | FloatType)],
     )
 
 
@@ -129,7 +161,9 @@ def _nullable(kind: DataType) -> DataType:
             return kind
 
 
-def _explain(work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]) -> Comparison:
+def _explain(
+    work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]
+) -> Comparison:
     """Tell differing rows from stale ones, and pair rows whose doubles agree to 12 digits but were rounded apart."""
     if staged.counts["differing"] > 100_000:
         rows = staged.read(work.session).limit(EXAMPLES).collect()
@@ -147,7 +181,12 @@ def _explain(work: Work, staged: Staged, columns: list[str], *, stale: bool, dou
     ]
     waiting = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r, d in zip(rows, found, strict=True) if d.stale)
     examples = sorted(found, key=lambda d: (d.stale, str([d.row[c] for c in columns]), d.only_in))[:EXAMPLES]
-    return Comparison(compared=staged.counts["compared"], differing=differing - waiting, stale=waiting, examples=tuple(examples))
+    return Comparison(
+        compared=staged.counts["compared"],
+        differing=differing - waiting,
+        stale=waiting,
+        examples=tuple(examples),
+    )
 
 
 def _unpaired(rows: list[Row], columns: list[str], doubles: list[str]) -> list[Row]:
@@ -197,8 +236,16 @@ def _agree(one: str | None, other: str | None) -> bool:
 def _find_received_twice(work: Work, own: DataFrame) -> Comparison:
     """No position was received twice."""
     grouped = own.groupBy(POSITION).agg(F.count(F.lit(1)).alias("n"))
-    counts = {"compared": F.sum(F.when(F.col(f"{POSITION}.place") > 0, F.col("n")).otherwise(0)), "differing": F.sum(F.col("n") - 1)}
+    counts = {
+        "compared": F.sum(F.when(F.col(f"{POSITION}.place") > 0, F.col("n")).otherwise(0)),
+        "differing": F.sum(F.col("n") - 1),
+    }
     staged = stage(grouped, f"{work.staging}/positions", counts, F.col("n") > 1)
     twice = staged.read(work.session).limit(EXAMPLES).collect() if staged.counts["differing"] else []
-    examples = tuple(Difference(only_in="published", row={POSITION: tuple(r[POSITION]), "times": r["n"]}, stale=False) for r in twice)
-    return Comparison(compared=staged.counts["compared"], differing=staged.counts["differing"], stale=0, examples=examples)
+    examples = tuple(
+        Difference(only_in="published", row={POSITION: tuple(r[POSITION]), "times": r["n"]}, stale=False)
+        for r in twice
+    )
+    return Comparison(
+        compared=staged.counts["compared"], differing=staged.counts["differing"], stale=0, examples=examples
+    )

@@ -41,4 +41,8 @@ def fit_types(rows: DataFrame, own: DataFrame, work: Work) -> DataFrame:
 
 def _type_changes(new: StructType, old: StructType) -> list[str]:
     stored = {f.name: f.dataType.simpleString() for f in old}
-    return [f"`{f.name}` as {f.dataType.simpleString()}" for f in new if f.name in stored and stored[f.name] != f.dataType.simpleString()]
+    return [
+        f"`{f.name}` as {f.dataType.simpleString()}"
+        for f in new
+        if f.name in stored and stored[f.name] != f.dataType.simpleString()
+    ]

@@ -15,7 +15,11 @@ def known_keys(path: DataPath) -> frozenset[str]:
     for step in path:
         found = []
         for node in _alternatives(nodes):
-            child = node.get("items") if isinstance(step, int) else node.get("properties", {}).get(step) or node.get("additionalProperties")
+            child = (
+                node.get("items")
+                if isinstance(step, int)
+                else node.get("properties", {}).get(step) or node.get("additionalProperties")
+            )
             if isinstance(child, dict):
                 found.append(child)
         nodes = found

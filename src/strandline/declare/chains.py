@@ -18,7 +18,9 @@ from .yaml_lines import Document
 _NAME_PARENT = "Name the column that holds the hash of the block before."
 
 
-def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, report: Report) -> tuple[Chain, bool]:
+def make_chain(
+    name: str, spec: ChainSpec, known: Known, document: Document, report: Report
+) -> tuple[Chain, bool]:
     """The chain, and whether every column it names is one of its blocks; the parent must be a link."""
     place = document.place("chains", name)
     chain = Chain(
@@ -44,11 +46,18 @@ def make_chain(name: str, spec: ChainSpec, known: Known, document: Document, rep
     for word, columns in named.items():
         for column in (c for c in columns if not known.may_have(c)):
             what = f"`{word}` of the chain `{name}` names `{column}`, which is no column of `{spec.from_}`."
-            report.add("unknown-column", what, suggest(column, known.names or (), "columns"), document.place("chains", name, word))
+            report.add(
+                "unknown-column",
+                what,
+                suggest(column, known.names or (), "columns"),
+                document.place("chains", name, word),
+            )
     _check_link(name, chain, known, document, report)
     _check_number(name, chain, known, document, report)
     _check_weight(name, chain, known, document, report)
-    return _mended(chain, known), all(known.may_have(column) for columns in named.values() for column in columns)
+    return _mended(chain, known), all(
+        known.may_have(column) for columns in named.values() for column in columns
+    )
 
 
 def _mended(chain: Chain, known: Known) -> Chain:
@@ -58,7 +67,11 @@ def _mended(chain: Chain, known: Known) -> Chain:
         return column if known.may_have(column) else find_nearest(column, known.names or ()) or column
 
     return replace(
-        chain, number=meant(chain.number), hash=meant(chain.hash), parent=meant(chain.parent), group_by=tuple(map(meant, chain.group_by))
+        chain,
+        number=meant(chain.number),
+        hash=meant(chain.hash),
+        parent=meant(chain.parent),
+        group_by=tuple(map(meant, chain.group_by)),
     )
 
 
@@ -77,14 +90,23 @@ def _check_link(name: str, chain: Chain, known: Known, document: Document, repor
 def _check_number(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
     stored = known.type_of(chain.number)
     if stored is not None and stored not in ("int", "bigint") and known.may_have(chain.number):
-        what = f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
-        report.add("chain-number", what, _type_it(chain, chain.number), document.place("chains", name, "number"))
+        what = (
+            f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
+        )
+        report.add(
+            "chain-number", what, _type_it(chain, chain.number), document.place("chains", name, "number")
+        )
 
 
 def _check_weight(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
     """The heaviest head is chosen by a number: as text, 9 would be more than 10."""
     column = chain.head.column
-    if chain.head.kind in (Head.MOST, Head.MOST_SUMMED) and column and known.type_of(column) == "string" and known.may_have(column):
+    if (
+        chain.head.kind in (Head.MOST, Head.MOST_SUMMED)
+        and column
+        and known.type_of(column) == "string"
+        and known.may_have(column)
+    ):
         what = f"`head` of the chain `{name}` goes by `{column}`, which is text and not a number."
         report.add("chain-weight", what, _type_it(chain, column), document.place("chains", name, "head"))
 
@@ -119,7 +141,14 @@ def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
     )
 
 
-def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str], calendar: Calendar, columns: tuple[str, ...]) -> Node:
+def follow_node(
+    name: str,
+    dataset: str,
+    chain: Chain,
+    tables: Mapping[str, str],
+    calendar: Calendar,
+    columns: tuple[str, ...],
+) -> Node:
     """The rows of a dataset whose block is canonical: a job like any other, keyed by the block's hash."""
     key = (*chain.group_by, chain.hash)
     same = " AND ".join(f"t.{quote(c)} <=> b.{quote(c)}" for c in key)
@@ -140,5 +169,11 @@ def follow_node(name: str, dataset: str, chain: Chain, tables: Mapping[str, str]
     )
     config = job_config(job, inputs, (), calendar, {})
     return Node(
-        name=name, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, traits=job_traits(job, counted_as=""), columns=columns
+        name=name,
+        kind=NodeKind.JOB,
+        inputs=inputs,
+        definition=job,
+        config=config,
+        traits=job_traits(job, counted_as=""),
+        columns=columns,
     )

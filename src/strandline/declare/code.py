@@ -35,17 +35,26 @@ def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, r
     """The code of a job, or None with a mistake."""
     place = document.place(*path)
     if spec.sql is not None and spec.python is not None:
-        report.add("sql-and-python", f"job `{spec.name}` has both `sql` and `python`.", "Keep one of them.", place)
+        report.add(
+            "sql-and-python", f"job `{spec.name}` has both `sql` and `python`.", "Keep one of them.", place
+        )
         return None
     if spec.python is not None:
         return _load_python(spec.python, spec.name, document.place(*path, "python"), folder, report)
     if spec.sql is not None:
         return _load_sql(spec.sql, (*path, "sql"), spec.config, folder, document, report)
-    report.add("job-without-code", f"job `{spec.name}` has neither `sql` nor `python`.", f"Add `sql: jobs/{spec.name}.sql`, say.", place)
+    report.add(
+        "job-without-code",
+        f"job `{spec.name}` has neither `sql` nor `python`.",
+        f"Add `sql: jobs/{spec.name}.sql`, say.",
+        place,
+    )
     return None
 
 
-def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Path, document: Document, report: Report) -> Code | None:
+def _load_sql(
+    sql: str, path: DataPath, config: Mapping[str, object], folder: Path, document: Document, report: Report
+) -> Code | None:
     text, file = sql, document.file
 
     def place_of(line: int) -> Place:
@@ -62,14 +71,21 @@ def _load_sql(sql: str, path: DataPath, config: Mapping[str, object], folder: Pa
         check_deterministic(tree, text, place_of, report)
         check_tables_are_named(tree, text, place_of, report)
         uses_as_of = check_parameters(tree, config, text, place_of, report)
-    return Code(language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of)
+    return Code(
+        language=Language.SQL, text=text, file=file, tree=tree, place_of=place_of, uses_as_of=uses_as_of
+    )
 
 
 def _load_python(spec: str, job: str, place: Place, folder: Path, report: Report) -> Code | None:
     file, colon, function = spec.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
         named = next((text for text in (spec, file) if text.endswith(".py")), f"jobs/{job}.py")
-        report.add("bad-python", f"`python: {spec}` names no function of a file.", f"Write it as `{named}:{job}`, say.", place)
+        report.add(
+            "bad-python",
+            f"`python: {spec}` names no function of a file.",
+            f"Write it as `{named}:{job}`, say.",
+            place,
+        )
         return None
     found = load_text(file, folder, place, report)
     if found is None:
@@ -106,7 +122,12 @@ def load_text(file: str, folder: Path, place: Place, report: Report) -> tuple[st
             report.add("file-not-found", what, "Name a file that can be read.", place)
             return None
         others = _files_like(path, folder)
-        report.add("file-not-found", f"there is no file `{file}` in the project.", suggest(file, others, "files"), place)
+        report.add(
+            "file-not-found",
+            f"there is no file `{file}` in the project.",
+            suggest(file, others, "files"),
+            place,
+        )
         nearest = find_nearest(file, others)
         return load_text(nearest, folder, place, report) if nearest is not None and nearest != file else None
     return None
@@ -116,6 +137,13 @@ def _files_like(path: Path, folder: Path) -> list[str]:
     """Files of that ending in the project, not in hidden folders."""
     try:
         found = (p.relative_to(folder) for p in folder.rglob(f"*{path.suffix}"))
-        return [str(p) for p, _ in zip((p for p in found if not any(part.startswith(".") for part in p.parts)), range(500), strict=False)]
+        return [
+            str(p)
+            for p, _ in zip(
+                (p for p in found if not any(part.startswith(".") for part in p.parts)),
+                range(500),
+                strict=False,
+            )
+        ]
     except (OSError, ValueError):
         return []

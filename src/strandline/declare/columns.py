@@ -44,17 +44,36 @@ def make_columns(declared: Mapping[str, str | ColumnSpec], context: DatasetConte
             context.report.add("columns-coincide", what, "Rename one of them.", place)
             continue
         if check_column_name(name, place, context.report):
-            column = _make_column(word, ColumnSpec(path=spec) if isinstance(spec, str) else spec, isinstance(spec, str), place, context)
+            column = _make_column(
+                word,
+                ColumnSpec(path=spec) if isinstance(spec, str) else spec,
+                isinstance(spec, str),
+                place,
+                context,
+            )
             written[name] = word
             columns[name] = column
     return tuple(columns.values())
 
 
-def _make_column(word: str, spec: ColumnSpec, short: bool, place: Place, context: DatasetContext) -> FactColumn:
+def _make_column(
+    word: str, spec: ColumnSpec, short: bool, place: Place, context: DatasetContext
+) -> FactColumn:
     report, messages = context.report, context.format.holds_messages
-    type_ = parse_type(spec.type, place, report) if spec.type else STRING if messages and spec.sql is None else None
+    type_ = (
+        parse_type(spec.type, place, report)
+        if spec.type
+        else STRING
+        if messages and spec.sql is None
+        else None
+    )
     if spec.sql is not None and spec.path is not None:
-        report.add("path-and-sql", f"the column `{word}` of `{context.name}` has both `path` and `sql`.", "Keep one of them.", place)
+        report.add(
+            "path-and-sql",
+            f"the column `{word}` of `{context.name}` has both `path` and `sql`.",
+            "Keep one of them.",
+            place,
+        )
     elif spec.sql is None and spec.path is None and messages:
         what = f"the column `{word}` of `{context.name}` says neither `path` nor `sql`."
         report.add("column-without-path", what, f"Add `path: {word}`, say.", place)

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
-from strandline.model.project import Calendar, Chain, FactColumn, FactDataset, FileSource, Job, Language, Partitioning
+from strandline.model.project import (
+    Calendar,
+    Chain,
+    FactColumn,
+    FactDataset,
+    FileSource,
+    Job,
+    Language,
+    Partitioning,
+)
 from strandline.sql.parse import hashed_sql, uses_calendar
 
 from .schema import SourceSpec
@@ -31,7 +40,11 @@ def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
 
 
 def job_config(
-    job: Job, inputs: tuple[Input, ...], lookups: tuple[str, ...], calendar: Calendar, positions: Mapping[str, tuple[str, ...]]
+    job: Job,
+    inputs: tuple[Input, ...],
+    lookups: tuple[str, ...],
+    calendar: Calendar,
+    positions: Mapping[str, tuple[str, ...]],
 ) -> NodeConfig:
     """`positions`: by input whose columns the code may tell by where they stand, their order."""
     parts: dict[str, object] = {
@@ -68,7 +81,19 @@ def chain_config(chain: Chain) -> NodeConfig:
 
 
 FREEZING = frozenset(
-    {"from", "key", "order_by", "deleted", "children", "latest_non_null", "identity", "explode", "complete", "type *", "cast **"}
+    {
+        "from",
+        "key",
+        "order_by",
+        "deleted",
+        "children",
+        "latest_non_null",
+        "identity",
+        "explode",
+        "complete",
+        "type *",
+        "cast **",
+    }
 )
 """Of fact datasets and snapshots. Another source has positions of its own, by which its facts cannot be told from those there are.
 An added column has a type that nothing was written by; an added cast changes a column that was there.
@@ -106,7 +131,12 @@ def _deciding(dataset: FactDataset, columns: Mapping[str, object]) -> list[str]:
     if record_set is None:
         named = {*dataset.identity, *dataset.require}
     else:
-        named = {*record_set.key, *record_set.order_by, *_mentioned(record_set.deleted or "", columns), *dataset.require}
+        named = {
+            *record_set.key,
+            *record_set.order_by,
+            *_mentioned(record_set.deleted or "", columns),
+            *dataset.require,
+        }
     return sorted(named & set(columns))
 
 
@@ -116,7 +146,12 @@ def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
     for column in dataset.columns:
         spelt = str(column.type) if column.type else None
         default = None if column.name in _never_null(dataset) else column.default
-        part: dict[str, object] = {"path": column.path, "sql": hashed_sql(column.sql), "default": default, "type": spelt}
+        part: dict[str, object] = {
+            "path": column.path,
+            "sql": hashed_sql(column.sql),
+            "default": default,
+            "type": spelt,
+        }
         if column.sql:
             part["above"] = {name: parts[name] for name in _mentioned(column.sql, parts)}
             part["calendar"] = _calendar(calendar) if uses_calendar(column.sql) else None
@@ -147,7 +182,11 @@ def _mentioned(sql: str, names: Iterable[str]) -> list[str]:
 
 def _type_parts(dataset: FactDataset) -> dict[str, object]:
     """One part per column, so that an added column is told apart from a changed one."""
-    return {f"{_type_word(dataset, column)} {column.name}": column.type.stored for column in dataset.columns if column.type is not None}
+    return {
+        f"{_type_word(dataset, column)} {column.name}": column.type.stored
+        for column in dataset.columns
+        if column.type is not None
+    }
 
 
 def _type_word(dataset: FactDataset, column: FactColumn) -> str:
@@ -160,12 +199,22 @@ def _source_at(dataset: FactDataset, columns: Mapping[str, object]) -> object:
     if dataset.source_at is None:
         return None
     column, type_ = dataset.source_at.column, dataset.source_at.type
-    return [column, dataset.source_at.path, str(type_) if type_ else None, columns.get(column) if column else None]
+    return [
+        column,
+        dataset.source_at.path,
+        str(type_) if type_ else None,
+        columns.get(column) if column else None,
+    ]
 
 
 def _partition(partition: Partitioning, calendar: Calendar) -> object:
     """Days and months are those of a time zone: in another each partition has other rows."""
-    return [partition.size, partition.unit, len(partition.by), *([calendar.timezone] if partition.unit else [])]
+    return [
+        partition.size,
+        partition.unit,
+        len(partition.by),
+        *([calendar.timezone] if partition.unit else []),
+    ]
 
 
 def _calendar(calendar: Calendar) -> object:

@@ -74,7 +74,9 @@ def _check_contract(name: str, contract: ContractSpec, document: Document, repor
     place = document.place("datasets", name, "contract")
     if contract.is_append_only is False:
         what = f"the contract of `{name}` says `is_append_only: false`; facts are only ever appended."
-        report.add("not-append-only", what, "Remove it: an update is a new fact, as `override_channel` says.", place)
+        report.add(
+            "not-append-only", what, "Remove it: an update is a new fact, as `override_channel` says.", place
+        )
     if contract.override_ordering is not None and contract.override_channel is None:
         what = f"the contract of `{name}` has `override_ordering` but no `override_channel`."
         report.add("ordering-without-key", what, "Add `override_channel: <key column>`.", place)

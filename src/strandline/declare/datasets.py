@@ -3,7 +3,16 @@
 import re
 
 from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName, native_name
-from strandline.model.project import Children, FactColumn, FactDataset, FileFormat, FileSource, Guard, RecordSet, SourceTime
+from strandline.model.project import (
+    Children,
+    FactColumn,
+    FactDataset,
+    FileFormat,
+    FileSource,
+    Guard,
+    RecordSet,
+    SourceTime,
+)
 from strandline.model.report import Report, find_nearest, listed, suggest
 from strandline.sql.checks import check_deterministic, check_references, check_row_wise
 from strandline.sql.known_columns import Known
@@ -21,14 +30,29 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 def make_fact_dataset(
-    name: str, spec: FactDatasetSpec, source: FileSource, native: frozenset[str] | None, document: Document, report: Report
+    name: str,
+    spec: FactDatasetSpec,
+    source: FileSource,
+    native: frozenset[str] | None,
+    document: Document,
+    report: Report,
 ) -> tuple[FactDataset, Known]:
     path = ("datasets", name)
-    exploded = parse_list_path(spec.explode, document.place(*path, "explode"), report) if spec.explode is not None else ()
+    exploded = (
+        parse_list_path(spec.explode, document.place(*path, "explode"), report)
+        if spec.explode is not None
+        else ()
+    )
     nested = any(step.endswith("[]") for step in exploded)
     is_exploded = spec.explode is not None
     context = DatasetContext(
-        name=name, format=source.format, native=native, exploded=is_exploded, nested=nested, document=document, report=report
+        name=name,
+        format=source.format,
+        native=native,
+        exploded=is_exploded,
+        nested=nested,
+        document=document,
+        report=report,
     )
     if spec.explode is not None and not source.format.holds_messages:
         what = f"`explode` over the columns of {source.format} files is not supported by this version yet."
@@ -62,15 +86,24 @@ def make_fact_dataset(
     return dataset, known
 
 
-def _known_columns(columns: tuple[FactColumn, ...], source: FileSource, native: frozenset[str] | None) -> Known:
+def _known_columns(
+    columns: tuple[FactColumn, ...], source: FileSource, native: frozenset[str] | None
+) -> Known:
     if source.format.holds_messages:
         types = {column.name: column.type.stored if column.type else None for column in columns}
         return Known(types=types, complete=True, names=frozenset(types))
     other = "string" if source.format is FileFormat.CSV else None
-    types = {column.name: column.type.stored if column.type else None if column.sql else other for column in columns}
+    types = {
+        column.name: column.type.stored if column.type else None if column.sql else other
+        for column in columns
+    }
     if native is None:
         return Known(types=types, complete=False, other_type=other)
-    renamed = {native_name(column.path[0]) for column in columns if column.path and native_name(column.path[0]) != column.name}
+    renamed = {
+        native_name(column.path[0])
+        for column in columns
+        if column.path and native_name(column.path[0]) != column.name
+    }
     names = frozenset(types) | frozenset(c for c in native - renamed if not c.startswith("__"))
     return Known(types=types, complete=False, other_type=other, names=names)
 
@@ -102,19 +135,30 @@ class _Checks:
                 self.context.report.add("metadata-column", what, remedy, place)
             elif self.known.names is not None and name not in self.known.names and name not in also:
                 what = f"`{where[-1]}` of `{self.context.name}` names `{word}`, which is no column of it."
-                self.context.report.add("unknown-column", what, suggest(word, self.known.names, "columns"), place)
+                self.context.report.add(
+                    "unknown-column", what, suggest(word, self.known.names, "columns"), place
+                )
                 names[-1] = find_nearest(name, self.known.names) or name
         return tuple(dict.fromkeys(names))
 
     def record_set(self, kind: Kind) -> RecordSet | None:
         if not kind.is_record_set:
             return None
-        where, name, report, place = kind.where, self.context.name, self.context.report, self.context.document.place(*self.path)
+        where, name, report, place = (
+            kind.where,
+            self.context.name,
+            self.context.report,
+            self.context.document.place(*self.path),
+        )
         key = self.names(kind.key, where, kind.key_word)
         if not kind.order_by:
-            what = f"record set `{name}` has a key but no ordering, so two facts about one key cannot be ranked."
+            what = (
+                f"record set `{name}` has a key but no ordering, so two facts about one key cannot be ranked."
+            )
             remedy = f"Add `{kind.order_word}: [<column>]` to `{name}`."
-            report.add("record-set-without-ordering", what, remedy, self.context.document.place(*self.path, where))
+            report.add(
+                "record-set-without-ordering", what, remedy, self.context.document.place(*self.path, where)
+            )
         order_by = self.names(kind.order_by, where, kind.order_word, also=(POSITION,))
         if POSITION in order_by[:-1]:
             what = f"`{POSITION}` ranks every fact, so nothing after it in `order_by` of `{name}` is ever looked at."
@@ -122,15 +166,29 @@ class _Checks:
             report.add("position-not-last", what, f"Put `{POSITION}` last.", there)
         if kind.deleted is not None:
             self.condition(kind.deleted, "deleted", where, "deleted", over_columns=True)
-        parent_key = tuple(column for column in key if column not in self.of_item) if self.context.exploded else ()
+        parent_key = (
+            tuple(column for column in key if column not in self.of_item) if self.context.exploded else ()
+        )
         if kind.children == "replace":
             self.children(key, order_by, parent_key)
         latest = self.names(kind.latest_non_null, where, "latest_non_null")
         if both := [column for column in latest if column in key or column in order_by]:
             what = f"`latest_non_null` of `{name}` names {listed(both)}, which belong to `key` or `order_by`."
-            report.add("latest-non-null-of-key", what, "Leave them out: the whole row's key and rank are the winner's.", place)
+            report.add(
+                "latest-non-null-of-key",
+                what,
+                "Leave them out: the whole row's key and rank are the winner's.",
+                place,
+            )
         children = Children(kind.children)
-        return RecordSet(key=key, order_by=order_by, deleted=kind.deleted, children=children, latest_non_null=latest, parent_key=parent_key)
+        return RecordSet(
+            key=key,
+            order_by=order_by,
+            deleted=kind.deleted,
+            children=children,
+            latest_non_null=latest,
+            parent_key=parent_key,
+        )
 
     def children(self, key: tuple[str, ...], order_by: tuple[str, ...], parent_key: tuple[str, ...]) -> None:
         """`children: replace` says the newest parent is the whole truth, so there must be one and it must have a rank."""
@@ -138,11 +196,21 @@ class _Checks:
         place = self.context.document.place(*self.path, "record_set", "children")
         if not self.context.exploded:
             what = f"`{name}` says `children: replace` but explodes no list, so it has no children."
-            report.add("children-without-explode", what, "Add `explode: <path of the list>`, or remove `children`.", place)
+            report.add(
+                "children-without-explode",
+                what,
+                "Add `explode: <path of the list>`, or remove `children`.",
+                place,
+            )
             return
         if not parent_key:
             what = f"`{name}` says `children: replace`, but every key column is taken from `item`, so no parent is named."
-            report.add("children-without-parent", what, "Add the parent's key, taken from the payload, to `key`.", place)
+            report.add(
+                "children-without-parent",
+                what,
+                "Add the parent's key, taken from the payload, to `key`.",
+                place,
+            )
         if of_item := [column for column in order_by if column in self.of_item]:
             what = f"`order_by` of `{name}` uses {listed(of_item)}, taken from `item`; `children: replace` ranks parents."
             report.add("children-ranked-by-item", what, "Order by columns of the message.", place)
@@ -150,7 +218,12 @@ class _Checks:
     def condition(self, sql: str, what: str, *where: str, over_columns: bool) -> None:
         place, report = self.context.document.place(*self.path, *where), self.context.report
         described = f"`{what}` of `{self.context.name}`"
-        tree = parse_expression(sql, described, lambda line: self.context.document.place_in_text((*self.path, *where), line), report)
+        tree = parse_expression(
+            sql,
+            described,
+            lambda line: self.context.document.place_in_text((*self.path, *where), line),
+            report,
+        )
         if tree is None:
             return
         check_deterministic(tree, sql, lambda line: place, report, described)
@@ -173,13 +246,22 @@ class _Checks:
             (name,) = self.names([spec], "source_at")
             type_ = self.columns[name].type if name in self.columns else None
             if type_ is not None and not _can_be_time(type_):
-                what = f"`source_at` of `{self.context.name}` names `{name}`, a `{type_}`, which says no time."
-                report.add("source-at-not-a-time", what, "Name a column of type timestamp, timestamp_ms, timestamp_us or date.", place)
+                what = (
+                    f"`source_at` of `{self.context.name}` names `{name}`, a `{type_}`, which says no time."
+                )
+                report.add(
+                    "source-at-not-a-time",
+                    what,
+                    "Name a column of type timestamp, timestamp_ms, timestamp_us or date.",
+                    place,
+                )
             return SourceTime(column=name)
         type_ = parse_type(spec.type, place, report) if spec.type else ColumnType(name=TypeName.TIMESTAMP)
         if type_ is not None and not _can_be_time(type_):
             what = f"`source_at` of `{self.context.name}` has the type `{type_}`, which says no time."
-            report.add("source-at-not-a-time", what, "Use timestamp, timestamp_ms, timestamp_us or date.", place)
+            report.add(
+                "source-at-not-a-time", what, "Use timestamp, timestamp_ms, timestamp_us or date.", place
+            )
         return SourceTime(path=source_time_path(spec.path, place, self.context), type=type_ or STRING)
 
     def _is_timestamp(self, name: str) -> bool:
@@ -203,6 +285,8 @@ def _guard(spec: bool | str | GuardSpec | None, context: DatasetContext, kind: K
     text = str(spec.max_deleted)
     found = _PERCENT.fullmatch(text.strip())
     if not found or not 0 <= float(found[1]) <= 100:
-        context.report.add("wrong-type", f"`max_deleted` is `{text}`, not a share.", "Write a percentage, as `50%`.", place)
+        context.report.add(
+            "wrong-type", f"`max_deleted` is `{text}`, not a share.", "Write a percentage, as `50%`.", place
+        )
         return Guard()
     return Guard(max_deleted_percent=float(found[1]), at_least=spec.at_least)

@@ -35,42 +35,61 @@ def relate_inputs(
     output = _check_columns(draft, code, known, report) if code is not None else None
     names = output.names if output else None
     draft = _check_key(draft, names, document, report)
-    if output is None or (names is not None and not {*draft.unique_key, *_named_key(draft)} <= {*names, *METADATA_COLUMNS}):
+    if output is None or (
+        names is not None and not {*draft.unique_key, *_named_key(draft)} <= {*names, *METADATA_COLUMNS}
+    ):
         report = report.without(UNKNOWN_INPUT)
     relations: Relations = {name: (Lookup(), False) for name in draft.lookups}
     if draft.mode is Mode.FULL:
         relations |= {name: (Whole(), False) for name in draft.inputs}
     else:
-        relations |= {name: (relation, False) for name, relation in _declared(draft, known, document, report).items()}
+        relations |= {
+            name: (relation, False) for name, relation in _declared(draft, known, document, report).items()
+        }
     if code is None or output is None:
         return relations, NOTHING
     analysis: Analysis | None = None
     if code.tree is not None:
-        restricted = {name: relation.columns for name, (relation, _) in relations.items() if isinstance(relation, By)}
+        restricted = {
+            name: relation.columns for name, (relation, _) in relations.items() if isinstance(relation, By)
+        }
         open_inputs = {name: draft.key for name in draft.inputs if name not in relations}
         by = {**restricted, **open_inputs}
-        tables = {name: Table(known=known.get(name, NOTHING), by=by.get(name, ())) for name in (*draft.inputs, *draft.lookups)}
+        tables = {
+            name: Table(known=known.get(name, NOTHING), by=by.get(name, ()))
+            for name in (*draft.inputs, *draft.lookups)
+        }
         steps = find_steps(draft.partition, calendar) if draft.partition else None
-        analysis = prove(code.tree, draft.key, tables, open_inputs, by_name=draft.partition is None, steps=steps)
+        analysis = prove(
+            code.tree, draft.key, tables, open_inputs, by_name=draft.partition is None, steps=steps
+        )
         for tie in analysis.ties:
             what = f"the SQL of job `{draft.spec.name}`: {tie.what}"
             report.add("order-not-total", what, tie.remedy, code.place_of(line_of(tie.node)))
         relations |= {name: (By(columns=draft.key), True) for name in open_inputs if name in analysis.proved}
     _check_partition(draft, relations, document, report)
-    _ask_for_relations(draft, [n for n in draft.inputs if n not in relations], analysis, known, document, report)
+    _ask_for_relations(
+        draft, [n for n in draft.inputs if n not in relations], analysis, known, document, report
+    )
     return relations, analysis.output if analysis else NOTHING
 
 
 def _check_partition(draft: Draft, relations: Relations, document: Document, report: Report) -> None:
     """Some input must say which partitions there are."""
-    if draft.partition and set(draft.inputs) <= set(relations) and not any(isinstance(relations[n][0], By) for n in draft.inputs):
+    if (
+        draft.partition
+        and set(draft.inputs) <= set(relations)
+        and not any(isinstance(relations[n][0], By) for n in draft.inputs)
+    ):
         what = f"no input of job `{draft.spec.name}` is related `by` its partition's column, so nothing says which partitions there are."
         key = ", ".join(draft.key)
         remedy = f"Relate one so: `inputs: {{{draft.inputs[0]}: {{by: [{key}]}}}}`."
         report.add("partition-needs-by", what, remedy, document.place(*draft.path, "incremental"))
 
 
-def _declared(draft: Draft, known: Mapping[str, Known], document: Document, report: Report) -> dict[str, Relation]:
+def _declared(
+    draft: Draft, known: Mapping[str, Known], document: Document, report: Report
+) -> dict[str, Relation]:
     specs = draft.spec.incremental.inputs if draft.spec.incremental else {}
     relations: dict[str, Relation] = {}
     for word, spec in specs.items():
@@ -86,14 +105,19 @@ def _declared(draft: Draft, known: Mapping[str, Known], document: Document, repo
     return relations
 
 
-def _make_relation(draft: Draft, name: str, spec: RelationSpec, known: Mapping[str, Known], place: Place, report: Report) -> Relation:
+def _make_relation(
+    draft: Draft, name: str, spec: RelationSpec, known: Mapping[str, Known], place: Place, report: Report
+) -> Relation:
     match spec:
         case ByKey(by=list() as columns):
             here = {column.lower(): column.lower() for column in columns}
         case ByKey(by=dict() as columns):
             here = {key.lower(): column.lower() for key, column in columns.items()}
         case ViaInput(via=other, on=on):
-            pairs = tuple((a.lower(), b.lower()) for a, b in (on.items() if isinstance(on, dict) else zip(on, on, strict=True)))
+            pairs = tuple(
+                (a.lower(), b.lower())
+                for a, b in (on.items() if isinstance(on, dict) else zip(on, on, strict=True))
+            )
             for column, there in pairs:
                 _check_column(column, name, known, place, report)
                 if other in draft.inputs:
@@ -110,10 +134,22 @@ def _make_relation(draft: Draft, name: str, spec: RelationSpec, known: Mapping[s
     return By(columns=tuple(here.get(column, column) for column in draft.key))
 
 
-def _check_column(column: str, dataset: str, known: Mapping[str, Known], place: Place, report: Report) -> None:
+def _check_column(
+    column: str, dataset: str, known: Mapping[str, Known], place: Place, report: Report
+) -> None:
     columns = known.get(dataset)
-    if columns is not None and columns.names is not None and column not in columns.names and column not in METADATA_COLUMNS:
-        report.add("unknown-column", f"`{dataset}` has no column `{column}`.", suggest(column, columns.names, "columns"), place)
+    if (
+        columns is not None
+        and columns.names is not None
+        and column not in columns.names
+        and column not in METADATA_COLUMNS
+    ):
+        report.add(
+            "unknown-column",
+            f"`{dataset}` has no column `{column}`.",
+            suggest(column, columns.names, "columns"),
+            place,
+        )
 
 
 def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Document, report: Report) -> None:
@@ -128,11 +164,18 @@ def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Docume
                 break
             if other not in draft.inputs:
                 what = f"`{name}` is found `via: {other}`, which is not among the inputs of job `{draft.spec.name}`."
-                report.add("unknown-dataset", what, suggest(other, [n for n in draft.inputs if n != name], "inputs"), place)
+                report.add(
+                    "unknown-dataset",
+                    what,
+                    suggest(other, [n for n in draft.inputs if n != name], "inputs"),
+                    place,
+                )
                 break
             if isinstance(relations.get(other), Whole):
                 what = f"`{name}` is found `via: {other}`, which is read `whole`, so no key can be found through it."
-                report.add("via-whole", what, f"Relate `{other}` `by` the key, or read `{name}` whole.", place)
+                report.add(
+                    "via-whole", what, f"Relate `{other}` `by` the key, or read `{name}` whole.", place
+                )
                 break
             seen.append(other)
             relation = relations.get(other) or Whole()
@@ -153,7 +196,9 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
             return analysis.output
         for column, there in unknown:
             what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is not a column of what it reads."
-            report.add("unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column)))
+            report.add(
+                "unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column))
+            )
         if any(find_nearest(column.name, there) is None for column, there in unknown):
             return None
         for column, there in unknown:
@@ -188,30 +233,56 @@ def _check_key(draft: Draft, names: Collection[str] | None, document: Document, 
     needed = {"key": _named_key(draft), "unique_key": draft.unique_key}
     meant: dict[str, str] = {}
     for word, columns in needed.items():
-        for name in (column for column in columns if names is not None and column not in names and column not in METADATA_COLUMNS):
+        for name in (
+            column
+            for column in columns
+            if names is not None and column not in names and column not in METADATA_COLUMNS
+        ):
             what = f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`, which its SQL does not give."
-            report.add("key-not-in-output", what, suggest(name, names or (), "columns"), document.place(*draft.path, "incremental"))
+            report.add(
+                "key-not-in-output",
+                what,
+                suggest(name, names or (), "columns"),
+                document.place(*draft.path, "incremental"),
+            )
             meant[name] = find_nearest(name, names or ()) or name
     if not meant:
         return draft
-    key, unique_key = (tuple(dict.fromkeys(meant.get(name, name) for name in given)) for given in (draft.key, draft.unique_key))
+    key, unique_key = (
+        tuple(dict.fromkeys(meant.get(name, name) for name in given))
+        for given in (draft.key, draft.unique_key)
+    )
     return replace(draft, key=key, unique_key=unique_key)
 
 
 def _ask_for_relations(
-    draft: Draft, names: list[str], analysis: Analysis | None, known: Mapping[str, Known], document: Document, report: Report
+    draft: Draft,
+    names: list[str],
+    analysis: Analysis | None,
+    known: Mapping[str, Known],
+    document: Document,
+    report: Report,
 ) -> None:
     if not names or not draft.key or set(draft.key) & set(METADATA_COLUMNS):
         return  # a key that is none was told
     key = ", ".join(draft.key)
-    scope = {Mode.CURSOR: f"follows `{key}`", Mode.PARTITION: f"is partitioned by ({key})"}.get(draft.mode, f"is keyed by ({key})")
-    reasons = {name: (analysis.reasons.get(name) if analysis else None) or "Python jobs always declare `inputs`" for name in names}
+    scope = {Mode.CURSOR: f"follows `{key}`", Mode.PARTITION: f"is partitioned by ({key})"}.get(
+        draft.mode, f"is keyed by ({key})"
+    )
+    reasons = {
+        name: (analysis.reasons.get(name) if analysis else None) or "Python jobs always declare `inputs`"
+        for name in names
+    }
     told = "; ".join(f"`{name}`: {reason}" for name, reason in reasons.items())
     relate = "relates" if len(names) == 1 else "relate"
     that = "that key" if draft.mode is Mode.KEYED else "that"
-    what = f"job `{draft.spec.name}` {scope}, and how {listed(names)} {relate} to {that} is not known ({told})."
+    what = (
+        f"job `{draft.spec.name}` {scope}, and how {listed(names)} {relate} to {that} is not known ({told})."
+    )
     width = max(len(name) for name in names) + 1
-    lines = [f"      {(name + ':').ljust(width)} whole   # or {_other_ways(name, draft, known)}" for name in names]
+    lines = [
+        f"      {(name + ':').ljust(width)} whole   # or {_other_ways(name, draft, known)}" for name in names
+    ]
     say = "Say so under `incremental` (`whole` is always right; a change in it recomputes everything):"
     remedy = "\n".join([say, "    inputs:", *lines])
     report.add("input-relation-unknown", what, remedy, document.place(*draft.path, "incremental"))
@@ -236,13 +307,25 @@ def make_inputs(draft: Draft, relations: Relations, tables: Mapping[str, str]) -
     for name in (n for n in (*draft.inputs, *draft.lookups) if n in relations):
         relation, proved = relations[name]
         related = _columns_of(name, {n: found for n, (found, _) in relations.items()})
-        inputs.append(Input(name=name, dataset=tables[name], relation=relation, proved=proved, reads=reads[name] | related))
+        inputs.append(
+            Input(
+                name=name, dataset=tables[name], relation=relation, proved=proved, reads=reads[name] | related
+            )
+        )
     return tuple(inputs)
 
 
 def _columns_of(name: str, relations: Mapping[str, Relation]) -> frozenset[str]:
     """The columns of an input by which it, or another that is found through it, relates to the key."""
     here = relations[name]
-    own = here.columns if isinstance(here, By) else tuple(c for c, _ in here.on) if isinstance(here, Via) else ()
-    through = (there for r in relations.values() if isinstance(r, Via) and r.input == name for _, there in r.on)
+    own = (
+        here.columns
+        if isinstance(here, By)
+        else tuple(c for c, _ in here.on)
+        if isinstance(here, Via)
+        else ()
+    )
+    through = (
+        there for r in relations.values() if isinstance(r, Via) and r.input == name for _, there in r.on
+    )
     return frozenset((*own, *through))

@@ -46,27 +46,42 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
     check_mode(spec, mode, path, document, report)
     partition = make_partitioning(spec, path, document, report) if mode is Mode.PARTITION else None
     key = scope_key(spec, mode, partition)
-    unique_key = lowered(spec.incremental.unique_key if spec.incremental else None) if spec.update_strategy == "append" else ()
+    unique_key = (
+        lowered(spec.incremental.unique_key if spec.incremental else None)
+        if spec.update_strategy == "append"
+        else ()
+    )
     for column in dict.fromkeys((*key, *unique_key)):
         if column in METADATA_COLUMNS:
             what = f"the key of job `{spec.name}` names the metadata column `{column}`."
-            report.add("metadata-column", what, "Use columns of the output.", document.place(*path, "incremental"))
+            report.add(
+                "metadata-column", what, "Use columns of the output.", document.place(*path, "incremental")
+            )
     if not spec.input_datasets:
-        report.add("missing-key", f"job `{spec.name}` reads nothing.", "Add `input_datasets: [<dataset>]`.", place)
+        report.add(
+            "missing-key", f"job `{spec.name}` reads nothing.", "Add `input_datasets: [<dataset>]`.", place
+        )
     for name in set(spec.input_datasets) & set(spec.lookup_datasets):
         what = f"job `{spec.name}` names `{name}` as an input and as a lookup."
         report.add("named-twice", what, "Keep it in one list.", document.place(*path, "lookup_datasets"))
     for word in ("input_datasets", "lookup_datasets"):
         names = getattr(spec, word)
         for name in {name for name in names if names.count(name) > 1}:
-            report.add("named-twice", f"`{name}` stands twice in `{word}` of job `{spec.name}`.", "Keep one.", document.place(*path, word))
+            report.add(
+                "named-twice",
+                f"`{name}` stands twice in `{word}` of job `{spec.name}`.",
+                "Keep one.",
+                document.place(*path, word),
+            )
     return Draft(
         spec=spec,
         path=path,
         place=place,
         code=load_code(spec, path, folder, document, report),
         inputs=tuple(dict.fromkeys(spec.input_datasets)),
-        lookups=tuple(dict.fromkeys(name for name in spec.lookup_datasets if name not in spec.input_datasets)),
+        lookups=tuple(
+            dict.fromkeys(name for name in spec.lookup_datasets if name not in spec.input_datasets)
+        ),
         key=key,
         mode=mode,
         unique_key=unique_key,
@@ -74,7 +89,9 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
     )
 
 
-def mend_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report) -> Draft:
+def mend_inputs(
+    draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report
+) -> Draft:
     """Report every input that does not exist, and go on with the nearest dataset in its place."""
     spec = draft.spec
     meant: dict[str, str] = {}
@@ -83,16 +100,26 @@ def mend_inputs(draft: Draft, tables: Mapping[str, str], names: NameRegistry, do
             if name in tables or name in names.broken:
                 continue
             what = f"job `{spec.name}` reads `{name}`, which is not a dataset."
-            report.add("unknown-dataset", what, suggest(name, tables, "datasets"), document.place(*draft.path, word))
-            free = [table for table in tables if table not in (*draft.inputs, *draft.lookups, *meant.values(), draft.output)]
+            report.add(
+                "unknown-dataset", what, suggest(name, tables, "datasets"), document.place(*draft.path, word)
+            )
+            free = [
+                table
+                for table in tables
+                if table not in (*draft.inputs, *draft.lookups, *meant.values(), draft.output)
+            ]
             meant[name] = find_nearest(name, free) or name
     by_table: dict[str, str] = {}
     for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables):
         other = by_table.setdefault(tables[name], name)
         if other != name:
             what = f"job `{spec.name}` reads `{other}` and `{name}`, which are one table: an event stream is its facts."
-            report.add("named-twice", what, "Keep one of them.", document.place(*draft.path, "input_datasets"))
-    inputs, lookups = (tuple(meant.get(name, name) for name in given) for given in (draft.inputs, draft.lookups))
+            report.add(
+                "named-twice", what, "Keep one of them.", document.place(*draft.path, "input_datasets")
+            )
+    inputs, lookups = (
+        tuple(meant.get(name, name) for name in given) for given in (draft.inputs, draft.lookups)
+    )
     return replace(draft, inputs=inputs, lookups=lookups, meant=meant)
 
 
@@ -116,13 +143,19 @@ def check_tables(draft: Draft, tables: Mapping[str, str], document: Document, re
         what = f"the SQL of job `{spec.name}` reads `{name}`, which is not among its inputs."
         remedy = f"Add `{name}` to `input_datasets`." if name in tables else suggest(name, declared, "inputs")
         report.add("undeclared-input", what, remedy, draft.code.place_of(line_of(table)))
-        nearest = None if name in tables else find_nearest(name, declared - used) or find_nearest(name, declared)
+        nearest = (
+            None if name in tables else find_nearest(name, declared - used) or find_nearest(name, declared)
+        )
         if nearest is None:
             sound = False
         else:
             read_as(table, nearest)
             used.add(nearest)
-    for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables and n not in used and n not in draft.meant.values()):
+    for name in (
+        n
+        for n in (*draft.inputs, *draft.lookups)
+        if n in tables and n not in used and n not in draft.meant.values()
+    ):
         word = "input_datasets" if name in draft.inputs else "lookup_datasets"
         what = f"job `{spec.name}` declares the input `{name}`, which its SQL does not read."
         report.add("unused-input", what, f"Remove it from `{word}`.", document.place(*draft.path, word))

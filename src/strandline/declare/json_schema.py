@@ -9,7 +9,11 @@ SCHEMA_FILE = Path(__file__).with_name("strandline.schema.json")
 
 
 def make_json_schema() -> str:
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "strandline.schema.json", **ProjectFile.model_json_schema()}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "strandline.schema.json",
+        **ProjectFile.model_json_schema(),
+    }
     return json.dumps(schema, indent=2) + "\n"
 
 

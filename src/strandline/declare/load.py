@@ -49,7 +49,9 @@ def load_project(start: Path, environ: Mapping[str, str]) -> Project:
         raw = file.read_bytes()
     except OSError as error:
         what = f"{file} cannot be read: {error.strerror}."
-        raise ProjectError([Mistake(slug="project-not-found", what=what, remedy="Make the file readable.")]) from error
+        raise ProjectError(
+            [Mistake(slug="project-not-found", what=what, remedy="Make the file readable.")]
+        ) from error
     document = load_yaml(raw, file.name, report)
     project = _Loading(document, file.parent, environ, report).load() if document is not None else None
     report.raise_if_any()
@@ -78,7 +80,11 @@ class _Loading:
         secrets = Secrets(self.environ, self.document, self.report)
         head = shape.head
         calendar = make_calendar(head, self.document, self.report) if head else Calendar()
-        settings = make_settings(head, self.folder, secrets, self.environ, self.document, self.report) if head else None
+        settings = (
+            make_settings(head, self.folder, secrets, self.environ, self.document, self.report)
+            if head
+            else None
+        )
         sources = self.load_sources(shape, secrets)
         self.load_datasets(shape, sources, calendar)
         self.load_chains(shape, calendar)
@@ -107,7 +113,13 @@ class _Loading:
             columns = find_columns(source, self.folder)
             messages = source.format.holds_messages
             other = "string" if source.format is FileFormat.CSV else None
-            self.add_table(name, name, Known(types={}, complete=messages, other_type=other, names=frozenset() if messages else columns))
+            self.add_table(
+                name,
+                name,
+                Known(
+                    types={}, complete=messages, other_type=other, names=frozenset() if messages else columns
+                ),
+            )
             self.names[name] = (name,)
             if self.right:
                 self.nodes.append(source_node(source, spec))
@@ -137,7 +149,9 @@ class _Loading:
             self.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
             self.add_table(name, name if dataset.record_set else f"{name}_facts", told_apart)
 
-    def find_sources(self, name: str, spec: FactDatasetSpec, sources: Mapping[str, FileSource], shape: Shape) -> tuple[FileSource, ...]:
+    def find_sources(
+        self, name: str, spec: FactDatasetSpec, sources: Mapping[str, FileSource], shape: Shape
+    ) -> tuple[FileSource, ...]:
         """The source of a dataset. Of one that is not there the nearest; else two that differ in all that a dataset may depend on."""
         if spec.from_ in sources:
             return (sources[spec.from_],)
@@ -180,7 +194,9 @@ class _Loading:
                 self.names[name] = (name,)
                 self.add_table(name, name, replace(known, unique=(chain.key,)))
             for output, dataset in spec.follow.items():
-                self.load_follow(output, dataset, chain, (*chain.group_by, chain.hash) if sound else (), shape, calendar)
+                self.load_follow(
+                    output, dataset, chain, (*chain.group_by, chain.hash) if sound else (), shape, calendar
+                )
 
     def find_stream(self, name: str, spec: ChainSpec) -> str | None:
         """The event stream that a chain is made of, or the nearest to a name that means nothing."""
@@ -192,7 +208,9 @@ class _Loading:
         self.report.add("chain-needs-stream", what, suggest(spec.from_, streams, "event streams"), place)
         return None if spec.from_ in self.tables else find_nearest(spec.from_, streams)
 
-    def load_follow(self, name: str, dataset: str, chain: Chain, key: tuple[str, ...], shape: Shape, calendar: Calendar) -> None:
+    def load_follow(
+        self, name: str, dataset: str, chain: Chain, key: tuple[str, ...], shape: Shape, calendar: Calendar
+    ) -> None:
         """`key`: the columns of the chain that the dataset must have, as far as they are known."""
         place = self.document.place("chains", chain.name, "follow", name)
         claimed = self.registry.claim(name, "dataset that follows a chain", place)
@@ -214,21 +232,30 @@ class _Loading:
     def refuse_follow(self, name: str, dataset: str, chain: Chain, shape: Shape) -> None:
         place = self.document.place("chains", chain.name, "follow", name)
         follows = f"`{name}` follows the chain `{chain.name}` with `{dataset}`"
-        output_by_name = {word: job.output_dataset for job in shape.jobs.values() for word in (job.output_dataset, job.name)}
+        output_by_name = {
+            word: job.output_dataset for job in shape.jobs.values() for word in (job.output_dataset, job.name)
+        }
         if dataset in output_by_name:
             what = f"{follows}, which is a job's output and not an event stream or record set."
             join = f"LEFT SEMI JOIN {chain.name} USING ({', '.join((*chain.group_by, chain.hash))})"
             remedy = f"Follow a dataset that the job reads, or write a job with `SELECT * FROM {output_by_name[dataset]} {join}`."
             self.report.add("follow-needs-dataset", what, remedy, place)
         else:
-            self.report.add("unknown-dataset", f"{follows}, which is not a dataset.", suggest(dataset, self.tables, "datasets"), place)
+            self.report.add(
+                "unknown-dataset",
+                f"{follows}, which is not a dataset.",
+                suggest(dataset, self.tables, "datasets"),
+                place,
+            )
 
     def load_jobs(self, shape: Shape, calendar: Calendar) -> None:
         drafts: dict[str, Draft] = {}
         for index, spec in shape.jobs.items():
             report = self.report.without(shape.follow_ups.get(("jobs", index), ()))
             draft = draft_job(index, spec, self.folder, self.document, report)
-            if self.registry.claim(draft.output, "job's output", self.document.place(*draft.path, "output_dataset")):
+            if self.registry.claim(
+                draft.output, "job's output", self.document.place(*draft.path, "output_dataset")
+            ):
                 drafts[draft.output] = draft
                 self.tables[draft.output] = draft.output
             else:
@@ -248,31 +275,43 @@ class _Loading:
     def sort(self, drafts: Mapping[str, Draft]) -> list[str]:
         """All jobs, each after what it reads. A cycle is reported, unless a misspelt input that was read as another makes it."""
         places = {output: draft.place for output, draft in drafts.items()}
-        written = {o: tuple(n for n in (*d.inputs, *d.lookups) if n not in d.meant.values()) for o, d in drafts.items()}
+        written = {
+            o: tuple(n for n in (*d.inputs, *d.lookups) if n not in d.meant.values())
+            for o, d in drafts.items()
+        }
         order = sort_jobs(written, places, self.report)
         self.registry.broken |= {output for output in drafts if output not in order}
         meant = sort_jobs({o: (*d.inputs, *d.lookups) for o, d in drafts.items()}, places, Report())
         order = meant if len(meant) == len(order) else order
         return [*order, *(output for output in drafts if output not in order)]
 
-    def load_job(self, output: str, draft: Draft, row_key: tuple[str, ...], calendar: Calendar, report: Report) -> None:
+    def load_job(
+        self, output: str, draft: Draft, row_key: tuple[str, ...], calendar: Calendar, report: Report
+    ) -> None:
         """What reads something that was not understood is checked as far as it can be, and not understood itself."""
         sound = check_tables(draft, self.tables, self.document, report)
-        sound &= all(name in self.known and name not in self.registry.broken for name in (*draft.inputs, *draft.lookups))
+        sound &= all(
+            name in self.known and name not in self.registry.broken
+            for name in (*draft.inputs, *draft.lookups)
+        )
         if not sound:
             self.registry.broken |= {output}
             report = report.without(UNKNOWN_INPUT)
         relations, known = relate_inputs(draft, self.known, calendar, self.document, report)
         known = replace(known, unique=(*known.unique, *(key for key in (row_key, draft.unique_key) if key)))
         self.known[output] = known
-        if known.names is not None and (missing := [column for column in row_key if column not in known.names]):
+        if known.names is not None and (
+            missing := [column for column in row_key if column not in known.names]
+        ):
             place = self.document.place("datasets", draft.output, "key")
             what = f"the key of `{draft.output}` names `{missing[0]}`, which job `{draft.spec.name}` does not give."
             report.add("unknown-column", what, suggest(missing[0], known.names, "columns"), place)
         if self.right:
             inputs = make_inputs(draft, relations, self.tables)
             positions = find_positions(draft.code, inputs, self.known) if draft.code else {}
-            self.nodes.append(job_node(make_job(draft, row_key), inputs, draft.lookups, calendar, positions, known.order))
+            self.nodes.append(
+                job_node(make_job(draft, row_key), inputs, draft.lookups, calendar, positions, known.order)
+            )
         self.names[draft.output] = (draft.output,)
         self.names[draft.spec.name] = (draft.output,)
 
@@ -286,7 +325,9 @@ class _Loading:
                 what = f"`{name}` under `datasets` has no `from`, and no job writes it."
                 remedy = f"{suggest(name, drafts, 'outputs of jobs')} A dataset decoded from a source needs `from`."
                 self.report.add("unknown-dataset", what, remedy, self.document.place("datasets", name))
-                name = find_nearest(name, [output for output in drafts if output not in shape.datasets]) or name
+                name = (
+                    find_nearest(name, [output for output in drafts if output not in shape.datasets]) or name
+                )
             row_keys[name] = tuple(dict.fromkeys(column.lower() for column in spec.key))
         return row_keys
 

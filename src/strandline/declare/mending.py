@@ -121,7 +121,9 @@ class Mending:
                 return self._text("name")
             case ("datasets", "from"):
                 return ""
-            case ("datasets", "record_set", "key") if isinstance(self.value.get("columns"), dict) and self.value["columns"]:
+            case ("datasets", "record_set", "key") if (
+                isinstance(self.value.get("columns"), dict) and self.value["columns"]
+            ):
                 return [str(next(iter(self.value["columns"])))]
             case ("project",):
                 return "unnamed"
@@ -147,7 +149,11 @@ class Mending:
     def _has(self, place: DataPath) -> bool:
         found = self.value
         for step in place:
-            if not (step in found if isinstance(found, dict) else isinstance(step, int) and isinstance(found, list) and step < len(found)):
+            if not (
+                step in found
+                if isinstance(found, dict)
+                else isinstance(step, int) and isinstance(found, list) and step < len(found)
+            ):
                 return False
             found = found[step]
         return isinstance(found, dict | list)

@@ -26,7 +26,11 @@ def scope_key(spec: JobSpec, mode: Mode, partition: Partitioning | None) -> tupl
         case Mode.KEYED:
             return lowered(spec.incremental.key if spec.incremental else None)
         case Mode.CURSOR:
-            return lowered([spec.incremental.cursor_column] if spec.incremental and spec.incremental.cursor_column else None)
+            return lowered(
+                [spec.incremental.cursor_column]
+                if spec.incremental and spec.incremental.cursor_column
+                else None
+            )
         case Mode.PARTITION if partition:
             return (*partition.by, partition.column)
         case _:
@@ -51,17 +55,30 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
     _check_append(spec, mode, path, document, report)
     if mode is not Mode.PARTITION and spec.partition is not None:
         what = f"job `{spec.name}` has `partition`, which only mode `partition` has."
-        report.add("unused-key", what, "Remove `partition`, or write `mode: partition`.", document.place(*path, "partition"))
+        report.add(
+            "unused-key",
+            what,
+            "Remove `partition`, or write `mode: partition`.",
+            document.place(*path, "partition"),
+        )
     for word, of in _OF_MODE.items():
         told = word == "unique_key" and spec.update_strategy == "append"  # with what appending needs
         if incremental is not None and mode is not of and getattr(incremental, word) and not told:
             what = f"job `{spec.name}` has mode `{mode}` and `{word}`, which only mode `{of}` has."
             instead = " and remove `partition`" if spec.partition is not None else ""
-            report.add("unused-key", what, f"Remove `{word}`, or write `mode: {of}`{instead}.", document.place(*path, "incremental", word))
+            report.add(
+                "unused-key",
+                what,
+                f"Remove `{word}`, or write `mode: {of}`{instead}.",
+                document.place(*path, "incremental", word),
+            )
     if mode is Mode.FULL and incremental is not None and incremental.inputs:
         what = f"job `{spec.name}` has mode `full` and `inputs`: it reads all of them whole."
         report.add(
-            "unused-key", what, "Remove `inputs`, or write `mode: keyed` with a `key`.", document.place(*path, "incremental", "inputs")
+            "unused-key",
+            what,
+            "Remove `inputs`, or write `mode: keyed` with a `key`.",
+            document.place(*path, "incremental", "inputs"),
         )
 
 
@@ -82,14 +99,18 @@ def _check_append(spec: JobSpec, mode: Mode, path: DataPath, document: Document,
         report.add("unused-key", what, remedy, document.place(*path, "incremental", "unique_key"))
 
 
-def make_partitioning(spec: JobSpec, path: DataPath, document: Document, report: Report) -> Partitioning | None:
+def make_partitioning(
+    spec: JobSpec, path: DataPath, document: Document, report: Report
+) -> Partitioning | None:
     declared = spec.partition
     if declared is None:
         return None
     if (declared.size is None) == (declared.unit is None):
         has = "both" if declared.size else "neither"
         what = f"`partition` of job `{spec.name}` needs either `size` (numbers) or `unit` (times), and has {has}."
-        report.add("partition-size", what, "Write `size: 10000`, or `unit: day`.", document.place(*path, "partition"))
+        report.add(
+            "partition-size", what, "Write `size: 10000`, or `unit: day`.", document.place(*path, "partition")
+        )
         return None
     return Partitioning(
         column=declared.column.lower(),
@@ -100,16 +121,27 @@ def make_partitioning(spec: JobSpec, path: DataPath, document: Document, report:
     )
 
 
-def _final_after(spec: JobSpec, declared: PartitionSpec, path: DataPath, document: Document, report: Report) -> int | None:
+def _final_after(
+    spec: JobSpec, declared: PartitionSpec, path: DataPath, document: Document, report: Report
+) -> int | None:
     in_config = THRESHOLD in spec.config and declared.final_after is None
     value = spec.config[THRESHOLD] if in_config else declared.final_after
-    place = document.place(*path, "config", THRESHOLD) if in_config else document.place(*path, "partition", "final_after")
+    place = (
+        document.place(*path, "config", THRESHOLD)
+        if in_config
+        else document.place(*path, "partition", "final_after")
+    )
     if value is None:
         return None
     if declared.size is not None:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
-        report.add("final-after", f"`final_after` of job `{spec.name}` is `{value}`, not a whole number from 0.", "Write `100`.", place)
+        report.add(
+            "final-after",
+            f"`final_after` of job `{spec.name}` is `{value}`, not a whole number from 0.",
+            "Write `100`.",
+            place,
+        )
         return None
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:

@@ -34,7 +34,11 @@ class NameRegistry:
 def check_name(name: str, kind: str, place: Place, report: Report) -> bool:
     if not _NAME.fullmatch(name):
         better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-        remedy = f"Name it `{better}`, say." if _NAME.fullmatch(better) else "Use small letters, digits and `_`, starting with a letter."
+        remedy = (
+            f"Name it `{better}`, say."
+            if _NAME.fullmatch(better)
+            else "Use small letters, digits and `_`, starting with a letter."
+        )
         report.add("bad-name", f"`{name}` cannot be the name of a {kind}.", remedy, place)
         return False
     suffix = next((s for s in RESERVED_SUFFIXES if name.endswith(s)), None)
@@ -49,7 +53,12 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
     """Any word may name a column except the metadata columns."""
     if name in METADATA_COLUMNS:
         what = f"the column `{name}` has the name of a metadata column."
-        report.add("metadata-column", what, "Give it another name; metadata columns are there without being declared.", place)
+        report.add(
+            "metadata-column",
+            what,
+            "Give it another name; metadata columns are there without being declared.",
+            place,
+        )
         return False
     if not is_column_name(name):
         remedy = "Use letters, digits and `_`, not `__` at its start; `path:` may name any field."

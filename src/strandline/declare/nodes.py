@@ -49,7 +49,9 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
     snapshot = Node(
         name=dataset.name,
         kind=NodeKind.SNAPSHOT,
-        inputs=(Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),),
+        inputs=(
+            Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),
+        ),
         definition=Snapshot(facts=dataset),
         config=facts.config,
         traits=snapshot_traits(dataset),
@@ -67,7 +69,15 @@ def job_node(
     columns: tuple[str, ...] = (),
 ) -> Node:
     config = job_config(job, inputs, lookups, calendar, positions)
-    return Node(name=job.output, kind=NodeKind.JOB, inputs=inputs, definition=job, config=config, traits=job_traits(job), columns=columns)
+    return Node(
+        name=job.output,
+        kind=NodeKind.JOB,
+        inputs=inputs,
+        definition=job,
+        config=config,
+        traits=job_traits(job),
+        columns=columns,
+    )
 
 
 def sort_jobs(reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place], report: Report) -> list[str]:
@@ -95,7 +105,17 @@ def sort_jobs(reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place],
 
 def _report_cycle(cycle: tuple[str, ...], places: Mapping[str, Place], report: Report) -> None:
     if len(cycle) == 2:
-        report.add("cycle", f"the job that writes `{cycle[0]}` reads it.", "Read the dataset it is made from instead.", places[cycle[0]])
+        report.add(
+            "cycle",
+            f"the job that writes `{cycle[0]}` reads it.",
+            "Read the dataset it is made from instead.",
+            places[cycle[0]],
+        )
         return
     told = " reads ".join(f"`{name}`" for name in cycle)
-    report.add("cycle", f"these jobs wait for each other: {told}.", "Take one of these inputs away.", places[cycle[0]])
+    report.add(
+        "cycle",
+        f"these jobs wait for each other: {told}.",
+        "Take one of these inputs away.",
+        places[cycle[0]],
+    )

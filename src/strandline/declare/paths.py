@@ -20,10 +20,18 @@ def parse_list_path(text: str, place: Place, report: Report) -> tuple[str, ...]:
     """The steps of the path of a list; a step through a list on the way keeps its `[]`."""
     steps = tuple(text.strip().split("."))
     names = [step.removesuffix("[]") for step in steps]
-    if all(names) and not any(mark in name for name in names for mark in "[]`\n") and not steps[-1].endswith("[]"):
+    if (
+        all(names)
+        and not any(mark in name for name in names for mark in "[]`\n")
+        and not steps[-1].endswith("[]")
+    ):
         return steps
     ends_in_list = text.strip().endswith("[]") and names[-1]
-    remedy = f"Write `{text.strip().removesuffix('[]')}`." if ends_in_list else "Write it as `property.units` or `a[].b`."
+    remedy = (
+        f"Write `{text.strip().removesuffix('[]')}`."
+        if ends_in_list
+        else "Write it as `property.units` or `a[].b`."
+    )
     report.add("bad-path", f"`explode: {text}` is no path of a list.", remedy, place)
     return ()
 

@@ -16,32 +16,106 @@ _TOTAL = "Let `orderBy` end with `F.xxhash64(*sorted(frame.columns))`: rows that
 _LITERAL = "Write the text as a literal, or build the column with functions, as `F.sum(F.col(name))`."
 
 _REFUSED_REFERENCES = {
-    **dict.fromkeys(("datetime.now", "datetime.utcnow", "datetime.today", "date.today", "pd.Timestamp.now", "Timestamp.now"), _CLOCK),
-    **dict.fromkeys(("Timestamp.today", "Timestamp.utcnow", "time.time", "time.time_ns", "time.monotonic", "time.localtime"), _CLOCK),
-    **dict.fromkeys(("time.gmtime", "time.perf_counter", "time.ctime", "time.strftime", "time.process_time"), _CLOCK),
+    **dict.fromkeys(
+        (
+            "datetime.now",
+            "datetime.utcnow",
+            "datetime.today",
+            "date.today",
+            "pd.Timestamp.now",
+            "Timestamp.now",
+        ),
+        _CLOCK,
+    ),
+    **dict.fromkeys(
+        (
+            "Timestamp.today",
+            "Timestamp.utcnow",
+            "time.time",
+            "time.time_ns",
+            "time.monotonic",
+            "time.localtime",
+        ),
+        _CLOCK,
+    ),
+    **dict.fromkeys(
+        ("time.gmtime", "time.perf_counter", "time.ctime", "time.strftime", "time.process_time"), _CLOCK
+    ),
     "os.urandom": _CHANCE,
-    **dict.fromkeys(("os.environ", "os.environb", "os.getenv", "os.system", "os.popen", "os.listdir", "os.scandir", "os.walk"), _OUTSIDE),
-    **dict.fromkeys(("os.getcwd", "os.getpid", "os.open", "os.stat", "io.open", "sys.argv", "sys.stdin", "locale.getlocale"), _OUTSIDE),
+    **dict.fromkeys(
+        (
+            "os.environ",
+            "os.environb",
+            "os.getenv",
+            "os.system",
+            "os.popen",
+            "os.listdir",
+            "os.scandir",
+            "os.walk",
+        ),
+        _OUTSIDE,
+    ),
+    **dict.fromkeys(
+        (
+            "os.getcwd",
+            "os.getpid",
+            "os.open",
+            "os.stat",
+            "io.open",
+            "sys.argv",
+            "sys.stdin",
+            "locale.getlocale",
+        ),
+        _OUTSIDE,
+    ),
 }
 """By dotted name, or the end of one."""
 _REFUSED_BUILTINS = {"open": _OUTSIDE, "input": _OUTSIDE, "id": _CHANCE, "hash": _CHANCE}
 """`id` is an address; Python's `hash` of text is another in each process."""
 _REFUSED_MODULES = {
     **dict.fromkeys(("random", "secrets", "uuid", "numpy.random", "np.random"), _CHANCE),
-    **dict.fromkeys(("requests", "httpx", "urllib.request", "urllib3", "http.client", "socket", "ftplib", "smtplib"), _OUTSIDE),
-    **dict.fromkeys(("subprocess", "glob", "sqlite3", "boto3", "psycopg", "psycopg2", "sqlalchemy", "platform", "getpass"), _OUTSIDE),
+    **dict.fromkeys(
+        ("requests", "httpx", "urllib.request", "urllib3", "http.client", "socket", "ftplib", "smtplib"),
+        _OUTSIDE,
+    ),
+    **dict.fromkeys(
+        (
+            "subprocess",
+            "glob",
+            "sqlite3",
+            "boto3",
+            "psycopg",
+            "psycopg2",
+            "sqlalchemy",
+            "platform",
+            "getpass",
+        ),
+        _OUTSIDE,
+    ),
 }
 _REFUSED_FUNCTIONS = {
-    **dict.fromkeys(("current_timestamp", "current_date", "now", "curdate", "localtimestamp", "current_time"), _CLOCK),
+    **dict.fromkeys(
+        ("current_timestamp", "current_date", "now", "curdate", "localtimestamp", "current_time"), _CLOCK
+    ),
     **dict.fromkeys(("rand", "randn", "random", "uuid", "shuffle", "randstr", "uniform"), _CHANCE),
-    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), "Use the columns of the row."),
+    **dict.fromkeys(
+        ("monotonically_increasing_id", "spark_partition_id", "input_file_name"),
+        "Use the columns of the row.",
+    ),
     **dict.fromkeys(("input_file_block_start", "input_file_block_length"), "Use the columns of the row."),
-    **dict.fromkeys(("current_user", "session_user", "user", "current_database", "current_schema", "current_catalog"), _OUTSIDE),
+    **dict.fromkeys(
+        ("current_user", "session_user", "user", "current_database", "current_schema", "current_catalog"),
+        _OUTSIDE,
+    ),
     **dict.fromkeys(("current_timezone", "version", "reflect", "java_method", "try_reflect"), _OUTSIDE),
     **dict.fromkeys(("first", "last", "first_value", "last_value", "any_value", "mode", "nth_value"), _ORDER),
     **dict.fromkeys(("row_number", "lag", "lead", "ntile"), _ORDER),
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), "Wrap it: `F.sort_array(F.collect_list(...))`."),
-    **dict.fromkeys(("listagg", "string_agg"), "Sort first: `F.array_join(F.sort_array(F.collect_list(...)), ',')`."),
+    **dict.fromkeys(
+        ("collect_list", "collect_set", "array_agg"), "Wrap it: `F.sort_array(F.collect_list(...))`."
+    ),
+    **dict.fromkeys(
+        ("listagg", "string_agg"), "Sort first: `F.array_join(F.sort_array(F.collect_list(...)), ',')`."
+    ),
 }
 """Of `pyspark.sql.functions`."""
 
@@ -52,13 +126,38 @@ _HASHING = {"xxhash64", "hash", "sha2", "md5"}
 _FIRST_ROWS = "Rank rows with `F.row_number()` over a window with a total `orderBy` and filter."
 _REFUSED_METHODS = {
     **dict.fromkeys(("sample", "sampleBy", "randomSplit"), "Filter on a hash of the key."),
-    **dict.fromkeys(("limit", "head", "take", "tail", "first", "offset", "zipWithIndex", "zipWithUniqueId"), _FIRST_ROWS),
+    **dict.fromkeys(
+        ("limit", "head", "take", "tail", "first", "offset", "zipWithIndex", "zipWithUniqueId"), _FIRST_ROWS
+    ),
 }
 _TEXT_METHODS = {"selectExpr", "sql"}
 _CONDITIONS = {"filter", "where", "having"}
-_READERS = {"csv", "json", "parquet", "orc", "text", "table", "load", "format", "option", "options", "schema", "jdbc", "textFile"}
+_READERS = {
+    "csv",
+    "json",
+    "parquet",
+    "orc",
+    "text",
+    "table",
+    "load",
+    "format",
+    "option",
+    "options",
+    "schema",
+    "jdbc",
+    "textFile",
+}
 _FILE_METHODS = {"read_text", "read_bytes", "iterdir", "rglob"}
-_SPARK_FUNCTIONS = {"F", "f", "fn", "sf", "functions", "sql.functions", "pyspark.sql.functions", "pyspark.sql.functions.builtin"}
+_SPARK_FUNCTIONS = {
+    "F",
+    "f",
+    "fn",
+    "sf",
+    "functions",
+    "sql.functions",
+    "pyspark.sql.functions",
+    "pyspark.sql.functions.builtin",
+}
 _ORDERED_SINCE = {"orderBy", "sort"}
 
 
@@ -71,7 +170,9 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
         what = f"the file is not Python: {getattr(error, 'msg', None) or error}."
         report.add("python-syntax", what, "Write it so that `python` takes it.", Place(file=file, line=line))
         return None
-    functions = {node.name: node for node in module.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    functions = {
+        node.name: node for node in module.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
     if name not in functions:
         what = f"`{file}` has no function `{name}` at its top level."
         report.add("function-not-found", what, suggest(name, functions, "functions"), place)
@@ -82,7 +183,12 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
     extra = arguments.vararg or arguments.kwarg or arguments.kwonlyargs
     if names != ["inputs", "context"] or extra or isinstance(function, ast.AsyncFunctionDef):
         what = f"`{name}` must take exactly `(inputs, context)`, and takes `({', '.join(names)}{', ...' if extra else ''})`."
-        report.add("wrong-parameters", what, f"Write `def {name}(inputs, context):`.", Place(file=file, line=function.lineno))
+        report.add(
+            "wrong-parameters",
+            what,
+            f"Write `def {name}(inputs, context):`.",
+            Place(file=file, line=function.lineno),
+        )
     return module
 
 
@@ -100,7 +206,9 @@ class _Checks:
         self.file, self.report = file, report
         self.aliases = _imported(module)
         self.parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-        self.orders = [n for n in ast.walk(module) if isinstance(n, ast.Call) and _method(n) in _ORDERED_SINCE]
+        self.orders = [
+            n for n in ast.walk(module) if isinstance(n, ast.Call) and _method(n) in _ORDERED_SINCE
+        ]
         self.texts = {
             target.id: node.value
             for node in module.body
@@ -109,7 +217,9 @@ class _Checks:
             if isinstance(target, ast.Name)
         }
 
-    def refuse(self, node: ast.expr | ast.stmt, what: str, remedy: str, slug: str = "nondeterministic") -> None:
+    def refuse(
+        self, node: ast.expr | ast.stmt, what: str, remedy: str, slug: str = "nondeterministic"
+    ) -> None:
         self.report.add(slug, what, remedy, Place(file=self.file, line=node.lineno))
 
     def check(self, node: ast.AST) -> None:
@@ -119,8 +229,14 @@ class _Checks:
                     if remedy := _REFUSED_MODULES.get(name) or _REFUSED_REFERENCES.get(name):
                         self.refuse_name(node, name, remedy)
             case ast.Attribute(attr="rdd"):
-                self.refuse(node, "`.rdd` leaves rows in the order they happen to come.", "Use the functions of DataFrames.")
-            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if not isinstance(self.parents.get(node), ast.Attribute):
+                self.refuse(
+                    node,
+                    "`.rdd` leaves rows in the order they happen to come.",
+                    "Use the functions of DataFrames.",
+                )
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if not isinstance(
+                self.parents.get(node), ast.Attribute
+            ):
                 self.check_reference(node)
             case ast.Call():
                 self.check_call(node)
@@ -128,8 +244,12 @@ class _Checks:
                 self.check_text(node, text, certain=False)
 
     def refuse_name(self, node: ast.expr | ast.stmt, name: str, remedy: str) -> None:
-        why = {_CLOCK: "reads the wall clock", _CHANCE: "depends on chance"}.get(remedy, "reads what is not an input of the job")
-        self.refuse(node, f"`{name}` {why}.", remedy, "outside-input" if remedy == _OUTSIDE else "nondeterministic")
+        why = {_CLOCK: "reads the wall clock", _CHANCE: "depends on chance"}.get(
+            remedy, "reads what is not an input of the job"
+        )
+        self.refuse(
+            node, f"`{name}` {why}.", remedy, "outside-input" if remedy == _OUTSIDE else "nondeterministic"
+        )
 
     def check_reference(self, node: ast.Name | ast.Attribute) -> None:
         name = _dotted(node, self.aliases)
@@ -156,7 +276,11 @@ class _Checks:
             if not self.is_settled(node, short):
                 self.refuse_function(node, short)
             elif self.is_over_a_window(node) and not self.orders_are_total():
-                self.refuse(node, f"`{short}` depends on how rows that are equal in the window's order happen to lie.", _TOTAL)
+                self.refuse(
+                    node,
+                    f"`{short}` depends on how rows that are equal in the window's order happen to lie.",
+                    _TOTAL,
+                )
         elif short in ("max_by", "min_by") and not self.breaks_ties(node):
             what = f"`{short}` takes whichever of the rows that are equal in its order comes first."
             self.refuse(node, what, f"Write `F.{short}(value, F.struct(order, value))`.")
@@ -166,18 +290,26 @@ class _Checks:
             return
         elif method == "limit" and isinstance(node.func, ast.Attribute) and _is_ordered(node.func):
             if not self.orders_are_total():
-                self.refuse(node, "`.limit()` depends on how rows that are equal in the order happen to lie.", _TOTAL)
+                self.refuse(
+                    node, "`.limit()` depends on how rows that are equal in the order happen to lie.", _TOTAL
+                )
         elif method in _REFUSED_METHODS:
             self.refuse(node, f"`.{method}()` takes whichever rows come first.", _REFUSED_METHODS[method])
         elif method in ("dropDuplicates", "drop_duplicates") and (node.args or node.keywords):
             what = f"`.{method}()` of some columns keeps whichever row comes first."
-            self.refuse(node, what, "Use `groupBy(...).agg(F.max_by(value, F.struct(order, value)))`, or `distinct()` over all columns.")
+            self.refuse(
+                node,
+                what,
+                "Use `groupBy(...).agg(F.max_by(value, F.struct(order, value)))`, or `distinct()` over all columns.",
+            )
         elif method in _CONDITIONS and node.args and (found := self.find_text(node.args[0])):
             self.check_text(found, _text(found) or "", certain=True)
         elif method == "agg":
             self.check_named_functions(node)
         elif self.reads_files(node, method):
-            self.refuse(node, f"`.{method}()` reads what is not an input of the job.", _OUTSIDE, "outside-input")
+            self.refuse(
+                node, f"`.{method}()` reads what is not an input of the job.", _OUTSIDE, "outside-input"
+            )
 
     def check_texts(self, node: ast.Call, called: str) -> None:
         """What a function takes as text must be a literal: whatever else it is cannot be looked into."""
@@ -185,7 +317,10 @@ class _Checks:
             found = self.find_text(argument)
             if found is None:
                 self.refuse(
-                    node, f"the text that `{called}` is given is not a literal, so it cannot be looked into.", _LITERAL, "text-not-literal"
+                    node,
+                    f"the text that `{called}` is given is not a literal, so it cannot be looked into.",
+                    _LITERAL,
+                    "text-not-literal",
                 )
             elif called in ("call_function", "call_udf"):
                 if (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
@@ -199,7 +334,10 @@ class _Checks:
             found = self.find_text(value)
             if found is None:
                 self.refuse(
-                    node, "the functions that `agg` is given are not literals, so they cannot be looked into.", _LITERAL, "text-not-literal"
+                    node,
+                    "the functions that `agg` is given are not literals, so they cannot be looked into.",
+                    _LITERAL,
+                    "text-not-literal",
                 )
             elif (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
                 self.refuse_function(node, name)
@@ -217,15 +355,26 @@ class _Checks:
         tree = try_parse(query)
         if tree is None:
             if certain:
-                self.refuse(node, f"the text `{text[:60]}` is not SQL that can be looked into.", _LITERAL, "text-not-literal")
+                self.refuse(
+                    node,
+                    f"the text `{text[:60]}` is not SQL that can be looked into.",
+                    _LITERAL,
+                    "text-not-literal",
+                )
             for name in re.findall(r"(\w+)\(", text.lower()):  # a part of a text
                 if _REFUSED_FUNCTIONS.get(name) in (_CLOCK, _CHANCE):
                     self.refuse_function(node, name)
             return
-        check_deterministic(tree, query, lambda line: Place(file=self.file, line=node.lineno + line - 1), self.report)
+        check_deterministic(
+            tree, query, lambda line: Place(file=self.file, line=node.lineno + line - 1), self.report
+        )
         for part in find_ties(tree, ranked=_RANKED, hashing=_HASHING):
             what = f"`{part[:80]}` depends on how rows that are equal in its order happen to lie."
-            self.refuse(node, what, "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.")
+            self.refuse(
+                node,
+                what,
+                "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.",
+            )
 
     def is_docstring(self, node: ast.AST) -> bool:
         return isinstance(self.parents.get(node), ast.Expr)
@@ -259,7 +408,9 @@ class _Checks:
         return any(ast.dump(part) == ast.dump(value) for part in order.args) or self.hashes(order)
 
     def reads_files(self, node: ast.Call, method: str) -> bool:
-        if method in _FILE_METHODS or _dotted(node.func, self.aliases).startswith(("pandas.read_", "pd.read_", "numpy.load", "np.load")):
+        if method in _FILE_METHODS or _dotted(node.func, self.aliases).startswith(
+            ("pandas.read_", "pd.read_", "numpy.load", "np.load")
+        ):
             return True
         value = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(value, ast.Attribute) and value.attr in ("read", "readStream") and method in _READERS:
@@ -280,7 +431,9 @@ def mentions_as_of(module: ast.Module) -> bool:
 
 
 def _on_what(remedy: str) -> str:
-    return {_CLOCK: "the wall clock", _CHANCE: "chance", _OUTSIDE: "who runs it and where"}.get(remedy, "how rows happen to lie")
+    return {_CLOCK: "the wall clock", _CHANCE: "chance", _OUTSIDE: "who runs it and where"}.get(
+        remedy, "how rows happen to lie"
+    )
 
 
 def _imported(module: ast.Module) -> dict[str, str]:
@@ -288,7 +441,10 @@ def _imported(module: ast.Module) -> dict[str, str]:
     aliases: dict[str, str] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
-            aliases |= {(a.asname or a.name.split(".")[0]): (a.name if a.asname else a.name.split(".")[0]) for a in node.names}
+            aliases |= {
+                (a.asname or a.name.split(".")[0]): (a.name if a.asname else a.name.split(".")[0])
+                for a in node.names
+            }
         elif isinstance(node, ast.ImportFrom) and node.module:
             aliases |= {(a.asname or a.name): f"{node.module}.{a.name}" for a in node.names}
     return aliases
@@ -314,7 +470,9 @@ def _refused_reference(name: str) -> str | None:
     for reference, remedy in _REFUSED_REFERENCES.items():
         if name == reference or name.endswith(f".{reference}") or name.startswith(f"{reference}."):
             return remedy
-    return next((remedy for module, remedy in _REFUSED_MODULES.items() if name.startswith(f"{module}.")), None)
+    return next(
+        (remedy for module, remedy in _REFUSED_MODULES.items() if name.startswith(f"{module}.")), None
+    )
 
 
 def _spark_function(name: str) -> str:
@@ -326,4 +484,8 @@ def _spark_function(name: str) -> str:
 def _is_ordered(function: ast.Attribute) -> bool:
     """`frame.orderBy(...).limit(n)`."""
     value = function.value
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ORDERED_SINCE
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in _ORDERED_SINCE
+    )

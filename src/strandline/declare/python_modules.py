@@ -49,7 +49,9 @@ class _Following:
         """Read a module of the project and what it imports. A name that is none of the project's is an installed package's."""
         if name in self.found:
             return
-        path = next((p for root in self.roots for p in _files_of(root, name) if (self.folder / p).is_file()), None)
+        path = next(
+            (p for root in self.roots for p in _files_of(root, name) if (self.folder / p).is_file()), None
+        )
         if path is None:
             return
         file = str(path)
@@ -59,7 +61,9 @@ class _Following:
         except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
             line = getattr(error, "lineno", None) or 1
             what = f"the file is not Python: {getattr(error, 'msg', None) or error}."
-            self.report.add("python-syntax", what, "Write it so that `python` takes it.", Place(file=file, line=line))
+            self.report.add(
+                "python-syntax", what, "Write it so that `python` takes it.", Place(file=file, line=line)
+            )
             return
         self.found[name] = ProjectModule(name=name, file=file, text=text, tree=tree)
         self.follow(tree, file, name if path.name == "__init__.py" else name.rpartition(".")[0])
@@ -72,7 +76,9 @@ class _Following:
 def follow_imports(tree: ast.Module, file: str, folder: Path, report: Report) -> tuple[ProjectModule, ...]:
     """Every file of the project that the module of a job reaches, by name."""
     here = PurePosixPath(file).parent
-    following = _Following(folder=folder, roots=tuple(dict.fromkeys((here, PurePosixPath(".")))), report=report)
+    following = _Following(
+        folder=folder, roots=tuple(dict.fromkeys((here, PurePosixPath(".")))), report=report
+    )
     following.follow(tree, file, "")
     return tuple(following.found[name] for name in sorted(following.found))
 
@@ -120,7 +126,11 @@ def _find_unfollowable(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, 
                         yield node, f"`{alias.name}` imports code that cannot be followed.", _IMPORT
             case ast.ImportFrom(module=str(module)) if module.split(".")[0] in _REFUSED_MODULES:
                 yield node, f"`{module}` imports code that cannot be followed.", _IMPORT
-            case ast.ImportFrom(module="sys", names=names) if any(a.name in ("path", "modules", "meta_path") for a in names):
+            case ast.ImportFrom(module="sys", names=names) if any(
+                a.name in ("path", "modules", "meta_path") for a in names
+            ):
                 yield node, "`sys.path` and `sys.modules` change what an import means.", _IMPORT
-            case ast.Attribute(value=ast.Name(id="sys"), attr="path" | "modules" | "meta_path" | "path_hooks" as attr):
+            case ast.Attribute(
+                value=ast.Name(id="sys"), attr="path" | "modules" | "meta_path" | "path_hooks" as attr
+            ):
                 yield node, f"`sys.{attr}` changes what an import means.", f"Remove it. {_IMPORT}"

@@ -19,10 +19,15 @@ def find_reads(code: Code, inputs: Collection[str]) -> dict[str, frozenset[str]]
         return dict.fromkeys(inputs, frozenset({EVERY_COLUMN}))
     words = {*_WORD.findall(code.text.lower()), *find_identifiers(code.tree)}
     whole = find_read_whole(code.tree)
-    return {name: frozenset(words | {EVERY_COLUMN}) if whole is None or name in whole else frozenset(words) for name in inputs}
+    return {
+        name: frozenset(words | {EVERY_COLUMN}) if whole is None or name in whole else frozenset(words)
+        for name in inputs
+    }
 
 
-def find_positions(code: Code, inputs: Iterable[Input], known: Mapping[str, Known]) -> dict[str, tuple[str, ...]]:
+def find_positions(
+    code: Code, inputs: Iterable[Input], known: Mapping[str, Known]
+) -> dict[str, tuple[str, ...]]:
     """By input whose columns the code may tell by where they stand: their order. Python may always (`union`)."""
     if code.tree is not None and not goes_by_position(code.tree):
         return {}

@@ -21,16 +21,28 @@ class Strict(BaseModel):
 
 
 def _shape(value: Any) -> str:
-    return "<mapping>" if isinstance(value, (dict, BaseModel)) else "<list>" if isinstance(value, list) else "<text>"
+    return (
+        "<mapping>"
+        if isinstance(value, (dict, BaseModel))
+        else "<list>"
+        if isinstance(value, list)
+        else "<text>"
+    )
 
 
-NamesOrMapping = Annotated[Annotated[Names, Tag("<list>")] | Annotated[dict[str, str], Tag("<mapping>")], Discriminator(_shape)]
-NameOrNames = Annotated[Annotated[str, Tag("<text>")] | Annotated[Names, Tag("<list>")], Discriminator(_shape)]
+NamesOrMapping = Annotated[
+    Annotated[Names, Tag("<list>")] | Annotated[dict[str, str], Tag("<mapping>")], Discriminator(_shape)
+]
+NameOrNames = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[Names, Tag("<list>")], Discriminator(_shape)
+]
 
 
 class SparkSpec(Strict):
     master: str | None = Field(default=None, description="`local[*]`, spark://..., yarn, k8s://...")
-    conf: dict[str, Scalar] = Field(default_factory=dict, description="Spark settings, as spark-submit takes them.")
+    conf: dict[str, Scalar] = Field(
+        default_factory=dict, description="Spark settings, as spark-submit takes them."
+    )
 
 
 class SettingsSpec(Strict):
@@ -41,9 +53,13 @@ class SettingsSpec(Strict):
     spark: SparkSpec | None = None
     workers: int | None = Field(default=None, ge=1, description="How many tasks may run at once.")
     lease_seconds: int | None = Field(default=None, ge=5)
-    keep: str | None = Field(default=None, description="How far back `maintain` leaves everything readable: `30 days`, the default.")
+    keep: str | None = Field(
+        default=None,
+        description="How far back `maintain` leaves everything readable: `30 days`, the default.",
+    )
     fail_on: Literal["nothing", "held"] | None = Field(
-        default=None, description="`held`: a run ends with 1 while something is stale or frozen and facts wait for it."
+        default=None,
+        description="`held`: a run ends with 1 while something is stale or frozen and facts wait for it.",
     )
 
 
@@ -51,10 +67,16 @@ class SourceSpec(Strict):
     """Where facts come from."""
 
     files: str = Field(description="A glob, relative to the project's folder.")
-    format: Literal["jsonl", "json", "csv", "parquet"] | None = Field(default=None, description="By default told from the ending.")
+    format: Literal["jsonl", "json", "csv", "parquet"] | None = Field(
+        default=None, description="By default told from the ending."
+    )
     options: dict[str, Scalar] = Field(default_factory=dict, description="Options of Spark's reader.")
-    complete: bool = Field(default=False, description="Each file is the whole set: a key it lacks gets a deleting fact.")
-    on_rewrite: Literal["offer_again"] | None = Field(default=None, description="A file whose earlier part changed is its next revision.")
+    complete: bool = Field(
+        default=False, description="Each file is the whole set: a key it lacks gets a deleting fact."
+    )
+    on_rewrite: Literal["offer_again"] | None = Field(
+        default=None, description="A file whose earlier part changed is its next revision."
+    )
 
 
 class ColumnSpec(Strict):
@@ -72,8 +94,12 @@ class RecordSetSpec(Strict):
     model_config = ConfigDict(json_schema_extra={"required": ["key", "order_by"]})
 
     key: Names
-    order_by: Names | None = Field(default=None, description="Columns ranking the facts of one key; may end with `_source_position`.")
-    deleted: str | None = Field(default=None, description="A SQL condition: this fact says the record is gone.")
+    order_by: Names | None = Field(
+        default=None, description="Columns ranking the facts of one key; may end with `_source_position`."
+    )
+    deleted: str | None = Field(
+        default=None, description="A SQL condition: this fact says the record is gone."
+    )
     children: Literal["upsert", "replace"] = "upsert"
     latest_non_null: list[str] = Field(default_factory=list)
 
@@ -99,22 +125,34 @@ class SourceTimeSpec(Strict):
 
 
 class GuardSpec(Strict):
-    max_deleted: str | int | float = Field(default="50%", description="A share of the live records, as `50%`.")
+    max_deleted: str | int | float = Field(
+        default="50%", description="A share of the live records, as `50%`."
+    )
     at_least: int = Field(default=100, ge=0)
 
 
-Columns = dict[str, Annotated[Annotated[str, Tag("<text>")] | Annotated[ColumnSpec, Tag("<mapping>")], Discriminator(_shape)]]
+Columns = dict[
+    str,
+    Annotated[Annotated[str, Tag("<text>")] | Annotated[ColumnSpec, Tag("<mapping>")], Discriminator(_shape)],
+]
 
 
-SourceTimeOrName = Annotated[Annotated[str, Tag("<text>")] | Annotated[SourceTimeSpec, Tag("<mapping>")], Discriminator(_shape)]
-GuardOrOff = Annotated[Annotated[Literal[False, "off"], Tag("<text>")] | Annotated[GuardSpec, Tag("<mapping>")], Discriminator(_shape)]
+SourceTimeOrName = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[SourceTimeSpec, Tag("<mapping>")], Discriminator(_shape)
+]
+GuardOrOff = Annotated[
+    Annotated[Literal[False, "off"], Tag("<text>")] | Annotated[GuardSpec, Tag("<mapping>")],
+    Discriminator(_shape),
+]
 
 
 class FactDatasetSpec(Strict):
     """A dataset decoded from a source."""
 
     from_: str = Field(alias="from", description="The source.")
-    where: str | None = Field(default=None, description="A SQL condition over the payload; the rest is passed over and counted.")
+    where: str | None = Field(
+        default=None, description="A SQL condition over the payload; the rest is passed over and counted."
+    )
     explode: str | None = Field(default=None, description="The path of a list: one fact per element.")
     columns: Columns = Field(default_factory=dict)
     require: list[str] = Field(default_factory=list, description="Columns that may not be NULL.")
@@ -153,7 +191,9 @@ def _relation(value: Any) -> str:
 
 
 RelationSpec = Annotated[
-    Annotated[Literal["whole"], Tag("<text>")] | Annotated[ByKey, Tag("<by>")] | Annotated[ViaInput, Tag("<via>")],
+    Annotated[Literal["whole"], Tag("<text>")]
+    | Annotated[ByKey, Tag("<by>")]
+    | Annotated[ViaInput, Tag("<via>")],
     Discriminator(_relation),
 ]
 
@@ -163,9 +203,15 @@ class IncrementalSpec(Strict):
 
     mode: Literal["full", "keyed", "cursor", "partition"]
     key: Names | None = Field(default=None, description="Mode `keyed`: the output's key.")
-    cursor_column: str | None = Field(default=None, description="Mode `cursor`: the column whose changed values are computed again.")
-    unique_key: Names | None = Field(default=None, description="`update_strategy: append`: rows with a new one are inserted.")
-    inputs: dict[str, RelationSpec] = Field(default_factory=dict, description="How each input relates to the key.")
+    cursor_column: str | None = Field(
+        default=None, description="Mode `cursor`: the column whose changed values are computed again."
+    )
+    unique_key: Names | None = Field(
+        default=None, description="`update_strategy: append`: rows with a new one are inserted."
+    )
+    inputs: dict[str, RelationSpec] = Field(
+        default_factory=dict, description="How each input relates to the key."
+    )
 
 
 class MostSpec(Strict):
@@ -205,11 +251,19 @@ class ChainSpec(Strict):
     number: str
     hash: str
     parent: str = Field(description="The hash of the block with the number before.")
-    head: HeadSpec = Field(description="`longest`, {most: column}, {most_summed: column} along the branch, or {last: column}.")
-    order_by: Names | None = Field(default=None, description="The source's own order: of equal heads the lower was seen first.")
+    head: HeadSpec = Field(
+        description="`longest`, {most: column}, {most_summed: column} along the branch, or {last: column}."
+    )
+    order_by: Names | None = Field(
+        default=None, description="The source's own order: of equal heads the lower was seen first."
+    )
     group_by: Names | None = Field(default=None, description="One chain per value.")
-    anchor: int | None = Field(default=None, description="The first number; by default the lowest seen. Every block there is a root.")
-    follow: dict[str, str] = Field(default_factory=dict, description="New dataset: the dataset whose rows of canonical blocks it has.")
+    anchor: int | None = Field(
+        default=None, description="The first number; by default the lowest seen. Every block there is a root."
+    )
+    follow: dict[str, str] = Field(
+        default_factory=dict, description="New dataset: the dataset whose rows of canonical blocks it has."
+    )
 
     @field_validator("head", mode="before")
     @classmethod
@@ -224,9 +278,17 @@ class PartitionSpec(Strict):
     """Which rows stand and fall together."""
 
     column: str
-    size: int | None = Field(default=None, ge=1, description="Ranges of so many numbers: `1000000-1010000` holds 1000000 to 1009999.")
-    unit: Literal["hour", "day", "month"] | None = Field(default=None, description="Of the project's time zone.")
-    final_after: int | str | None = Field(default=None, description="Built once its end lies so far behind the newest: 100, or `2 days`.")
+    size: int | None = Field(
+        default=None,
+        ge=1,
+        description="Ranges of so many numbers: `1000000-1010000` holds 1000000 to 1009999.",
+    )
+    unit: Literal["hour", "day", "month"] | None = Field(
+        default=None, description="Of the project's time zone."
+    )
+    final_after: int | str | None = Field(
+        default=None, description="Built once its end lies so far behind the newest: 100, or `2 days`."
+    )
     by: Names | None = Field(default=None, description="One tip, and partitions of its own, per value.")
 
 
@@ -235,7 +297,9 @@ class JobSpec(Strict):
 
     name: str
     input_datasets: list[str] = Field(default_factory=list)
-    lookup_datasets: list[str] = Field(default_factory=list, description="Read whole; a change in one makes what is written stale.")
+    lookup_datasets: list[str] = Field(
+        default_factory=list, description="Read whole; a change in one makes what is written stale."
+    )
     output_dataset: str
     incremental: IncrementalSpec | None = None
     partition: PartitionSpec | None = Field(default=None, description="Mode `partition`.")
@@ -243,16 +307,25 @@ class JobSpec(Strict):
     strict_incremental: bool = Field(default=False, description="Refuse to widen a task to everything.")
     sql: str | None = Field(default=None, description="SQL text, or a file ending in `.sql`.")
     python: str | None = Field(default=None, description="file.py:function")
-    config: dict[str, Any] = Field(default_factory=dict, description="Hashed; `:name` in SQL, context.config in Python.")
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="Hashed; `:name` in SQL, context.config in Python."
+    )
 
 
 def _dataset(value: Any) -> str:
     if isinstance(value, BaseModel):
         return "<facts>" if isinstance(value, FactDatasetSpec) else "<output>"
-    return "<output>" if isinstance(value, dict) and "from" not in value and set(value) <= {"key", "mirror"} else "<facts>"
+    return (
+        "<output>"
+        if isinstance(value, dict) and "from" not in value and set(value) <= {"key", "mirror"}
+        else "<facts>"
+    )
 
 
-DatasetSpec = Annotated[Annotated[FactDatasetSpec, Tag("<facts>")] | Annotated[OutputSpec, Tag("<output>")], Discriminator(_dataset)]
+DatasetSpec = Annotated[
+    Annotated[FactDatasetSpec, Tag("<facts>")] | Annotated[OutputSpec, Tag("<output>")],
+    Discriminator(_dataset),
+]
 
 
 class ProjectFile(Strict):

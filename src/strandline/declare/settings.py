@@ -36,7 +36,12 @@ class Secrets:
             if found[1] in self._environ:
                 return self._environ[found[1]]
             what = f"`${{{found[1]}}}` is read from the environment, where it is not set."
-            self._report.add("secret-not-set", what, f"Set it before the call: `export {found[1]}=...`.", self._document.place(*path))
+            self._report.add(
+                "secret-not-set",
+                what,
+                f"Set it before the call: `export {found[1]}=...`.",
+                self._document.place(*path),
+            )
             return found[0]
 
         return _SECRET.sub(value, text)
@@ -48,23 +53,39 @@ def as_text(value: Scalar) -> str:
 
 
 def make_settings(
-    head: ProjectFile, folder: Path, secrets: Secrets, environ: Mapping[str, str], document: Document, report: Report
+    head: ProjectFile,
+    folder: Path,
+    secrets: Secrets,
+    environ: Mapping[str, str],
+    document: Document,
+    report: Report,
 ) -> Settings:
     spec = head.settings
 
     def choose(variable: str, declared: str | None, default: str, *path: str) -> str:
-        return environ.get(variable) or (secrets.fill(declared, ("settings", *path)) if declared is not None else default)
+        return environ.get(variable) or (
+            secrets.fill(declared, ("settings", *path)) if declared is not None else default
+        )
 
     spark = spec.spark
     for key, value in (spark.conf if spark else {}).items():
         _check_conf(key, as_text(value), document, report)
-    conf = {k: secrets.fill(as_text(v), ("settings", "spark", "conf", k)) for k, v in (spark.conf if spark else {}).items()}
+    conf = {
+        k: secrets.fill(as_text(v), ("settings", "spark", "conf", k))
+        for k, v in (spark.conf if spark else {}).items()
+    }
     return Settings(
         lake=_resolve_lake(choose("STRANDLINE_LAKE", spec.lake, ".strandline/lake", "lake"), folder),
         catalog=_resolve_catalog(
-            choose("STRANDLINE_CATALOG", spec.catalog, "sqlite:///.strandline/catalog.db", "catalog"), folder, environ, document, report
+            choose("STRANDLINE_CATALOG", spec.catalog, "sqlite:///.strandline/catalog.db", "catalog"),
+            folder,
+            environ,
+            document,
+            report,
         ),
-        spark_master=choose("STRANDLINE_SPARK_MASTER", spark.master if spark else None, "local[*]", "spark", "master"),
+        spark_master=choose(
+            "STRANDLINE_SPARK_MASTER", spark.master if spark else None, "local[*]", "spark", "master"
+        ),
         spark_conf=conf,
         workers=_workers(spec.workers, environ, report),
         lease_seconds=spec.lease_seconds or 60,
@@ -98,7 +119,9 @@ _HARMLESS_CONF = (
 )
 """Of the settings of Spark's SQL and of Delta, those that change how quickly a result comes and never what it is."""
 _JUDGED_CONF = ("spark.sql.", "spark.databricks.")
-_DECIDING_JAVA = re.compile(r"-D(?:user\.|file\.encoding|sun\.jnu\.encoding|java\.locale\.|java\.time\.|jdk\.|sun\.timezone)")
+_DECIDING_JAVA = re.compile(
+    r"-D(?:user\.|file\.encoding|sun\.jnu\.encoding|java\.locale\.|java\.time\.|jdk\.|sun\.timezone)"
+)
 """Properties of Java that results hang on: its time zone, its language, its encoding, its calendar."""
 
 
@@ -107,12 +130,12 @@ def _check_conf(key: str, value: str, document: Document, report: Report) -> Non
     place = document.place("settings", "spark", "conf", key)
     if key.endswith("JavaOptions") and (deciding := _DECIDING_JAVA.search(value)):
         what = f"`{key}` has `{deciding[0]}`, which may change what a query gives. The engine starts Java with what its results need."
-        report.add("conf-changes-results", what, "Remove that option. Others, such as `-Xss4m`, may stay.", place)
+        report.add(
+            "conf-changes-results", what, "Remove that option. Others, such as `-Xss4m`, may stay.", place
+        )
     if key.startswith(_JUDGED_CONF) and not key.startswith(_HARMLESS_CONF):
         what = f"`{key}` may change what a query gives, and settings are not part of the configuration that rows are kept by."
-        remedy = (
-            "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, such as `spark.sql.shuffle.partitions`."
-        )
+        remedy = "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, such as `spark.sql.shuffle.partitions`."
         report.add("conf-changes-results", what, remedy, place)
 
 
@@ -135,7 +158,9 @@ def make_calendar(head: ProjectFile, document: Document, report: Report) -> Cale
     month_number, day_number = (int(day[1]), int(day[2])) if day else (0, 0)
     if not (1 <= month_number <= 12 and 1 <= day_number <= _DAYS_IN_MONTH[month_number - 1]):
         what = f"`financial_year_starts` is `{head.financial_year_starts}`, not a day that every year has."
-        report.add("wrong-type", what, "Write month and day, as `04-01`.", document.place("financial_year_starts"))
+        report.add(
+            "wrong-type", what, "Write month and day, as `04-01`.", document.place("financial_year_starts")
+        )
         return Calendar(timezone=head.timezone)
     return Calendar(timezone=head.timezone, year_starts_month=month_number, year_starts_day=day_number)
 
@@ -155,7 +180,9 @@ def _resolve_lake(lake: str, folder: Path) -> str:
     return lake if _URI.match(lake) else str((folder / lake).resolve())
 
 
-def _resolve_catalog(catalog: str, folder: Path, environ: Mapping[str, str], document: Document, report: Report) -> str:
+def _resolve_catalog(
+    catalog: str, folder: Path, environ: Mapping[str, str], document: Document, report: Report
+) -> str:
     if catalog.startswith("sqlite:///") and not catalog.startswith("sqlite:///:memory:"):
         return f"sqlite:///{(folder / catalog.removeprefix('sqlite:///')).resolve()}"
     if not catalog.startswith(("sqlite", "postgresql")):
@@ -164,7 +191,12 @@ def _resolve_catalog(catalog: str, folder: Path, environ: Mapping[str, str], doc
         where = "`STRANDLINE_CATALOG`" if environ.get("STRANDLINE_CATALOG") else "`settings.catalog`"
         what = f"{where} starts with `{scheme}`, which is no catalog Strandline knows."
         remedy = "Write `sqlite:///.strandline/catalog.db` or `postgresql+psycopg://user:${PASSWORD}@host/database`."
-        report.add("unknown-catalog", what, remedy, None if environ.get("STRANDLINE_CATALOG") else document.place("settings", "catalog"))
+        report.add(
+            "unknown-catalog",
+            what,
+            remedy,
+            None if environ.get("STRANDLINE_CATALOG") else document.place("settings", "catalog"),
+        )
     return catalog
 
 
@@ -185,7 +217,11 @@ def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -
         return declared or 2
     if text.isdecimal() and int(text) >= 1:
         return int(text)
-    report.add("wrong-type", f"`STRANDLINE_WORKERS` is `{text}`, not a whole number from 1.", "Set it to a number, as `2`.")
+    report.add(
+        "wrong-type",
+        f"`STRANDLINE_WORKERS` is `{text}`, not a whole number from 1.",
+        "Set it to a number, as `2`.",
+    )
     return 2
 
 
@@ -193,5 +229,9 @@ def _fail_on(declared: str | None, environ: Mapping[str, str], report: Report) -
     text = environ.get("STRANDLINE_FAIL_ON") or declared or FailOn.NOTHING
     if text in set(FailOn):
         return FailOn(text)
-    report.add("unknown-value", f"`STRANDLINE_FAIL_ON` is `{text}`, which it cannot be.", suggest(text, set(FailOn), "values"))
+    report.add(
+        "unknown-value",
+        f"`STRANDLINE_FAIL_ON` is `{text}`, which it cannot be.",
+        suggest(text, set(FailOn), "values"),
+    )
     return FailOn.NOTHING

@@ -12,7 +12,16 @@ from strandline.model.report import Report, find_nearest, listed, suggest
 from .allowed_keys import known_keys
 from .mending import Mending, follow_ups
 from .not_yet import SECTIONS, set_aside
-from .schema import HEAD_RULES, ChainSpec, DatasetSpec, FactDatasetSpec, JobSpec, OutputSpec, ProjectFile, SourceSpec
+from .schema import (
+    HEAD_RULES,
+    ChainSpec,
+    DatasetSpec,
+    FactDatasetSpec,
+    JobSpec,
+    OutputSpec,
+    ProjectFile,
+    SourceSpec,
+)
 from .yaml_lines import DataPath, Document
 
 T = TypeVar("T")
@@ -71,7 +80,9 @@ class _Shaping:
         self.broken |= set(words)
         head_data = {k: v for k, v in data.items() if v is not None and k not in {*_SECTIONS, *SECTIONS}}
         head = self.validate(_HEAD, head_data, ())
-        entries = {name: list(self.entries(name, data.get(name), kind, aside)) for name, kind in _SECTIONS.items()}
+        entries = {
+            name: list(self.entries(name, data.get(name), kind, aside)) for name, kind in _SECTIONS.items()
+        }
         sources, datasets, chains, jobs = {}, {}, {}, {}
         for name, entry in entries["sources"]:
             if (source := self.validate(_SOURCE, entry, ("sources", name))) is not None:
@@ -130,7 +141,9 @@ class _Shaping:
                 self.document = replace(self.document.with_aliases({(section,): (key,)}), data=data)
         return data
 
-    def entries(self, section: str, value: object, kind: type, aside: Container[DataPath]) -> Iterator[tuple[Any, object]]:
+    def entries(
+        self, section: str, value: object, kind: type, aside: Container[DataPath]
+    ) -> Iterator[tuple[Any, object]]:
         if value is None:
             return
         if not isinstance(value, kind):
@@ -138,7 +151,9 @@ class _Shaping:
             what = f"`{section}` is {_kind(value)}, not {wanted}."
             self.report.add("wrong-type", what, f"Write {wanted}.", self.document.place(section))
             return
-        for step, entry in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        for step, entry in (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        ):
             if (section, step) not in aside:
                 yield step, entry
 
@@ -150,7 +165,9 @@ class _Shaping:
                 valid = adapter.validate_python(mending.value if mending else value)
             except ValidationError as error:
                 if mending is None:
-                    mending = Mending.of(path, value)  # validated again: errors point into the value that is mended
+                    mending = Mending.of(
+                        path, value
+                    )  # validated again: errors point into the value that is mended
                     continue
                 self.mend(mending, error.errors(include_url=False))
                 if mending.beyond:
@@ -165,7 +182,9 @@ class _Shaping:
         """Keys first: what is read under another name may be right, and `file` in place of `files` is not also a missing `files`."""
         document = self.document.with_aliases(mending.aliases)
         found = list(_join_alternatives(details, mending.value))
-        unknown = [(place, wanted, detail) for place, wanted, detail in found if detail["type"] == "extra_forbidden"]
+        unknown = [
+            (place, wanted, detail) for place, wanted, detail in found if detail["type"] == "extra_forbidden"
+        ]
         for place, wanted, detail in unknown or found:
             if not (detail["type"] == "missing" and mending.is_known_to_lack(place)):
                 _add(detail, wanted, (*mending.path, *place), document, self.report)
@@ -174,12 +193,16 @@ class _Shaping:
             self.aliases |= mending.aliases
             return
         # The last elements of lists first: what is left out moves those after it.
-        for place, _, detail in sorted(found, key=lambda each: [str(step).zfill(6) for step in each[0]], reverse=True):
+        for place, _, detail in sorted(
+            found, key=lambda each: [str(step).zfill(6) for step in each[0]], reverse=True
+        ):
             if not mending.beyond:
                 mending.mend(place, detail, _allowed(detail))
 
 
-def _join_alternatives(details: list[ErrorDetails], value: object) -> Iterator[tuple[DataPath, str, ErrorDetails]]:
+def _join_alternatives(
+    details: list[ErrorDetails], value: object
+) -> Iterator[tuple[DataPath, str, ErrorDetails]]:
     """Each mistake once, with where it is and what was wanted: a value that fits no type of several has an error of each."""
     wanted_by_place: dict[tuple[DataPath, str], list[str]] = {}
     detail_by_place: dict[tuple[DataPath, str], ErrorDetails] = {}
@@ -189,7 +212,13 @@ def _join_alternatives(details: list[ErrorDetails], value: object) -> Iterator[t
         detail_by_place.setdefault(place, detail)
     for place, detail in detail_by_place.items():
         wanted = wanted_by_place[place]
-        yield place[0], " or ".join(w for w in dict.fromkeys(wanted) if w != "a whole number" or "a number" not in wanted), detail
+        yield (
+            place[0],
+            " or ".join(
+                w for w in dict.fromkeys(wanted) if w != "a whole number" or "a number" not in wanted
+            ),
+            detail,
+        )
 
 
 def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, report: Report) -> None:
@@ -197,16 +226,31 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
     offending = detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            report.add("unknown-key", f"unknown key `{name}`{_where(full[:-1])}.", suggest(str(name), known_keys(full[:-1]), "keys"), place)
+            report.add(
+                "unknown-key",
+                f"unknown key `{name}`{_where(full[:-1])}.",
+                suggest(str(name), known_keys(full[:-1]), "keys"),
+                place,
+            )
         case "missing":
             report.add("missing-key", f"{_whole(full[:-1])} lacks `{name}`.", f"Add `{name}:`.", place)
         case "literal_error":
             what = f"`{name}` is {_show(offending)}{_where(full[:-1])}, which it cannot be."
             report.add("unknown-value", what, suggest(str(offending), _allowed(detail), "values"), place)
         case "too_short":
-            report.add("wrong-type", f"`{name}` is empty{_where(full[:-1])}.", f"Name at least one: `{name}: [<name>]`.", place)
+            report.add(
+                "wrong-type",
+                f"`{name}` is empty{_where(full[:-1])}.",
+                f"Name at least one: `{name}: [<name>]`.",
+                place,
+            )
         case "greater_than_equal":
-            report.add("wrong-type", f"`{name}` is {_show(offending)}{_where(full[:-1])}.", f"{detail['msg']}.", place)
+            report.add(
+                "wrong-type",
+                f"`{name}` is {_show(offending)}{_where(full[:-1])}.",
+                f"{detail['msg']}.",
+                place,
+            )
         case "one_rule":
             given = listed(detail["ctx"]["given"]) or "none"
             what = f"exactly one rule chooses the head of a chain, and {_whole(full)} gives {given}."
@@ -214,7 +258,11 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
             report.add("head-rule", what, f"Write one of `longest`, {ways}.", place)
         case _:
             what = f"{_whole(full)} is {_show(offending)}, not {wanted}."
-            remedy = f"Write `[{offending}]`." if "list" in wanted and isinstance(offending, str) else _quote_hint(wanted, offending)
+            remedy = (
+                f"Write `[{offending}]`."
+                if "list" in wanted and isinstance(offending, str)
+                else _quote_hint(wanted, offending)
+            )
             report.add("wrong-type", what, remedy, place)
 
 
@@ -234,7 +282,13 @@ def _locate(detail: ErrorDetails, value: object) -> DataPath:
         if detail["type"] in _WANTED and value is detail["input"]:
             break  # what follows is the type it is not: `int` or `str`
         path.append(step)
-        value = value.get(step) if isinstance(value, dict) else value[step] if isinstance(value, list) and isinstance(step, int) else None
+        value = (
+            value.get(step)
+            if isinstance(value, dict)
+            else value[step]
+            if isinstance(value, list) and isinstance(step, int)
+            else None
+        )
     return tuple(path)
 
 
@@ -254,7 +308,11 @@ _WANTED = {
 def _wanted(detail: ErrorDetails) -> str:
     if detail["type"] == "union_tag_invalid":
         tags = str(detail["ctx"]["expected_tags"])
-        return " or ".join(words for tag, words in (("<text>", "text"), ("<list>", "a list"), ("<mapping>", "a mapping")) if tag in tags)
+        return " or ".join(
+            words
+            for tag, words in (("<text>", "text"), ("<list>", "a list"), ("<mapping>", "a mapping"))
+            if tag in tags
+        )
     return _WANTED.get(detail["type"], "what it should be")
 
 

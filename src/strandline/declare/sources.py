@@ -29,17 +29,29 @@ _FIXED_CSV_OPTIONS = {
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
-def make_source(name: str, spec: SourceSpec, secrets: Secrets, document: Document, report: Report) -> FileSource | None:
+def make_source(
+    name: str, spec: SourceSpec, secrets: Secrets, document: Document, report: Report
+) -> FileSource | None:
     path = ("sources", name)
     place = document.place(*path)
     if scheme := _SCHEME.match(spec.files):
         what = f"Files at `{scheme[0]}` are not supported by this version yet."
-        report.add("not-yet", what, "Name files in a folder, relative to the project.", document.place(*path, "files"))
+        report.add(
+            "not-yet",
+            what,
+            "Name files in a folder, relative to the project.",
+            document.place(*path, "files"),
+        )
         return None
     found = FileFormat(spec.format) if spec.format else find_format(spec.files)
     if found is None:
         what = f"the ending of `{spec.files}` tells no format."
-        report.add("unknown-format", what, "Add `format: jsonl`, `json`, `csv` or `parquet`.", document.place(*path, "files"))
+        report.add(
+            "unknown-format",
+            what,
+            "Add `format: jsonl`, `json`, `csv` or `parquet`.",
+            document.place(*path, "files"),
+        )
         return None
     if found is FileFormat.CSV:
         _check_csv_options(spec, path, document, report)
@@ -50,7 +62,9 @@ def make_source(name: str, spec: SourceSpec, secrets: Secrets, document: Documen
         format=found,
         complete=spec.complete,
         offer_rewritten_again=spec.on_rewrite == "offer_again",
-        options={key: secrets.fill(as_text(value), (*path, "options", key)) for key, value in spec.options.items()},
+        options={
+            key: secrets.fill(as_text(value), (*path, "options", key)) for key, value in spec.options.items()
+        },
     )
 
 
@@ -58,7 +72,9 @@ def _check_csv_options(spec: SourceSpec, path: tuple[str, ...], document: Docume
     """The engine finds where a record ends by itself, so that positions never change. What would move those ends is refused."""
     for option, value in spec.options.items():
         remedy = _FIXED_CSV_OPTIONS.get(option.lower())
-        if remedy is not None and not (option.lower() == "linesep" and as_text(value) in ("\n", "\r\n", "\r")):
+        if remedy is not None and not (
+            option.lower() == "linesep" and as_text(value) in ("\n", "\r\n", "\r")
+        ):
             what = f"`{option}` of a CSV source cannot be set."
             report.add("option-not-taken", what, remedy, document.place(*path, "options", option))
 
@@ -84,7 +100,11 @@ def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
     columns: set[str] = set()
     for file in files:
         try:
-            columns |= _csv_header(folder / file, source.options) if source.format is FileFormat.CSV else _parquet_columns(folder / file)
+            columns |= (
+                _csv_header(folder / file, source.options)
+                if source.format is FileFormat.CSV
+                else _parquet_columns(folder / file)
+            )
         except Exception:  # noqa: BLE001 - an odd file is for the run to refuse, alone: a verb that only looks goes on without it
             return None
     return frozenset(columns)

@@ -101,7 +101,11 @@ def job_traits(job: Job, *, counted_as: str = "job") -> Traits:
         refuses_widening=job.strict_incremental,
         partitioning=job.partition,
         range_column=job.key[-1] if job.mode in (Mode.CURSOR, Mode.PARTITION) else "",
-        scopes_are="partitions" if job.partition else f"values of {job.key[0]}" if job.mode is Mode.CURSOR else "keys",
+        scopes_are="partitions"
+        if job.partition
+        else f"values of {job.key[0]}"
+        if job.mode is Mode.CURSOR
+        else "keys",
         quiet_parts=("final_after", "lookup"),
     )
 
@@ -109,13 +113,19 @@ def job_traits(job: Job, *, counted_as: str = "job") -> Traits:
 def _how(job: Job) -> str:
     if job.mode is Mode.FULL:
         return "Mode `full`: computed anew as a whole whenever an input changes."
-    return _how_incremental(job) + (" It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else "")
+    return _how_incremental(job) + (
+        " It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else ""
+    )
 
 
 def _how_incremental(job: Job) -> str:
     code, key = "SQL" if job.language is Language.SQL else "Python", ", ".join(job.key)
     if job.partition is not None:
-        final = f", once it lies {job.partition.final_after} behind the newest" if job.partition.final_after is not None else ""
+        final = (
+            f", once it lies {job.partition.final_after} behind the newest"
+            if job.partition.final_after is not None
+            else ""
+        )
         return f"Mode `partition`: the {code} is run for the partitions of {key} that a change touches, and each is replaced whole{final}."
     if job.unique_key:
         new = f"rows whose ({', '.join(job.unique_key)}) is new are inserted; nothing leaves"

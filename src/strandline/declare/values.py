@@ -8,7 +8,19 @@ from strandline.model.columns import ColumnType, TypeName, find_type
 from strandline.model.errors import Place
 from strandline.model.report import Report, find_nearest
 
-_WORDS = ("string", "int", "bigint", "double", "decimal(18,2)", "boolean", "date", "timestamp", "timestamp_ms", "timestamp_us", "json")
+_WORDS = (
+    "string",
+    "int",
+    "bigint",
+    "double",
+    "decimal(18,2)",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp_ms",
+    "timestamp_us",
+    "json",
+)
 _OTHER_WORDS = {
     "integer": "int",
     "long": "bigint",
@@ -41,7 +53,11 @@ def parse_type(text: str, place: Place, report: Report) -> ColumnType | None:
         if word == "decimal" and "(" in text:
             remedy = "Write `decimal(p,s)` with 0 <= s <= p <= 38 and p > 0."
         else:
-            remedy = f"Did you mean `{nearest}`?" if nearest else f"Known types: {', '.join(f'`{w}`' for w in _WORDS)}."
+            remedy = (
+                f"Did you mean `{nearest}`?"
+                if nearest
+                else f"Known types: {', '.join(f'`{w}`' for w in _WORDS)}."
+            )
         report.add("unknown-type", f"there is no type `{text}`.", remedy, place)
     return found
 
@@ -84,7 +100,11 @@ def _fits(value: object, type_: ColumnType) -> bool:
             case TypeName.TIMESTAMP:
                 return isinstance(value, str) and bool(datetime.fromisoformat(value))
             case TypeName.DECIMAL:
-                return not isinstance(value, bool) and isinstance(value, (int, float, str)) and _fits_decimal(Decimal(str(value)), type_)
+                return (
+                    not isinstance(value, bool)
+                    and isinstance(value, (int, float, str))
+                    and _fits_decimal(Decimal(str(value)), type_)
+                )
             case _:
                 limit = _RANGES[type_.name]
                 lowest = -limit if type_.name in (TypeName.INT, TypeName.BIGINT) else 0

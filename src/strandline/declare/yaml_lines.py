@@ -53,7 +53,9 @@ class Document:
         lines, text_lines = dict(self.lines), dict(self.text_lines)
         for new, old in paths.items():
             for known in (lines, text_lines):
-                known |= {(*new, *path[len(old) :]): line for path, line in known.items() if path[: len(old)] == old}
+                known |= {
+                    (*new, *path[len(old) :]): line for path, line in known.items() if path[: len(old)] == old
+                }
         return replace(self, lines=lines, text_lines=text_lines)
 
     def place_in_text(self, path: DataPath, line: int) -> Place:
@@ -94,7 +96,12 @@ def load_yaml(raw: bytes, file: str, report: Report) -> Document | None:
         report.add("yaml-syntax", _describe(error), _remedy(text, error), Place(file=file, line=_line(error)))
         return None
     except RecursionError:
-        report.add("yaml-syntax", "the file is nested too deeply to be read.", "Write it with fewer levels.", Place(file=file, line=1))
+        report.add(
+            "yaml-syntax",
+            "the file is nested too deeply to be read.",
+            "Write it with fewer levels.",
+            Place(file=file, line=1),
+        )
         return None
     reading = _Reading(file, report)
     try:
@@ -125,7 +132,9 @@ class _Reading:
         if len(self.lines) > _MOST_VALUES:
             raise _TooMuchError
         if node.tag not in _TAGS:
-            self.add(node, "yaml-syntax", f"the YAML tag `{node.tag}` has no meaning here.", "Remove the tag.")
+            self.add(
+                node, "yaml-syntax", f"the YAML tag `{node.tag}` has no meaning here.", "Remove the tag."
+            )
         match node:
             case ScalarNode():
                 if node.style == "|":
@@ -144,7 +153,12 @@ class _Reading:
         merged: dict[str, object] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, ScalarNode):
-                self.add(key_node, "yaml-syntax", "a key must be a word, not a list or a mapping.", "Write a plain word before the colon.")
+                self.add(
+                    key_node,
+                    "yaml-syntax",
+                    "a key must be a word, not a list or a mapping.",
+                    "Write a plain word before the colon.",
+                )
                 continue
             key, line = key_node.value, key_node.start_mark.line + 1
             if key == "<<" and key_node.style is None:
@@ -167,7 +181,12 @@ class _Reading:
             for element in node.value:
                 merged = {**self.convert_mapping(element, path), **merged}
             return merged
-        self.add(node, "yaml-syntax", "`<<` takes a mapping or a list of mappings.", "Name an anchored mapping after `<<:`.")
+        self.add(
+            node,
+            "yaml-syntax",
+            "`<<` takes a mapping or a list of mappings.",
+            "Name an anchored mapping after `<<:`.",
+        )
         return {}
 
     def add(self, node: Node, slug: str, what: str, remedy: str) -> None:
@@ -206,4 +225,8 @@ def _remedy(text: str, error: yaml.MarkedYAMLError) -> str:
         return "Indent with blanks: YAML does not allow tabs."
     if "expected a single document" in str(error.context):
         return "Keep one document in the file: remove the line `---`."
-    return f"Look at `{line.strip()}`; text with `: `, `#` or `{{` in it needs quotes." if line.strip() else "Look at the end of the file."
+    return (
+        f"Look at `{line.strip()}`; text with `: `, `#` or `{{` in it needs quotes."
+        if line.strip()
+        else "Look at the end of the file."
+    )

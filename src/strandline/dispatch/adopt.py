@@ -42,7 +42,9 @@ def adopt(desk: Desk, node: Node, after: int) -> Adopted:
         require_adoptable(desk.lake, node, versions)
         own = desk.pins.get(node.name).version
         rows = get_table(uri, own).live_rows
-        entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_adoption(desk, node, lease, versions, rows))
+        entry, _ = write_and_confirm(
+            desk, node, lease, own, lambda: commit_adoption(desk, node, lease, versions, rows)
+        )
         committed = record_entry(desk, node, lease, entry, rows)
     except BaseException as error:
         give_back(desk, node, lease, error)
@@ -53,7 +55,9 @@ def adopt(desk: Desk, node: Node, after: int) -> Adopted:
 def nothing_to_adopt(name: str) -> CallError:
     told = f"`{name}` has" if name else "The tables have"
     return CallError(
-        f"{told} no commits that are not Strandline's.", remedy="`strandline doctor` shows what there is.", slug="nothing-to-adopt"
+        f"{told} no commits that are not Strandline's.",
+        remedy="`strandline doctor` shows what there is.",
+        slug="nothing-to-adopt",
     )
 
 
@@ -78,9 +82,15 @@ def require_adoptable(lake: Lake, node: Node, versions: Sequence[int]) -> None:
 def _find_obstacle(uri: str, node: Node, versions: Sequence[int]) -> str:
     if versions[0] == 0:
         return "the table itself is not Strandline's"
-    removing = [e.version for e in read_entries(uri, versions[0] - 1) if e.version in versions and e.removes_rows]
+    removing = [
+        e.version for e in read_entries(uri, versions[0] - 1) if e.version in versions and e.removes_rows
+    ]
     if node.traits.only_grows and removing:
-        law = "and what was received is never changed" if not node.inputs else "and its readers look for rows that were added alone"
+        law = (
+            "and what was received is never changed"
+            if not node.inputs
+            else "and its readers look for rows that were added alone"
+        )
         return f"version {removing[0]} removed rows, {law}"
     before, now = get_table(uri, versions[0] - 1), get_table(uri)
     if changed := sorted(set(before.columns) ^ set(now.columns)):

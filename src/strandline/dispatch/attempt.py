@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from strandline.catalog import find_node, record_unchanged, release_lease
 from strandline.lake.log import read_entries
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
+from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
-from strandline.model.records import CommitMetadata, Lease, NodeRecord, Operation, WrittenConfig
 from strandline.model.traits import OnClock
 from strandline.plan.staleness import find_frozen
 
@@ -37,7 +39,10 @@ def _work(desk: Desk, node: Node, task: Task, lease: Lease) -> TaskResult:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
     task = _with_cursors(task, record)
-    inputs = {i.dataset: _pin(desk.pins.get(i.dataset), record.cursors.get(i.dataset) if record else None) for i in node.inputs}
+    inputs = {
+        i.dataset: _pin(desk.pins.get(i.dataset), record.cursors.get(i.dataset) if record else None)
+        for i in node.inputs
+    }
     reach("after-pin", node.name)
     result = replace(
         conclude(task, Status.UNCHANGED),
@@ -51,7 +56,13 @@ def _work(desk: Desk, node: Node, task: Task, lease: Lease) -> TaskResult:
 
 
 def _compute_and_commit(
-    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], result: TaskResult
+    desk: Desk,
+    node: Node,
+    task: Task,
+    lease: Lease,
+    record: NodeRecord | None,
+    inputs: dict[str, Cursor],
+    result: TaskResult,
 ) -> TaskResult:
     from .workers import commit_write, hash_schema, prepare  # Spark only from here on
 
@@ -70,7 +81,10 @@ def _compute_and_commit(
         rows_read=prepared.rows_read,
         rows_full=prepared.rows_full or result.rows_full,
         scope=replace(
-            task.scope, text=task.scope.text if prepared.scope in ("", task.scope.text) else f"{task.scope.text}: {prepared.scope}"
+            task.scope,
+            text=task.scope.text
+            if prepared.scope in ("", task.scope.text)
+            else f"{task.scope.text}: {prepared.scope}",
         ),
         counts=counts,
         notes=prepared.notes,
@@ -117,10 +131,14 @@ def _compute_and_commit(
         onto=own_version,
     )
     write = prepared.write
-    entry, lost = write_and_confirm(desk, node, lease, own_version, lambda: commit_write(desk, write, lease, to_json(metadata)))
+    entry, lost = write_and_confirm(
+        desk, node, lease, own_version, lambda: commit_write(desk, write, lease, to_json(metadata))
+    )
     committed = record_entry(desk, node, lease, entry, prepared.live_rows)
     if prepared.changes is not None and before is not None:
-        desk.shared.hand_on(node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes)
+        desk.shared.hand_on(
+            node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes
+        )
     done = replace(
         result,
         status=Status.DONE,
@@ -153,22 +171,38 @@ def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
     """The cursors as they stand after settling: a commit found in the log has moved them."""
     if record is None or task.strategy is Strategy.FULL:
         return task
-    return replace(task, inputs=tuple(replace(i, after=record.cursors.get(i.dataset, i.after)) for i in task.inputs))
+    return replace(
+        task, inputs=tuple(replace(i, after=record.cursors.get(i.dataset, i.after)) for i in task.inputs)
+    )
 
 
 def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
     """Whether an input has row changes past the cursor; a task that rebuilds, or looks into files, always has."""
     if desk.project.get(task.node).traits.receives and task.cause is Cause.GAP:
         return False  # settling was its work
-    if task.strategy is Strategy.FULL or task.files or task.release or task.partitions or task.filter or not task.inputs:
+    if (
+        task.strategy is Strategy.FULL
+        or task.files
+        or task.release
+        or task.partitions
+        or task.filter
+        or not task.inputs
+    ):
         return not _only_waits(desk, task, inputs)
     return any(i.changes and has_changed(desk, i.dataset, i.after, inputs[i.dataset]) for i in task.inputs)
 
 
-def _was_built(desk: Desk, node: Node, task: Task, record: NodeRecord | None, inputs: dict[str, Cursor]) -> bool:
+def _was_built(
+    desk: Desk, node: Node, task: Task, record: NodeRecord | None, inputs: dict[str, Cursor]
+) -> bool:
     """A node that the catalog did not know, and whose table settling found to be up to date with inputs and configuration (L6)."""
     own = desk.pins.find(node.name)
-    if task.cause is not Cause.NEW_NODE or task.strategy is not Strategy.FULL or record is None or own is None:
+    if (
+        task.cause is not Cause.NEW_NODE
+        or task.strategy is not Strategy.FULL
+        or record is None
+        or own is None
+    ):
         return False
     if any(has_changed(desk, name, record.cursors.get(name), now) for name, now in inputs.items()):
         return False
@@ -191,7 +225,11 @@ def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> 
         return True
     if after.version >= now.version:
         return False
-    return any(e.wakes_readers for e in read_entries(desk.lake.table(dataset), after.version) if e.version <= now.version)
+    return any(
+        e.wakes_readers
+        for e in read_entries(desk.lake.table(dataset), after.version)
+        if e.version <= now.version
+    )
 
 
 def _quiet_since(desk: Desk, node: Node, version: int) -> int:
@@ -223,7 +261,9 @@ def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None
         if task.strategy is not Strategy.RECOMPUTE or not given.changes or given.after is None:
             continue
         upto = inputs[given.dataset].version
-        entries = [e for e in read_entries(desk.lake.table(given.dataset), given.after.version) if e.version <= upto]
+        entries = [
+            e for e in read_entries(desk.lake.table(given.dataset), given.after.version) if e.version <= upto
+        ]
         if any(e.metadata and e.metadata.operation is Operation.OVERWRITE for e in entries):
             raise WorkError(
                 f"`{given.dataset}` was written anew, which the plan of this run did not foresee.",
@@ -238,6 +278,7 @@ def _current_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> NodeCo
         if isinstance(given.relation, Lookup):
             entries = read_entries(desk.lake.table(given.dataset), -1)
             lookups[given.name] = max(
-                (e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version), default=0
+                (e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version),
+                default=0,
             )
     return with_lookups(node.config, lookups)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from strandline.catalog import record_commit
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.table import open_table
+from strandline.model.commits import CommitRecord
 from strandline.model.errors import ConflictError, FencedError, WorkError
+from strandline.model.leases import Lease
 from strandline.model.node import Node
 from strandline.model.plan import Cursor
-from strandline.model.records import CommitRecord, Lease
 
 from .desk import Desk
 from .failpoints import reach

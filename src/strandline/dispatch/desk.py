@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from strandline.catalog import Catalog
 from strandline.lake.location import Lake
+from strandline.model.commits import TableState
 from strandline.model.node import Project
 from strandline.model.plan import Cursor
-from strandline.model.records import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,10 @@ class Pins:
 
     @classmethod
     def observed(cls, tables: Mapping[str, TableState], rows: Mapping[str, int]) -> "Pins":
-        return cls(_cursors={name: Cursor(table_id=t.table_id, version=t.version) for name, t in tables.items()}, _rows=dict(rows))
+        return cls(
+            _cursors={name: Cursor(table_id=t.table_id, version=t.version) for name, t in tables.items()},
+            _rows=dict(rows),
+        )
 
     def move(self, dataset: str, cursor: Cursor, rows: int) -> None:
         with self._lock:

@@ -66,7 +66,9 @@ def reach(point: str, node: str) -> None:
             name, _, action = entry.strip().partition("=")
             name, _, nth = name.partition("#")
             if name.partition(":")[0] not in POINTS:
-                raise ValueError(f"STRANDLINE_FAILPOINTS: `{name}` is not a point; there are {', '.join(POINTS)}")
+                raise ValueError(
+                    f"STRANDLINE_FAILPOINTS: `{name}` is not a point; there are {', '.join(POINTS)}"
+                )
             if name in numbers and (not nth or int(nth) == numbers[name]):
                 _act(action, point, node)
 
@@ -86,4 +88,6 @@ def _act(action: str, point: str, node: str) -> None:
             while not Path(argument).exists():
                 time.sleep(0.02)
         case _:
-            raise ValueError(f"STRANDLINE_FAILPOINTS: `{action}` is not an action; use kill, raise, sleep:SECONDS, block:FILE or lose")
+            raise ValueError(
+                f"STRANDLINE_FAILPOINTS: `{action}` is not an action; use kill, raise, sleep:SECONDS, block:FILE or lose"
+            )

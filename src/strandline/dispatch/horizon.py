@@ -14,13 +14,17 @@ class Horizon:
     because: str
 
 
-def find_horizon(entries: Sequence[LogEntry], cursors: Mapping[str, int], kept_since: datetime, keep: str) -> Horizon:
+def find_horizon(
+    entries: Sequence[LogEntry], cursors: Mapping[str, int], kept_since: datetime, keep: str
+) -> Horizon:
     """The oldest of: the version that was the newest at `kept_since`, and every cursor. A commit without a time is as old as can be."""
     then = [e.version for e in entries if e.committed_at is None or e.committed_at <= kept_since]
     version = max(then, default=entries[0].version if entries else 0)
     reader = min(cursors, key=lambda name: cursors[name], default=None)
     if reader is not None and cursors[reader] < version:
-        return Horizon(version=cursors[reader], because=f"`{reader}` has read it up to version {cursors[reader]}")
+        return Horizon(
+            version=cursors[reader], because=f"`{reader}` has read it up to version {cursors[reader]}"
+        )
     return Horizon(version=version, because=f"everything of the last {keep} is kept (`settings.keep`)")
 
 

@@ -9,9 +9,9 @@ from strandline.lake.compaction import Compaction, Step, find_compactions
 from strandline.lake.files import StoredFile, TableFiles, find_dead, list_stored, read_files, remove_files
 from strandline.lake.log import LogEntry, read_entries
 from strandline.model.errors import FencedError
+from strandline.model.leases import Lease
 from strandline.model.maintained import Maintained
 from strandline.model.node import Node
-from strandline.model.records import Lease
 
 from .commit import record_entry, write_and_confirm
 from .desk import Desk
@@ -85,7 +85,11 @@ class _Look:
     def tell(self, node: Node) -> Maintained:
         live = {path for f in self.files.live for path in (f.path, f.vector)}
         kept = [f for f in self.stored if f.path not in live and f not in self.dead]
-        because = self.horizon.because if self.files.complete else "its log does not reach back to its first version"
+        because = (
+            self.horizon.because
+            if self.files.complete
+            else "its log does not reach back to its first version"
+        )
         return Maintained(
             dataset=node.name,
             files_before=len(self.files.live),
@@ -115,7 +119,9 @@ def _horizon(desk: Desk, node: Node, keeping: Keeping, entries: Sequence[LogEntr
         record = view.nodes.get(reader.name)
         if (record is None or not record.table_id) and desk.pins.find(reader.name):
             # its table says how far, and the next run or `rebuild-catalog` reads it there
-            return Horizon(version=0, because=f"the catalog does not know how far `{reader.name}` has read it")
+            return Horizon(
+                version=0, because=f"the catalog does not know how far `{reader.name}` has read it"
+            )
         cursor = record.cursors.get(node.name) if record else None
         if cursor is not None and cursor.table_id == own.table_id:
             cursors[reader.name] = cursor.version
@@ -139,7 +145,9 @@ def _compact_once(desk: Desk, node: Node, wanted: Compaction) -> tuple[str, ...]
         reach("before-compact", node.name)
         own, rows = desk.pins.get(node.name).version, desk.pins.rows(node.name)
         try:
-            entry, lost = write_and_confirm(desk, node, lease, own, lambda: commit_compaction(desk, node, lease, wanted))
+            entry, lost = write_and_confirm(
+                desk, node, lease, own, lambda: commit_compaction(desk, node, lease, wanted)
+            )
         except FencedError:
             release_lease(desk.catalog, lease)
             return notes  # Delta commits nothing where it finds nothing to do
@@ -175,6 +183,8 @@ def _announce(desk: Desk, node: Node, lease: Lease, look: _Look) -> None:
     from .workers import commit_cleaning
 
     rows, own = desk.pins.rows(node.name), desk.pins.get(node.name).version
-    entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_cleaning(desk, node, lease, look.horizon.version))
+    entry, _ = write_and_confirm(
+        desk, node, lease, own, lambda: commit_cleaning(desk, node, lease, look.horizon.version)
+    )
     remove_files(desk.lake.table(node.name), look.dead)
     record_entry(desk, node, lease, entry, rows)

@@ -4,8 +4,9 @@ from strandline.catalog import Catalog, read_view
 from strandline.ingest.listing import list_files
 from strandline.lake.location import Lake
 from strandline.lake.state import find_state
+from strandline.model.catalog_records import CatalogView
+from strandline.model.commits import TableState
 from strandline.model.node import Lookup, Project
-from strandline.model.records import CatalogView, TableState
 from strandline.plan import Observed
 
 
@@ -16,7 +17,9 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         state = find_state(lake, node.name, _oldest_cursor(project, view, node.name))
         if state is not None:
             tables[node.name] = state
-    listings = {n.name: list_files(n.traits.pattern, project.folder) for n in project.nodes if n.traits.receives}
+    listings = {
+        n.name: list_files(n.traits.pattern, project.folder) for n in project.nodes if n.traits.receives
+    }
     return Observed(view=view, tables=tables, listings=listings)
 
 

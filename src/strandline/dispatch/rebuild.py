@@ -15,6 +15,8 @@ def rebuild(desk: Desk) -> None:
     for node in desk.project.nodes:
         if list_versions(desk.lake.table(node.name)):
             token = read_token(desk.lake, node.name)
-            lease = acquire_lease(desk.catalog, node.name, desk.holder, desk.project.settings.lease_seconds, token, True)
+            lease = acquire_lease(
+                desk.catalog, node.name, desk.holder, desk.project.settings.lease_seconds, token, True
+            )
             settle(desk, node, lease)
             release_lease(desk.catalog, lease)

@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from strandline.catalog import record_task, renew_leases
-from strandline.model.errors import ConflictError, FencedError, GuardedError, OutsideError, StrandlineError, WorkError
+from strandline.model.errors import (
+    ConflictError,
+    FencedError,
+    GuardedError,
+    OutsideError,
+    StrandlineError,
+    WorkError,
+)
 from strandline.model.plan import Plan, Status, Task, TaskResult, conclude
 
 from .attempt import attempt, has_changed
@@ -20,7 +27,13 @@ from .settle import give_back, take
 TRIES = 3
 GRACE = 2.0
 """Seconds that the tasks of an interrupted run have to end cleanly."""
-_DAMAGE = ("Checksum error", "checksum verification failed", "FAILED_READ_FILE", "Deletion Vector error", "Parquet error")
+_DAMAGE = (
+    "Checksum error",
+    "checksum verification failed",
+    "FAILED_READ_FILE",
+    "Deletion Vector error",
+    "Parquet error",
+)
 """What Spark, Arrow and delta-rs say of a file that is missing, or has other bytes than were written."""
 _REMEDIES = {
     "disk-full": "Free some room on the disk and run again; nothing was half-written.",
@@ -30,7 +43,9 @@ _REMEDIES = {
 _BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
 
 
-def execute(desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Callable[[TaskResult], None]) -> tuple[TaskResult, ...]:
+def execute(
+    desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Callable[[TaskResult], None]
+) -> tuple[TaskResult, ...]:
     """Run a plan to its end. A task that fails blocks its readers alone."""
     results: dict[str, TaskResult] = {}
     waiting = {t.node: t for t in plan.tasks}
@@ -69,12 +84,16 @@ def _abandon(desk: Desk, pool: ThreadPoolExecutor, running: Mapping[Future[TaskR
     pool.shutdown(wait=False, cancel_futures=True)
     left, until = set(running), time.monotonic() + GRACE
     while left and time.monotonic() < until:
-        with suppress(Exception):  # Spark may be gone; a task that goes on with its next job is cancelled in the next round
+        with suppress(
+            Exception
+        ):  # Spark may be gone; a task that goes on with its next job is cancelled in the next round
             desk.session().sparkContext.cancelAllJobs()
         left = wait(left, timeout=0.2).not_done
 
 
-def _finish(desk: Desk, results: dict[str, TaskResult], result: TaskResult, ended: Callable[[TaskResult], None]) -> None:
+def _finish(
+    desk: Desk, results: dict[str, TaskResult], result: TaskResult, ended: Callable[[TaskResult], None]
+) -> None:
     results[result.node] = result
     record_task(desk.catalog, desk.run, result)
     ended(result)
@@ -91,7 +110,9 @@ def _try(desk: Desk, task: Task) -> TaskResult:
             return _failed(task, Status.GUARDED, error, started)
         except ConflictError as error:
             if nth == TRIES - 1:
-                return _failed(task, Status.FENCED if isinstance(error, FencedError) else Status.FAILED, error, started)
+                return _failed(
+                    task, Status.FENCED if isinstance(error, FencedError) else Status.FAILED, error, started
+                )
         except Exception as error:  # noqa: BLE001 - whatever a worker raises is the task's result; the rest of the plan goes on
             return _failed(task, Status.FAILED, error, started)
     raise AssertionError("unreachable")
@@ -100,7 +121,9 @@ def _try(desk: Desk, task: Task) -> TaskResult:
 def _refuse_widening(desk: Desk, task: Task) -> None:
     """`strict_incremental`: a change in an input that is read whole is an error, once it is known that it did change."""
     for given in task.inputs:
-        if given.dataset in task.refuses and has_changed(desk, given.dataset, given.after, desk.pins.get(given.dataset)):
+        if given.dataset in task.refuses and has_changed(
+            desk, given.dataset, given.after, desk.pins.get(given.dataset)
+        ):
             raise WorkError(
                 f"`{given.name}` has changed and `{task.node}` reads it whole, so everything would be recomputed; "
                 "its `strict_incremental: true` refuses that.",
@@ -135,12 +158,16 @@ def _slug(error: Exception) -> str:
 
 
 def _blocked(task: Task, bad: list[str]) -> TaskResult:
-    return replace(conclude(task, Status.BLOCKED), error=f"waits for {', '.join(f'`{n}`' for n in bad)}", slug="blocked")
+    return replace(
+        conclude(task, Status.BLOCKED), error=f"waits for {', '.join(f'`{n}`' for n in bad)}", slug="blocked"
+    )
 
 
 def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor) -> None:
     """Remove the `_deleted` rows that this run wrote; snapshots keep theirs. Readers don't see them: a failing purge is noted, no more."""
-    left = [r.node for r in results.values() if r.tombstones and not desk.project.get(r.node).traits.keeps_deleted]
+    left = [
+        r.node for r in results.values() if r.tombstones and not desk.project.get(r.node).traits.keeps_deleted
+    ]
     for name, future in {name: pool.submit(_purge_one, desk, name) for name in left}.items():
         try:
             future.result()

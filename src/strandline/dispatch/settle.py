@@ -7,10 +7,11 @@ from strandline.catalog import acquire_lease, find_node, next_token, record_comm
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.state import read_token
 from strandline.lake.table import open_table
+from strandline.model.commits import find_foreign
 from strandline.model.errors import StrandlineError, WorkError
+from strandline.model.leases import Lease
 from strandline.model.node import Node
 from strandline.model.plan import Cursor
-from strandline.model.records import Lease, find_foreign
 from strandline.spark.session import SPARK_LOST
 
 from .desk import Desk
@@ -35,7 +36,9 @@ def take(desk: Desk, node: Node, *, rebuilds: bool) -> tuple[Lease, tuple[str, .
     reach("before-lease", node.name)
     seconds = desk.project.settings.lease_seconds
     # On a lake with one writer we hold the JVM's lock: whoever held the lease is gone.
-    lease = acquire_lease(desk.catalog, node.name, desk.holder, seconds, read_token(desk.lake, node.name), desk.lake.one_writer)
+    lease = acquire_lease(
+        desk.catalog, node.name, desk.holder, seconds, read_token(desk.lake, node.name), desk.lake.one_writer
+    )
     reach("after-lease", node.name)
     notes: tuple[str, ...] = ()
     if lease.must_fence and list_versions(desk.lake.table(node.name)):
@@ -71,7 +74,12 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     versions = list_versions(uri)
     if not versions:
         return Settled(found=0, foreign=())
-    if record and own and record.table_id == own.table_id and record.table_version == own.version == versions[-1]:
+    if (
+        record
+        and own
+        and record.table_id == own.table_id
+        and record.table_version == own.version == versions[-1]
+    ):
         return Settled(found=0, foreign=())
     table = open_table(uri)
     assert table is not None
@@ -81,7 +89,9 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     foreign = foreign_versions(entries)
     known_good = [e for e in entries if not (foreign and node.inputs) or e.version < foreign[0]]
     found = [r for e in known_good if (r := e.record(table_id)) is not None]
-    rows = next((r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0)
+    rows = next(
+        (r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0
+    )
     if found:
         record_commit(
             desk.catalog,
@@ -97,7 +107,11 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
         )
     if foreign:
         rows = table.live_rows  # what the catalog has is not of these rows
-    desk.pins.move(node.name, Cursor(table_id=table_id, version=max(e.version for e in entries) if entries else versions[-1]), rows)
+    desk.pins.move(
+        node.name,
+        Cursor(table_id=table_id, version=max(e.version for e in entries) if entries else versions[-1]),
+        rows,
+    )
     return Settled(found=sum(1 for r in found if r.metadata.operation.changes_rows), foreign=foreign)
 
 
@@ -118,7 +132,10 @@ def give_back(desk: Desk, node: Node, lease: Lease, error: BaseException) -> Non
         return  # it may be writing still
     try:
         own = desk.pins.find(node.name)
-        if find_ours(desk, lease, list(read_entries(desk.lake.table(node.name), own.version if own else -1))) is None:
+        if (
+            find_ours(desk, lease, list(read_entries(desk.lake.table(node.name), own.version if own else -1)))
+            is None
+        ):
             release_lease(desk.catalog, lease)
     except (StrandlineError, OSError):
         pass  # lost already, or out of reach; the error that brought us here is the one to tell

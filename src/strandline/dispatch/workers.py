@@ -17,11 +17,13 @@ from strandline.lake.log import count_added
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import Prepared, Work, Worker, Write
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.hashing import digest
+from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Node, NodeKind
 from strandline.model.plan import Cursor, Strategy, Task
-from strandline.model.records import CommitMetadata, Invalidation, Lease, NodeRecord, Operation, WrittenConfig
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -41,7 +43,13 @@ WORKERS: Mapping[NodeKind, Worker] = {
 
 
 def prepare(
-    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+    desk: Desk,
+    node: Node,
+    task: Task,
+    lease: Lease,
+    record: NodeRecord | None,
+    inputs: dict[str, Cursor],
+    config: WrittenConfig,
 ) -> Prepared:
     """Compute what a task will write."""
     with writes.explained(node.name):
@@ -50,7 +58,13 @@ def prepare(
 
 
 def _prepare(
-    desk: Desk, node: Node, task: Task, lease: Lease, record: NodeRecord | None, inputs: dict[str, Cursor], config: WrittenConfig
+    desk: Desk,
+    node: Node,
+    task: Task,
+    lease: Lease,
+    record: NodeRecord | None,
+    inputs: dict[str, Cursor],
+    config: WrittenConfig,
 ) -> Prepared:
     own = desk.pins.find(node.name)
     live_rows = desk.pins.rows(node.name) if own else 0
@@ -61,7 +75,11 @@ def _prepare(
         node=node,
         task=task,
         session=fit_session(
-            desk.session(), desk.project.settings, rows, own=node.traits.runs_code, changed=_count_changed(desk, task, inputs)
+            desk.session(),
+            desk.project.settings,
+            rows,
+            own=node.traits.runs_code,
+            changed=_count_changed(desk, task, inputs),
         ),
         lake=desk.lake,
         run=desk.run,
@@ -127,7 +145,13 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     with writes.explained(ticket.dataset):
         match write.operation:
             case Operation.APPEND | Operation.COUNTS:
-                writes.append(write.rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None)
+                writes.append(
+                    write.rows,
+                    desk.lake,
+                    ticket,
+                    received=write.received,
+                    first=desk.pins.find(lease.dataset) is None,
+                )
             case Operation.INSERT_NEW:
                 writes.insert_new(write.rows, desk.lake, ticket)
             case Operation.REPLACE_KEYS if not write.replaced:
@@ -145,10 +169,14 @@ def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
     writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
 
 
-def commit_invalidation(desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]) -> None:
+def commit_invalidation(
+    desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]
+) -> None:
     """An empty commit that says what readers have to process again."""
     writes.commit_nothing(
-        _session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations)
+        _session(desk, node),
+        desk.lake,
+        _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations),
     )
 
 
@@ -179,5 +207,7 @@ def _session(desk: Desk, node: Node) -> "SparkSession":
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> writes.Ticket:
     """For commits that move no cursor; `said` is what else they say of themselves."""
-    metadata = CommitMetadata.bare(run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat())
+    metadata = CommitMetadata.bare(
+        run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat()
+    )
     return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))

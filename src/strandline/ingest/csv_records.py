@@ -37,12 +37,21 @@ class Dialect:
         self.header = options.get("header", "true").lower() != "false"
         self._skips_blanks = options.get("ignoreleadingwhitespace", "false").lower() == "true"
         quote, escape = re.escape(self.quote), re.escape(self.escape)
-        inside = f"[^{quote}]|{quote}{quote}" if self.escape in ("", self.quote) else rf"[^{quote}{escape}]|{escape}."
+        inside = (
+            f"[^{quote}]|{quote}{quote}"
+            if self.escape in ("", self.quote)
+            else rf"[^{quote}{escape}]|{escape}."
+        )
         self._closing = re.compile(f"(?:{inside})*+{quote}", re.DOTALL) if self.quote else None
 
     def _begin(self, text: str, position: int) -> int:
         """Where a field begins: a quote may stand behind blanks that the options say to skip."""
-        while self._skips_blanks and position < len(text) and text[position] in " \t" and text[position] != self.separator:
+        while (
+            self._skips_blanks
+            and position < len(text)
+            and text[position] in " \t"
+            and text[position] != self.separator
+        ):
             position += 1
         return position
 
@@ -84,7 +93,9 @@ class Dialect:
         return next(csv.reader([text], delimiter=self.separator, quotechar=self.quote), [])
 
 
-def split_records(blocks: Iterable[bytes], dialect: Dialect, encoding: str, *, more_to_come: bool) -> Iterator[Record]:
+def split_records(
+    blocks: Iterable[bytes], dialect: Dialect, encoding: str, *, more_to_come: bool
+) -> Iterator[Record]:
     """The records of a piece: lines (ended by LF, CR LF or CR) that are neither blank nor a comment.
 
     A quoted field may hold line breaks. If one is open at the end and there is `more_to_come`, the record waits.

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from strandline.model.records import FileSeen
+from strandline.model.files import FileSeen
 
 
 def list_files(pattern: str, folder: str) -> tuple[FileSeen, ...]:
@@ -22,7 +22,9 @@ def list_files(pattern: str, folder: str) -> tuple[FileSeen, ...]:
         except OSError:  # gone since it was listed, or a link to nowhere
             continue
         if stat.S_ISREG(status.st_mode) and not path.name.startswith((".", "_")):
-            found.append(FileSeen(path=_relative(path, root), size=status.st_size, modified_ns=status.st_mtime_ns))
+            found.append(
+                FileSeen(path=_relative(path, root), size=status.st_size, modified_ns=status.st_mtime_ns)
+            )
     return tuple(sorted(found, key=lambda f: f.path))
 
 

@@ -17,7 +17,9 @@ from .text import FileRefusedError, decode_line, read_blocks
 POSITION_TYPE = "struct<name:string,part:bigint,place:bigint>"
 
 
-def read_messages(session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str) -> tuple[DataFrame, Received]:
+def read_messages(
+    session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str
+) -> tuple[DataFrame, Received]:
     """Rows of (`_payload`, `_source_position`)."""
     writer = TextWriter(f"{staging}/messages.parquet")
     received = Received()
@@ -34,7 +36,9 @@ def read_messages(session: SparkSession, source: FileSource, pieces: tuple[Piece
             count += 1
         received.pieces[path], received.counts[path] = piece, count
     rows = writer.read(session)
-    return rows.select(F.col("text").alias(PAYLOAD), F.struct("name", "part", "place").alias(POSITION)), received
+    return rows.select(
+        F.col("text").alias(PAYLOAD), F.struct("name", "part", "place").alias(POSITION)
+    ), received
 
 
 def find_messages(source: FileSource, piece: Piece) -> Iterator[tuple[int, str]]:

@@ -37,7 +37,9 @@ _DELTAS = ("DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
 _ENCODINGS = frozenset(("PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY", *_DELTAS))
 
 
-def read_parquet(session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str) -> tuple[list[DataFrame], Received]:
+def read_parquet(
+    session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str
+) -> tuple[list[DataFrame], Received]:
     """Frames of rows, one for each set of columns."""
     frames: list[DataFrame] = []
     received = Received()
@@ -50,7 +52,9 @@ def read_parquet(session: SparkSession, source: FileSource, pieces: tuple[Piece,
     return frames, received
 
 
-def _group(source: FileSource, pieces: tuple[Piece, ...], received: Received) -> list[tuple[pa.Schema, bool, list[Piece]]]:
+def _group(
+    source: FileSource, pieces: tuple[Piece, ...], received: Received
+) -> list[tuple[pa.Schema, bool, list[Piece]]]:
     """Files by their columns and types, as their footers say, and whether Spark knows how they are written."""
     grouped: dict[tuple[str, ...], tuple[pa.Schema, bool, list[Piece]]] = {}
     for piece in pieces:
@@ -110,21 +114,35 @@ def _is_held(kind: DataType) -> bool:
         case StructType():
             return bool(kind.fields) and all(_is_held(f.dataType) for f in kind.fields)
         case _:
-            return kind.typeName() not in ("void", "time", "interval", "variant") and not kind.typeName().startswith(("time(", "interval"))
+            return kind.typeName() not in (
+                "void",
+                "time",
+                "interval",
+                "variant",
+            ) and not kind.typeName().startswith(("time(", "interval"))
 
 
-def _write_plain(source: FileSource, schema: pa.Schema, pieces: list[Piece], folder: str, received: Received) -> dict[str, Piece]:
+def _write_plain(
+    source: FileSource, schema: pa.Schema, pieces: list[Piece], folder: str, received: Received
+) -> dict[str, Piece]:
     """The same rows in types that Spark reads: by path, the files written."""
     written: dict[str, Piece] = {}
     for index, piece in enumerate(pieces):
         try:
-            plain = pa.schema([pa.field(f.name, _plain_type(f.type)) for f in schema if not pa.types.is_null(f.type)])
+            plain = pa.schema(
+                [pa.field(f.name, _plain_type(f.type)) for f in schema if not pa.types.is_null(f.type)]
+            )
             target = f"{folder}_{index}.parquet"
             file_system, path = open_folder(target)
             file_system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-            with pq.ParquetFile(piece.file) as file, pq.ParquetWriter(path, plain, filesystem=file_system) as out:
+            with (
+                pq.ParquetFile(piece.file) as file,
+                pq.ParquetWriter(path, plain, filesystem=file_system) as out,
+            ):
                 for batch in file.iter_batches(columns=plain.names):
-                    out.write_table(pa.table([_plain(batch.column(f.name), f.type) for f in plain], schema=plain))
+                    out.write_table(
+                        pa.table([_plain(batch.column(f.name), f.type) for f in plain], schema=plain)
+                    )
         except (pa.ArrowException, OSError, ValueError, NotImplementedError) as error:
             name = piece.read.path
             del received.pieces[name], received.counts[name]
@@ -189,7 +207,9 @@ def _read(session: SparkSession, paths: dict[str, Piece]) -> DataFrame:
 
 def _position(place: Column) -> Column:
     """A row of a file that was not asked for would have no position: it stops the task instead of being lost."""
-    unknown = F.raise_error(F.concat(F.lit("Rows came from a file that was not asked for: "), F.col("__file")))
+    unknown = F.raise_error(
+        F.concat(F.lit("Rows came from a file that was not asked for: "), F.col("__file"))
+    )
     name = F.when(F.col("__name").isNull(), unknown.cast("string")).otherwise(F.col("__name"))
     return F.struct(name.alias("name"), F.col("__part").alias("part"), place.alias("place")).alias(POSITION)
 
@@ -221,7 +241,12 @@ def _kept(kind: DataType) -> DataType:
             names: tuple[str, ...] = ()
             for field in kind.fields:
                 names = _add_name(names, field.name)
-            return StructType([StructField(n, _kept(f.dataType), f.nullable) for n, f in zip(names, kind.fields, strict=True)])
+            return StructType(
+                [
+                    StructField(n, _kept(f.dataType), f.nullable)
+                    for n, f in zip(names, kind.fields, strict=True)
+                ]
+            )
         case _:
             return kind
 
@@ -244,5 +269,7 @@ def _encode_path(session: SparkSession, path: str) -> str:
     jvm = session.sparkContext._jvm
     assert jvm is not None
     address = path if ":/" in path else f"file:{path}"
-    spelt = str(jvm.org.apache.spark.paths.SparkPath.fromPath(jvm.org.apache.hadoop.fs.Path(address)).urlEncoded())
+    spelt = str(
+        jvm.org.apache.spark.paths.SparkPath.fromPath(jvm.org.apache.hadoop.fs.Path(address)).urlEncoded()
+    )
     return re.sub("^file:/+", "file:/", spelt)

@@ -9,9 +9,9 @@ from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
+from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.project import FileSource
-from strandline.model.records import Operation
 
 from .listing import list_files
 from .messages import POSITION_TYPE, read_messages
@@ -27,10 +27,14 @@ def prepare(work: Work) -> Prepared:
     assert isinstance(source, FileSource)
     wanted = set(work.task.files)
     listed = list_files(source.files, work.project.folder)
-    found = survey(source, work.project.folder, tuple(f for f in listed if f.path in wanted), dict(work.files))
+    found = survey(
+        source, work.project.folder, tuple(f for f in listed if f.path in wanted), dict(work.files)
+    )
     rows, received = _read(work, source, found.pieces)
     refused = {**found.refused, **received.refused}
-    empty = [p for p in received.pieces.values() if not received.counts[p.read.path]] if source.complete else []
+    empty = (
+        [p for p in received.pieces.values() if not received.counts[p.read.path]] if source.complete else []
+    )
     if empty:
         rows = _add_markers(work, rows, empty)
     files = (*(p.read for p in received.pieces.values()), *found.seen)
@@ -38,11 +42,20 @@ def prepare(work: Work) -> Prepared:
     total = sum(received.counts.values())
     if rows is None:
         if work.own_version is not None or not source.format.holds_messages:
-            return Prepared(write=None, live_rows=work.live_rows, files=files, notes=notes, refused=_explain(refused), scope="nothing new")
+            return Prepared(
+                write=None,
+                live_rows=work.live_rows,
+                files=files,
+                notes=notes,
+                refused=_explain(refused),
+                scope="nothing new",
+            )
         rows = work.session.createDataFrame([], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}")
     rows = rows.withColumn(INGESTED_AT, F.lit(work.now))
     return Prepared(
-        write=Write(operation=Operation.APPEND if total or empty else Operation.COUNTS, rows=rows, received=True),
+        write=Write(
+            operation=Operation.APPEND if total or empty else Operation.COUNTS, rows=rows, received=True
+        ),
         rows_read=total,
         rows_written=total,
         rows_full=work.live_rows + total,
@@ -69,7 +82,11 @@ def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[Da
     staging = f"{work.staging}/received"
     if source.format.holds_messages:
         return read_messages(work.session, source, pieces, staging)
-    stored = None if work.own_version is None else spark_schema(get_table(work.lake.table(work.node.name), work.own_version))
+    stored = (
+        None
+        if work.own_version is None
+        else spark_schema(get_table(work.lake.table(work.node.name), work.own_version))
+    )
     return read_tabular(work.session, source, pieces, staging, stored)
 
 
@@ -88,7 +105,8 @@ def _explain(refused: dict[str, FileRefusedError]) -> WorkError | None:
 def _add_markers(work: Work, rows: DataFrame | None, empty: list[Piece]) -> DataFrame:
     """A complete export without rows says that everything is gone: it is kept as one row at place 0."""
     markers = work.session.createDataFrame(
-        [(None, (p.read.path, p.read.revision, 0)) for p in empty], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}"
+        [(None, (p.read.path, p.read.revision, 0)) for p in empty],
+        f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}",
     )
     frames = [markers] if rows is None else [rows, markers]
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)

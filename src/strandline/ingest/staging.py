@@ -9,7 +9,15 @@ from strandline.lake.location import open_folder
 from .survey import Piece
 
 _ROWS_A_BLOCK = 200_000
-_SCHEMA = pa.schema([("text", pa.string()), ("sound", pa.bool_()), ("name", pa.string()), ("part", pa.int64()), ("place", pa.int64())])
+_SCHEMA = pa.schema(
+    [
+        ("text", pa.string()),
+        ("sound", pa.bool_()),
+        ("name", pa.string()),
+        ("part", pa.int64()),
+        ("place", pa.int64()),
+    ]
+)
 _SPARK_SCHEMA = "text string, sound boolean, name string, part bigint, place bigint"
 
 
@@ -45,5 +53,9 @@ class TextWriter:
             return
         count, read = len(self._texts), self._piece.read
         columns = [self._texts, self._sound, [read.path] * count, [read.revision] * count, self._places]
-        self._writer.write_batch(pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA))
+        self._writer.write_batch(
+            pa.record_batch(
+                [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+            )
+        )
         self._texts, self._sound, self._places = [], [], []

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from strandline.model.errors import WorkError
+from strandline.model.files import FileRead, FileSeen
 from strandline.model.project import FileFormat, FileSource
-from strandline.model.records import FileRead, FileSeen
 
 from .text import Encoding, FileRefusedError, find_encoding, refuse
 
@@ -44,7 +44,9 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: dict[str, FileRead]) -> Survey:
+def survey(
+    source: FileSource, folder: str, files: tuple[FileSeen, ...], known: dict[str, FileRead]
+) -> Survey:
     """Look into files that the listing says are new or changed."""
     pieces: list[Piece] = []
     seen: list[FileRead] = []
@@ -57,7 +59,11 @@ def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: 
         if before and before.same_as:
             before = None
         try:
-            encoding = find_encoding(source, path, file.path) if source.format is not FileFormat.PARQUET else Encoding("")
+            encoding = (
+                find_encoding(source, path, file.path)
+                if source.format is not FileFormat.PARQUET
+                else Encoding("")
+            )
             take = _grow if _grows(source, path, encoding) else _take_whole
             piece = take(source, path, file, before, encoding)
         except FileRefusedError as error:
@@ -71,7 +77,13 @@ def survey(source: FileSource, folder: str, files: tuple[FileSeen, ...], known: 
             seen.append(_looked_at(before, file))
             continue
         digest = piece.read.digest
-        if before is None and not source.complete and piece.whole and file.size and contents.get(digest, file.path) != file.path:
+        if (
+            before is None
+            and not source.complete
+            and piece.whole
+            and file.size
+            and contents.get(digest, file.path) != file.path
+        ):
             seen.append(replace(piece.read, same_as=contents[digest]))
             notes.append(f"{file.path} has the same content as {contents[digest]} and was skipped")
             continue
@@ -90,17 +102,29 @@ def _grows(source: FileSource, path: Path, encoding: Encoding) -> bool:
     return source.format in (FileFormat.JSONL, FileFormat.CSV) and path.suffix != ".gz" and not encoding.wide
 
 
-def _take_whole(source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding) -> Piece | None:
+def _take_whole(
+    source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding
+) -> Piece | None:
     digest = _digest(path, file.size)
     if before is not None and before.digest == digest and before.bytes == file.size:
         return None
     # One that was empty has no earlier part that could have changed.
     revision = before.revision if before and not before.bytes else _next_revision(source, file, before)
-    read = FileRead(path=file.path, revision=revision, bytes=file.size, rows=0, digest=digest, size=file.size, modified_ns=file.modified_ns)
+    read = FileRead(
+        path=file.path,
+        revision=revision,
+        bytes=file.size,
+        rows=0,
+        digest=digest,
+        size=file.size,
+        modified_ns=file.modified_ns,
+    )
     return Piece(file=path, read=read, start=0, end=file.size, first_place=1, encoding=encoding, final=True)
 
 
-def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding) -> Piece | None:
+def _grow(
+    source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding
+) -> Piece | None:
     """A file of lines: what follows the part already taken, up to its last whole line."""
     if before is not None and (file.size < before.bytes or _digest(path, before.bytes) != before.digest):
         revision = _next_revision(source, file, before)
@@ -108,9 +132,18 @@ def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | Non
     else:
         revision = before.revision if before else 0
     start, rows = (_after_open_line(path, before.bytes, file.size), before.rows) if before else (0, 0)
-    still = before is not None and bool(before.unfinished) and (before.size, before.modified_ns) == (file.size, file.modified_ns)
+    still = (
+        before is not None
+        and bool(before.unfinished)
+        and (before.size, before.modified_ns) == (file.size, file.modified_ns)
+    )
     end, lines, unfinished, quiet = _find_end(source, path, file, start, still)
-    if before is not None and end == before.bytes and (unfinished, quiet) == (before.unfinished, before.seen_unchanged) and not unfinished:
+    if (
+        before is not None
+        and end == before.bytes
+        and (unfinished, quiet) == (before.unfinished, before.seen_unchanged)
+        and not unfinished
+    ):
         return None
     read = FileRead(
         path=file.path,
@@ -123,7 +156,9 @@ def _grow(source: FileSource, path: Path, file: FileSeen, before: FileRead | Non
         seen_unchanged=quiet,
         unfinished=unfinished,
     )
-    return Piece(file=path, read=read, start=start, end=end, first_place=rows + 1, encoding=encoding, final=still)
+    return Piece(
+        file=path, read=read, start=start, end=end, first_place=rows + 1, encoding=encoding, final=still
+    )
 
 
 def leave_open(piece: Piece, end: int) -> Piece:
@@ -132,7 +167,9 @@ def leave_open(piece: Piece, end: int) -> Piece:
     return replace(piece, end=end, read=read)
 
 
-def _find_end(source: FileSource, path: Path, file: FileSeen, start: int, still: bool) -> tuple[int, int, int, int]:
+def _find_end(
+    source: FileSource, path: Path, file: FileSeen, start: int, still: bool
+) -> tuple[int, int, int, int]:
     """(end of what may be taken, lines in it, 1 if a last line waits, in how many runs in a row it stood so).
 
     `still`: a part of the file waited in the last run too, and the file has not changed since.

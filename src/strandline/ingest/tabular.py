@@ -29,21 +29,32 @@ _NO_VALUE = "\x00strandline\x00"
 
 
 def read_tabular(
-    session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str, stored: StructType | None
+    session: SparkSession,
+    source: FileSource,
+    pieces: tuple[Piece, ...],
+    staging: str,
+    stored: StructType | None,
 ) -> tuple[DataFrame | None, Received]:
     """Rows with their native columns and `_source_position`; one that does not fit the stored types keeps itself as JSON in `_payload`."""
     read = _read_csv if source.format is FileFormat.CSV else read_parquet
     frames, received = read(session, source, pieces, staging)
-    types: dict[str, str] = {f.name: f.dataType.simpleString() for f in stored or () if f.name not in METADATA_COLUMNS}
+    types: dict[str, str] = {
+        f.name: f.dataType.simpleString() for f in stored or () if f.name not in METADATA_COLUMNS
+    }
     result: DataFrame | None = None
     for rows in frames:
         fitted = _fit(rows, types)
-        types = {**{f.name: f.dataType.simpleString() for f in fitted.schema if f.name not in METADATA_COLUMNS}, **types}
+        types = {
+            **{f.name: f.dataType.simpleString() for f in fitted.schema if f.name not in METADATA_COLUMNS},
+            **types,
+        }
         result = fitted if result is None else result.unionByName(fitted, allowMissingColumns=True)
     return result, received
 
 
-def _read_csv(session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str) -> tuple[list[DataFrame], Received]:
+def _read_csv(
+    session: SparkSession, source: FileSource, pieces: tuple[Piece, ...], staging: str
+) -> tuple[list[DataFrame], Received]:
     """Files that share their columns are read together."""
     received = Received()
     dialect = Dialect(source)
@@ -66,7 +77,9 @@ def _read_csv(session: SparkSession, source: FileSource, pieces: tuple[Piece, ..
         received.pieces[path], received.counts[path] = taken, count
         if taken.read.unfinished and not piece.read.unfinished:
             received.notes.append(f"{path} ends inside a quoted field: its last record waits (unfinished)")
-    return [_take_apart(writer.read(session), columns, source) for columns, writer in writers.items()], received
+    return [
+        _take_apart(writer.read(session), columns, source) for columns, writer in writers.items()
+    ], received
 
 
 def _find_columns(source: FileSource, piece: Piece, dialect: Dialect) -> tuple[str, ...]:
@@ -97,7 +110,9 @@ def _find_columns(source: FileSource, piece: Piece, dialect: Dialect) -> tuple[s
     return check_names(source, piece, fields)
 
 
-def _write_records(writer: TextWriter, piece: Piece, blocks: Iterator[bytes], dialect: Dialect) -> tuple[Piece, int]:
+def _write_records(
+    writer: TextWriter, piece: Piece, blocks: Iterator[bytes], dialect: Dialect
+) -> tuple[Piece, int]:
     """The piece as far as it was taken, and how many rows it has. Rows are counted where they are found, so positions cannot differ."""
     encoding = "utf-8" if piece.encoding.wide else piece.encoding.name
     header, rows = dialect.header and piece.start == 0, 0
@@ -107,7 +122,10 @@ def _write_records(writer: TextWriter, piece: Piece, blocks: Iterator[bytes], di
         elif header:
             header = False
         else:
-            few = record.text.count(dialect.separator) < MOST_FIELDS or dialect.count_fields(record.text) <= MOST_FIELDS
+            few = (
+                record.text.count(dialect.separator) < MOST_FIELDS
+                or dialect.count_fields(record.text) <= MOST_FIELDS
+            )
             writer.add(piece, record.text, piece.first_place + rows, sound=record.sound and few)
             rows += 1
     taken = piece.first_place - 1 + rows

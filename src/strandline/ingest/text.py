@@ -48,7 +48,9 @@ def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
         raise refuse(source, shown, error) from error
     for mark, name in _BOMS.items():
         if start.startswith(mark):
-            return Encoding(name, 0 if name in _WIDE else len(mark))  # a wide decoder takes its mark away itself
+            return Encoding(
+                name, 0 if name in _WIDE else len(mark)
+            )  # a wide decoder takes its mark away itself
     options = {key.lower(): value for key, value in source.options.items()}
     declared = options.get("encoding") or options.get("charset") or "utf-8"
     try:
@@ -61,7 +63,9 @@ def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
         ) from error
 
 
-def read_blocks(source: FileSource, path: Path, shown: str, encoding: Encoding, start: int, end: int) -> Iterator[bytes]:
+def read_blocks(
+    source: FileSource, path: Path, shown: str, encoding: Encoding, start: int, end: int
+) -> Iterator[bytes]:
     """The bytes from `start` to `end`, without a byte order mark; of a packed or a wide file all, in UTF-8. Refused before the first."""
     if path.suffix == ".gz" or encoding.wide:
         return iter([_decode_wide(source, shown, _read_whole(source, path, shown), encoding)])
@@ -77,7 +81,11 @@ def read_blocks(source: FileSource, path: Path, shown: str, encoding: Encoding, 
             while position < end:
                 block = stream.read(min(_BLOCK, end - position))
                 if not block:
-                    raise WorkError(f"`{shown}` became shorter while it was read.", remedy="Run again.", slug="file-changed")
+                    raise WorkError(
+                        f"`{shown}` became shorter while it was read.",
+                        remedy="Run again.",
+                        slug="file-changed",
+                    )
                 position += len(block)
                 yield block
 
@@ -123,7 +131,11 @@ def _decode_wide(source: FileSource, shown: str, data: bytes, encoding: Encoding
 
 def refuse(source: FileSource, shown: str, error: Exception) -> FileRefusedError:
     """The refusal of a file that cannot be opened or unpacked."""
-    what = "cannot be unpacked" if shown.endswith(".gz") and not isinstance(error, PermissionError) else "cannot be read"
+    what = (
+        "cannot be unpacked"
+        if shown.endswith(".gz") and not isinstance(error, PermissionError)
+        else "cannot be read"
+    )
     return FileRefusedError(
         f"{source.place}: `{shown}` {what}: {_reason(error)}.",
         remedy="Write the file again, make it readable, or move it out of the source's folder.",

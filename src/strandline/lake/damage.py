@@ -62,10 +62,16 @@ def _examine_log(uri: str) -> Iterator[Damage]:
     if missing:
         yield Damage(ailment=Ailment.LOG, what=f"entry {_listed(missing)} of its log is missing")
     if entries[0] and not any(version >= entries[0] - 1 for version in checkpoints):
-        yield Damage(ailment=Ailment.LOG, what=f"its log begins with version {entries[0]}, and no checkpoint holds what was before")
+        yield Damage(
+            ailment=Ailment.LOG,
+            what=f"its log begins with version {entries[0]}, and no checkpoint holds what was before",
+        )
     newest = max((int(m[1]) for name in names if (m := _CHECKSUM.fullmatch(name))), default=-1)
     if newest > entries[-1]:
-        yield Damage(ailment=Ailment.LOG, what=f"its log ends with version {entries[-1]}, and version {newest} was there")
+        yield Damage(
+            ailment=Ailment.LOG,
+            what=f"its log ends with version {entries[-1]}, and version {newest} was there",
+        )
     for version in entries:
         if problem := _entry_problem(file_system, f"{folder}/{version:020}.json"):
             yield Damage(ailment=Ailment.LOG, what=f"entry {version} of its log {problem}")
@@ -83,16 +89,23 @@ def _entry_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
     return "does not have the bytes that were written" if differs(file_system, path, data) else ""
 
 
-def _examine_pointer(file_system: pyarrow.fs.FileSystem, folder: str, names: set[str], checkpoints: set[int]) -> Iterator[Damage]:
+def _examine_pointer(
+    file_system: pyarrow.fs.FileSystem, folder: str, names: set[str], checkpoints: set[int]
+) -> Iterator[Damage]:
     if "_last_checkpoint" not in names:
         return
     try:
-        version = int(json.loads(file_system.open_input_stream(f"{folder}/_last_checkpoint").read())["version"])
+        version = int(
+            json.loads(file_system.open_input_stream(f"{folder}/_last_checkpoint").read())["version"]
+        )
     except (OSError, ValueError, KeyError, TypeError):
         yield Damage(ailment=Ailment.CHECKPOINT, what="its `_last_checkpoint` can't be read")
         return
     if version not in checkpoints:
-        yield Damage(ailment=Ailment.CHECKPOINT, what=f"its `_last_checkpoint` names the checkpoint of version {version}, which is gone")
+        yield Damage(
+            ailment=Ailment.CHECKPOINT,
+            what=f"its `_last_checkpoint` names the checkpoint of version {version}, which is gone",
+        )
 
 
 def _examine_files(uri: str, files: TableFiles, since: int | None) -> Iterator[Damage]:
@@ -104,10 +117,16 @@ def _examine_files(uri: str, files: TableFiles, since: int | None) -> Iterator[D
         yield Damage(ailment=Ailment.FILES, what=f"file {_listed(missing)} is missing")
     for path in sorted(live.keys() & stored.keys()):
         if stored[path] != live[path].bytes:
-            yield Damage(ailment=Ailment.FILES, what=f"file {path} has {stored[path]} bytes and should have {live[path].bytes}")
+            yield Damage(
+                ailment=Ailment.FILES,
+                what=f"file {path} has {stored[path]} bytes and should have {live[path].bytes}",
+            )
     gone = sorted(files.needed - stored.keys() - live.keys() - vectors)
     if since is not None and gone:
-        yield Damage(ailment=Ailment.HISTORY, what=f"file {_listed(gone)}, which versions from {since} on are read from, is missing")
+        yield Damage(
+            ailment=Ailment.HISTORY,
+            what=f"file {_listed(gone)}, which versions from {since} on are read from, is missing",
+        )
 
 
 def _read_all(uri: str, files: TableFiles) -> Iterator[Damage]:

@@ -85,7 +85,12 @@ def read_files(uri: str, since: int) -> TableFiles:
             elif kind == "remove":
                 live.pop(key, None)
     files = tuple(live.values())
-    return TableFiles(live=files, needed=frozenset(needed | _paths(files)), named=frozenset(named), complete=versions[:1] == [0])
+    return TableFiles(
+        live=files,
+        needed=frozenset(needed | _paths(files)),
+        named=frozenset(named),
+        complete=versions[:1] == [0],
+    )
 
 
 def _paths(files: Iterable[LiveFile]) -> set[str]:
@@ -142,13 +147,19 @@ def list_stored(uri: str) -> tuple[StoredFile, ...]:
 def _is_hidden(path: str) -> bool:
     """As Delta sees it: names with a leading dot or underscore, but for its own folder of changes."""
     first, *more = path.split("/")
-    return (first.startswith(("_", ".")) and first != "_change_data") or any(part.startswith(".") for part in more)
+    return (first.startswith(("_", ".")) and first != "_change_data") or any(
+        part.startswith(".") for part in more
+    )
 
 
-def find_dead(files: TableFiles, stored: Iterable[StoredFile], untouched_since: datetime) -> tuple[StoredFile, ...]:
+def find_dead(
+    files: TableFiles, stored: Iterable[StoredFile], untouched_since: datetime
+) -> tuple[StoredFile, ...]:
     """What may be removed: files no kept version needs, and files no version ever named, if nobody can be writing them still."""
     return tuple(
-        file for file in stored if file.path not in files.needed and (file.path in files.named or file.modified_at < untouched_since)
+        file
+        for file in stored
+        if file.path not in files.needed and (file.path in files.named or file.modified_at < untouched_since)
     )
 
 

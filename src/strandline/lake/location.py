@@ -26,7 +26,11 @@ class Lake:
     @property
     def local(self) -> Path | None:
         """The folder, for a lake on this machine's disk."""
-        return Path(urlparse(self.root).path if self.root.startswith("file:") else self.root) if self.is_local else None
+        return (
+            Path(urlparse(self.root).path if self.root.startswith("file:") else self.root)
+            if self.is_local
+            else None
+        )
 
     @property
     def is_local(self) -> bool:

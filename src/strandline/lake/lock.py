@@ -107,12 +107,16 @@ def find_lock_holder(folder: Path) -> int | None:
     layout = "hhqqi"
     with (folder / LOCK_FILE).open("rb") as lock:
         asked = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack(layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)])
+        kind, _, _, _, pid = struct.unpack(
+            layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)]
+        )
     return None if kind == fcntl.F_UNLCK else int(pid)
 
 
 def _write_holder(folder: Path, since: str) -> None:
-    (folder / HOLDER_FILE).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+    (folder / HOLDER_FILE).write_text(
+        json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
+    )
 
 
 def _taken(folder: Path) -> OutsideError:

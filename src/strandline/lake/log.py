@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import pyarrow.fs
 
+from strandline.model.commits import CommitMetadata, CommitRecord, CommitSummary
 from strandline.model.metadata import find_metadata
-from strandline.model.records import CommitMetadata, CommitRecord, CommitSummary
 
 from .location import open_folder
 
@@ -79,7 +79,9 @@ def list_versions(uri: str) -> list[int]:
     """The versions whose commit file is still there, ascending. Empty when there is no table."""
     file_system, path = open_folder(uri)
     selector = pyarrow.fs.FileSelector(f"{path}/_delta_log", allow_not_found=True)
-    return sorted(int(m[1]) for info in file_system.get_file_info(selector) if (m := _COMMIT.search(info.path)))
+    return sorted(
+        int(m[1]) for info in file_system.get_file_info(selector) if (m := _COMMIT.search(info.path))
+    )
 
 
 def read_entries(uri: str, after: int) -> Iterator[LogEntry]:
@@ -117,7 +119,9 @@ def find_sums(uri: str, version: int) -> Sums | None:
 
 def count_added(uri: str, after: int, upto: int) -> int:
     """Rows that commits in a range added, from the statistics of their files."""
-    return sum(f.rows for e in read_entries(uri, after) if e.version <= upto and e.changes_rows for f in e.added)
+    return sum(
+        f.rows for e in read_entries(uri, after) if e.version <= upto and e.changes_rows for f in e.added
+    )
 
 
 def parse_entry(version: int, text: str) -> LogEntry:
@@ -139,7 +143,9 @@ def parse_entry(version: int, text: str) -> LogEntry:
             data_change |= add.get("dataChange", True)
             if not add.get("deletionVector"):
                 stats = json.loads(add.get("stats") or "{}")
-                added.append(AddedFile(path=unquote(add["path"]), rows=stats.get("numRecords", 0), bytes=add["size"]))
+                added.append(
+                    AddedFile(path=unquote(add["path"]), rows=stats.get("numRecords", 0), bytes=add["size"])
+                )
         elif remove := action.get("remove"):
             data_change |= remove.get("dataChange", True)
             removed.add(unquote(remove["path"]))

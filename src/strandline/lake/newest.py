@@ -13,7 +13,9 @@ from .location import Lake
 from .table import get_table
 
 
-def read_newest(lake: Lake, dataset: str, version: int, column: str, groups: Sequence[str]) -> dict[str, object]:
+def read_newest(
+    lake: Lake, dataset: str, version: int, column: str, groups: Sequence[str]
+) -> dict[str, object]:
     """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
     table = get_table(lake.table(dataset), version)
     live = f'WHERE NOT "{DELETED}"' if DELETED in table.names else ""

@@ -24,7 +24,9 @@ def fingerprint(value: Column, kind: DataType) -> Column:
     """A hash of the comparable value that also depends on which parts of it are NULL; never NULL itself."""
     match kind:
         case StructType():
-            inner = F.xxhash64(F.lit("struct"), *(fingerprint(value.getField(f.name), f.dataType) for f in kind))
+            inner = F.xxhash64(
+                F.lit("struct"), *(fingerprint(value.getField(f.name), f.dataType) for f in kind)
+            )
         case ArrayType():
             elements = F.transform(value, lambda element: fingerprint(element, kind.elementType))
             inner = F.xxhash64(F.lit("array"), F.size(value), elements)

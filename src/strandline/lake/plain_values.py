@@ -45,7 +45,9 @@ def _plain(scalar: Any) -> object:
     if pa.types.is_nested(kind):
         return [_plain(value) for value in scalar.values]
     if pa.types.is_duration(kind):
-        return interval_text(0, 0, scalar.value // 1000 if kind.unit == "ns" else scalar.value * _PER_UNIT[kind.unit])
+        return interval_text(
+            0, 0, scalar.value // 1000 if kind.unit == "ns" else scalar.value * _PER_UNIT[kind.unit]
+        )
     if pa.types.is_interval(kind):
         months, days, nanoseconds = scalar.as_py()
         return interval_text(months, days, nanoseconds // 1000)
@@ -77,7 +79,17 @@ def interval_text(months: int, days: int, microseconds: int) -> str:
     if sign > 0 and days >= 0:
         days, left = days + left // _DAY, left % _DAY
     hours, minutes, rest = left // _HOUR, left % _HOUR // _MINUTE, left % _MINUTE
-    seconds = f"{sign * rest // _SECOND if rest % _SECOND == 0 else sign * rest / _SECOND:f}".rstrip("0").rstrip(".") if rest else ""
+    seconds = (
+        f"{sign * rest // _SECOND if rest % _SECOND == 0 else sign * rest / _SECOND:f}".rstrip("0").rstrip(
+            "."
+        )
+        if rest
+        else ""
+    )
     date_part = (f"{months}M" if months else "") + (f"{days}D" if days else "")
-    time_part = (f"{sign * hours}H" if hours else "") + (f"{sign * minutes}M" if minutes else "") + (f"{seconds}S" if rest else "")
+    time_part = (
+        (f"{sign * hours}H" if hours else "")
+        + (f"{sign * minutes}M" if minutes else "")
+        + (f"{seconds}S" if rest else "")
+    )
     return "P" + (date_part + ("T" + time_part if time_part else "") or "T0S")

@@ -85,7 +85,9 @@ def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
     session = table.register(QueryBuilder(), "__rows")
     literals = {name: datafusion_literal(value) for name, value in where.items()}
     conditions = [f"{datafusion_name(name)} = {text}" for name, text in literals.items() if text is not None]
-    rows = plain_rows(_run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}'))
+    rows = plain_rows(
+        _run(session, f'SELECT * FROM "__rows"{" WHERE " if conditions else ""}{" AND ".join(conditions)}')
+    )
     others = [name for name, text in literals.items() if text is None]
     return [row for row in rows if all(_is_same(row[name], where[name]) for name in others)]
 
@@ -102,19 +104,33 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     file_system, root = open_folder(uri)
     schema = table.arrow_schema
     table.require_sound()
-    files = pyarrow.dataset.dataset([f"{root}/{path}" for path in table.paths], schema, _CHECKED_PARQUET, file_system)
-    wanted = [_is_value(pyarrow.dataset.field(name), value, schema.field(name).type) for name, value in where.items()]
+    files = pyarrow.dataset.dataset(
+        [f"{root}/{path}" for path in table.paths], schema, _CHECKED_PARQUET, file_system
+    )
+    wanted = [
+        _is_value(pyarrow.dataset.field(name), value, schema.field(name).type)
+        for name, value in where.items()
+    ]
     try:
         rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(error) from error
     entries = list(read_entries(uri, -1))
     added = {added.path: entry for entry in entries for added in entry.added}
-    return [(_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row) for row in rows]
+    return [
+        (_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row)
+        for row in rows
+    ]
 
 
-def _is_value(column: pyarrow.dataset.Expression, value: object, kind: pa.DataType) -> pyarrow.dataset.Expression:
-    return column.is_nan() if isinstance(value, float) and math.isnan(value) else column == pa.scalar(value, kind)
+def _is_value(
+    column: pyarrow.dataset.Expression, value: object, kind: pa.DataType
+) -> pyarrow.dataset.Expression:
+    return (
+        column.is_nan()
+        if isinstance(value, float) and math.isnan(value)
+        else column == pa.scalar(value, kind)
+    )
 
 
 def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequence[LogEntry]) -> int | None:
@@ -122,7 +138,11 @@ def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequ
     if entry is not None and entry.changes_rows:
         return entry.version
     at = row.get(INGESTED_AT)
-    later = (e.version for e in entries if e.changes_rows and e.committed_at and isinstance(at, datetime) and e.committed_at >= at)
+    later = (
+        e.version
+        for e in entries
+        if e.changes_rows and e.committed_at and isinstance(at, datetime) and e.committed_at >= at
+    )
     return next(later, None)
 
 
@@ -130,7 +150,9 @@ def parse_values(uri: str, texts: Mapping[str, str]) -> dict[str, object]:
     """Values given as text, as the types of a table's columns."""
     table = open_table(uri)
     schema = table.arrow_schema if table else None
-    return {name: _parse(name, text, schema.field(name).type) if schema else text for name, text in texts.items()}
+    return {
+        name: _parse(name, text, schema.field(name).type) if schema else text for name, text in texts.items()
+    }
 
 
 def _parse(name: str, text: str, kind: Any) -> object:
@@ -143,7 +165,9 @@ def _parse(name: str, text: str, kind: Any) -> object:
         return float(text) if pa.types.is_floating(kind) else pa.scalar(text).cast(kind).as_py()
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise CallError(
-            f"`{text}` is not a value of `{name}`, which is {kind}.", remedy="Write it as query prints it.", slug="bad-value"
+            f"`{text}` is not a value of `{name}`, which is {kind}.",
+            remedy="Write it as query prints it.",
+            slug="bad-value",
         ) from None
 
 
@@ -176,7 +200,10 @@ def _run(session: QueryBuilder, sql: str) -> Any:
 def explain_failure(error: Exception) -> NoReturn:
     """What DataFusion says, as one line; what is the storage's fault is not the caller's."""
     text = " ".join(str(error).split())
-    if any(word in text for word in ("Object at location", "object_store", "Generic ", "Parquet", "Deletion Vector")):
+    if any(
+        word in text
+        for word in ("Object at location", "object_store", "Generic ", "Parquet", "Deletion Vector")
+    ):
         raise _unreadable(error) from error
     raise CallError(
         f"DataFusion refuses the query: {text}",
@@ -196,6 +223,8 @@ def _unreadable(error: Exception) -> OutsideError:
 def _open(given: Published) -> Table:
     table = open_table(given.uri, given.version)
     if table is None:
-        raise CallError(f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built")
+        raise CallError(
+            f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+        )
     require_all_files(table)
     return table

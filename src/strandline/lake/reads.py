@@ -48,7 +48,12 @@ def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Se
     files = [f"{root}/{file.path}" if root else file.path for file in added]
     schemas = [pq.read_schema(file, filesystem=file_system) for file in files]
     read = [
-        pq.read_table(file, columns=[c for c in columns if c in schema.names], filesystem=file_system, page_checksum_verification=True)
+        pq.read_table(
+            file,
+            columns=[c for c in columns if c in schema.names],
+            filesystem=file_system,
+            page_checksum_verification=True,
+        )
         for file, schema in zip(files, schemas, strict=True)
     ]
     found = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
@@ -83,7 +88,10 @@ def net(rows: DataFrame) -> DataFrame:
     """Cancel rows that left and came again with the same declared columns. Keeps declared columns and the sign."""
     declared = declared_columns(rows)
     maps = {c: f"__group{i}" for i, c in enumerate(declared) if holds_map(rows.schema[c].dataType)}
-    groups = [groupable(F.col(quote(c)), rows.schema[c].dataType).alias(maps[c]) if c in maps else F.col(quote(c)) for c in declared]
+    groups = [
+        groupable(F.col(quote(c)), rows.schema[c].dataType).alias(maps[c]) if c in maps else F.col(quote(c))
+        for c in declared
+    ]
     kept = [F.first(quote(c)).alias(c) for c in maps]  # equal maps, in whatever order their entries are
     net_rows = rows.groupBy(*groups).agg(*kept, F.sum(SIGN).cast("int").alias(SIGN)).where(F.col(SIGN) != 0)
     return net_rows.select(*(quote(c) for c in declared), SIGN)

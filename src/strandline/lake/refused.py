@@ -20,7 +20,10 @@ from .table import open_table
 
 SLUG = "slug"
 _AS_RECEIVED = ", ".join(
-    [datafusion_name(INGESTED_AT), *(f"{datafusion_name(POSITION)}['{field}']" for field in ("name", "part", "place"))]
+    [
+        datafusion_name(INGESTED_AT),
+        *(f"{datafusion_name(POSITION)}['{field}']" for field in ("name", "part", "place")),
+    ]
 )
 
 
@@ -40,7 +43,9 @@ def read_refused(uri: str, examples: int, limit: int | None) -> RefusedRows:
     if table is None:
         return RefusedRows(counts={}, examples=[], rows=[])
     session = table.register(QueryBuilder(), "__refused")
-    counted = _ask(session, f'SELECT {SLUG}, count(*) AS n FROM "__refused" GROUP BY {SLUG} ORDER BY n DESC, {SLUG}')
+    counted = _ask(
+        session, f'SELECT {SLUG}, count(*) AS n FROM "__refused" GROUP BY {SLUG} ORDER BY n DESC, {SLUG}'
+    )
     numbered = f'SELECT *, row_number() OVER (PARTITION BY {SLUG} ORDER BY {_AS_RECEIVED}) AS "__nth" FROM "__refused"'
     first = _ask(session, f'SELECT * FROM ({numbered}) WHERE "__nth" <= {examples} ORDER BY {SLUG}, "__nth"')
     most = "" if limit is None else f" LIMIT {limit}"

@@ -49,7 +49,9 @@ class SmallTables:
         path, schema = found
         return session.read.schema(schema).parquet(path)
 
-    def find_rows(self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]) -> DataFrame | None:
+    def find_rows(
+        self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]
+    ) -> DataFrame | None:
         """The rows of a table at a version whose `column` is among `values`; None if it is small (it is read once for all), or large."""
         table = self._find_middling(dataset, version)
         if table is None:
@@ -64,7 +66,9 @@ class SmallTables:
         path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
         return session.read.schema(schema).parquet(path)
 
-    def find_where(self, session: SparkSession, dataset: str, version: int, column: str, condition: str) -> DataFrame | None:
+    def find_where(
+        self, session: SparkSession, dataset: str, version: int, column: str, condition: str
+    ) -> DataFrame | None:
         """Rows that match a DataFusion condition over a column.
 
         None if the table is small (read it whole), large (leave it to Spark), or too many rows match.

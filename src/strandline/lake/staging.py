@@ -24,7 +24,9 @@ class Staged:
 
     def only(self, columns: list[str]) -> "Staged":
         """The same rows without the columns that served the computation alone."""
-        return Staged(path=self.path, schema=StructType([self.schema[c] for c in columns]), counts=self.counts)
+        return Staged(
+            path=self.path, schema=StructType([self.schema[c] for c in columns]), counts=self.counts
+        )
 
     def read(self, session: SparkSession) -> DataFrame:
         """Read back with the schema given: no inference, and a size Spark knows."""
@@ -49,7 +51,9 @@ def read_counts(observation: Observation, names: Iterable[str]) -> dict[str, int
     """What was counted; a sum of nothing is 0. Counts that Spark does not tell are an error, and never taken for no rows (L13)."""
     counted = find_counts(observation)
     if counted is None:
-        raise OutsideError("Spark wrote rows aside and lost their counts.", remedy="Run again.", slug="counts-lost")
+        raise OutsideError(
+            "Spark wrote rows aside and lost their counts.", remedy="Run again.", slug="counts-lost"
+        )
     return {name: int(counted[name] or 0) for name in names}
 
 

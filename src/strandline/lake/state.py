@@ -1,7 +1,7 @@
 """The state of a table as planners and pages need it, read through delta-rs: no Spark is started."""
 
+from strandline.model.commits import TableState
 from strandline.model.errors import OutsideError
-from strandline.model.records import TableState
 
 from .location import Lake
 from .log import find_sums, list_versions, read_entries

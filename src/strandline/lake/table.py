@@ -30,7 +30,10 @@ class Table:
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types, as Delta spells them."""
         fields = self._opened.schema().fields
-        return tuple((field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type)) for field in fields)
+        return tuple(
+            (field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type))
+            for field in fields
+        )
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +54,11 @@ class Table:
 
     def _of_files(self, column: str) -> list[int]:
         """A number of each file; none where no file has it."""
-        return [value or 0 for value in self._files.column(column).to_pylist()] if column in self._files.column_names else []
+        return (
+            [value or 0 for value in self._files.column(column).to_pylist()]
+            if column in self._files.column_names
+            else []
+        )
 
     @property
     def paths(self) -> list[str]:
@@ -86,7 +93,11 @@ class Table:
     def newest_by_file(self, column: str) -> list[object]:
         """The largest value of a column in each live file, by the files' statistics; None where a file has none."""
         name = f"max.{column}"
-        return list(self._files.column(name).to_pylist()) if name in self._files.column_names else [None] * self.file_count
+        return (
+            list(self._files.column(name).to_pylist())
+            if name in self._files.column_names
+            else [None] * self.file_count
+        )
 
     def token(self, application: str) -> int:
         """The largest token that an application has recorded here, 0 when there is none."""
@@ -128,5 +139,7 @@ def get_table(uri: str, version: int | None = None) -> Table:
     """The table at a version; it must be there."""
     table = open_table(uri, version)
     if table is None:
-        raise OutsideError(f"There is no table at `{uri}`.", remedy="Run `strandline doctor`.", slug="table-missing")
+        raise OutsideError(
+            f"There is no table at `{uri}`.", remedy="Run `strandline doctor`.", slug="table-missing"
+        )
     return table

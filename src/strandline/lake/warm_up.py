@@ -26,7 +26,8 @@ def make_archive() -> None:
         return
     made = archive_path(home).with_suffix(".making")
     session = start_session(
-        Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}), f"-XX:ArchiveClassesAtExit={made} -Xlog:disable"
+        Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}),
+        f"-XX:ArchiveClassesAtExit={made} -Xlog:disable",
     )
     scratch = tempfile.mkdtemp(prefix="strandline-archive-")
     try:
@@ -53,7 +54,11 @@ def _exercise(session: SparkSession, folder: str) -> None:
     )
     overwrite(rows, lake, Ticket(dataset="t", token=1, metadata="{}"))
     append(rows, lake, Ticket(dataset="t", token=2, metadata="{}"))
-    best = rows.withColumn("n", F.row_number().over(Window.partitionBy("_key").orderBy(F.col("a").desc()))).where("n = 1").drop("n")
+    best = (
+        rows.withColumn("n", F.row_number().over(Window.partitionBy("_key").orderBy(F.col("a").desc())))
+        .where("n = 1")
+        .drop("n")
+    )
     staged = stage(best, f"{folder}/staged", {"rows": F.count(F.lit(1))})
     replace_keys(staged.read(session), lake, Ticket(dataset="t", token=3, metadata="{}"))
     session.read.format("delta").load(lake.table("t")).groupBy("_deleted").agg(F.sum("a")).collect()

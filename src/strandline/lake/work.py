@@ -9,11 +9,13 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from strandline.model.catalog_records import PartitionVersion
 from strandline.model.columns import DELETED
+from strandline.model.commits import BuiltPartition, Invalidation, Operation, WrittenConfig
 from strandline.model.errors import StrandlineError
+from strandline.model.files import FileRead
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Task
-from strandline.model.records import BuiltPartition, FileRead, Invalidation, Operation, PartitionVersion, WrittenConfig
 
 from .location import Lake
 from .log import LogEntry, read_entries
@@ -181,7 +183,11 @@ class Work:
         return self._live(dataset, self.read_all(dataset))
 
     def _live(self, dataset: str, rows: DataFrame) -> DataFrame:
-        return rows if self.project.get(dataset).traits.only_grows or DELETED not in rows.columns else rows.where(~F.col(DELETED))
+        return (
+            rows
+            if self.project.get(dataset).traits.only_grows or DELETED not in rows.columns
+            else rows.where(~F.col(DELETED))
+        )
 
     def find_live(self, dataset: str, column: str, condition: str) -> DataFrame | None:
         """What a reader sees of an input with a condition over one column, if that is quickly looked up."""
@@ -207,10 +213,19 @@ class Work:
 
     def invalidations(self, dataset: str) -> tuple[Invalidation, ...]:
         """What someone said of an input since the cursor. A commit that changed rows speaks for itself, whatever it carries."""
-        return tuple(i for e in self._entries(dataset) if e.metadata and not e.changes_rows for i in e.metadata.invalidations)
+        return tuple(
+            i
+            for e in self._entries(dataset)
+            if e.metadata and not e.changes_rows
+            for i in e.metadata.invalidations
+        )
 
     def _entries(self, dataset: str) -> list[LogEntry]:
-        return [e for e in read_entries(self.lake.table(dataset), self.after(dataset)) if e.version <= self.version(dataset)]
+        return [
+            e
+            for e in read_entries(self.lake.table(dataset), self.after(dataset))
+            if e.version <= self.version(dataset)
+        ]
 
     def read_changes(self, dataset: str) -> DataFrame:
         """Live rows of an input that left and came since the cursor: declared columns and a sign."""

@@ -69,7 +69,9 @@ class Within:
         return f" AND {column} >= {self.low} AND {column} <= {self.high}"
 
 
-def append(rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False) -> None:
+def append(
+    rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False
+) -> None:
     """Add rows; columns that are new evolve the table.
 
     `first`: the table is not there yet. No fence could stand in it, so whoever made it meanwhile is in the way.
@@ -101,7 +103,9 @@ def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within 
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
-def replace_listed(rows: DataFrame, lake: Lake, ticket: Ticket, hashes: Sequence[int], *, within: Within | None = None) -> None:
+def replace_listed(
+    rows: DataFrame, lake: Lake, ticket: Ticket, hashes: Sequence[int], *, within: Within | None = None
+) -> None:
     """Replace all rows of these hashes by `rows`; one that has none among them is cleared (L4). The list stands in the commit: for few."""
     condition = f"{KEY} IN ({', '.join(map(str, hashes))})" + (within.spell() if within else "")
     replace_where(rows, lake, ticket, condition=condition)
@@ -117,7 +121,14 @@ def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[
     """Replace the table, and its schema, in one commit; the first write of a table too. `indexed`: the columns statistics are kept of."""
     columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
     statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
-    _save(_writer(rows, ticket).options(**OWNED_TABLE, **statistics).option("overwriteSchema", "true").mode("overwrite"), lake, ticket)
+    _save(
+        _writer(rows, ticket)
+        .options(**OWNED_TABLE, **statistics)
+        .option("overwriteSchema", "true")
+        .mode("overwrite"),
+        lake,
+        ticket,
+    )
 
 
 def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
@@ -144,7 +155,9 @@ def compact(session: SparkSession, lake: Lake, ticket: Ticket, compaction: Compa
     own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))
     table = f"delta.{quote(lake.table(ticket.dataset))}"
     with explained(ticket.dataset):
-        own.sql(f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)").collect()
+        own.sql(
+            f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)"
+        ).collect()
 
 
 def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:

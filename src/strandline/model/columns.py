@@ -53,7 +53,11 @@ def find_type(text: str) -> ColumnType | None:
     spelt = text.strip().lower()
     if decimal := _DECIMAL.fullmatch(spelt):
         precision, scale = int(decimal[1]), int(decimal[2])
-        return ColumnType(name=TypeName.DECIMAL, precision=precision, scale=scale) if scale <= precision <= 38 and precision > 0 else None
+        return (
+            ColumnType(name=TypeName.DECIMAL, precision=precision, scale=scale)
+            if scale <= precision <= 38 and precision > 0
+            else None
+        )
     if spelt in set(TypeName) - {TypeName.DECIMAL}:
         return ColumnType(name=TypeName(spelt))
     return None
@@ -72,7 +76,19 @@ STATE = "_state"
 HEAD = "_head"
 ROLE = "_role"
 
-METADATA_COLUMNS = (SOURCE_AT, SOURCE_TS, INGESTED_AT, POSITION, PAYLOAD, KEY, DELETED, CONFIG, STATE, HEAD, ROLE)
+METADATA_COLUMNS = (
+    SOURCE_AT,
+    SOURCE_TS,
+    INGESTED_AT,
+    POSITION,
+    PAYLOAD,
+    KEY,
+    DELETED,
+    CONFIG,
+    STATE,
+    HEAD,
+    ROLE,
+)
 """Exactly these; a column of such a name, of a source or a job, is an error, any other `_name` is ordinary."""
 
 _NOT_IN_A_COLUMN = frozenset("` ,;{}()\n\t=.")

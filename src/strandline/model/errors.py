@@ -53,7 +53,9 @@ class ProjectError(StrandlineError):
 
     def __init__(self, mistakes: tuple[Mistake, ...] | list[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
-        super().__init__("\n".join(str(m) for m in self.mistakes), slug=self.mistakes[0].slug if self.mistakes else None)
+        super().__init__(
+            "\n".join(str(m) for m in self.mistakes), slug=self.mistakes[0].slug if self.mistakes else None
+        )
 
     def __str__(self) -> str:
         return self.what

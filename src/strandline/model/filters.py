@@ -84,7 +84,9 @@ def to_row_filter(filter: Filter) -> dict[str, object]:
     Where a column has an operator twice, which an object cannot say, it is `{"and": [{...}, {...}]}`.
     """
     layers: list[dict[str, Any]] = [{}]
-    for said in sorted(filter.comparisons, key=lambda c: (c.column, _ORDER[c.operator], json.dumps(_to_json(c.value)))):
+    for said in sorted(
+        filter.comparisons, key=lambda c: (c.column, _ORDER[c.operator], json.dumps(_to_json(c.value)))
+    ):
         layer = next((layer for layer in layers if said.operator not in layer.get(said.column, {})), None)
         if layer is None:
             layers.append(layer := {})
@@ -101,15 +103,23 @@ def from_row_filter(value: object) -> Filter:
     for name, said in _items(value, "The filter"):
         # A column is never compared with a bare list, so a column called `and` stays a column.
         several = name in ("and", "_and") and isinstance(said, list)
-        pairs = [pair for part in said for pair in _items(part, f"A part of `{name}`")] if several else [(name, said)]
-        comparisons += [comparison for column, condition in pairs for comparison in _read_column(column, condition)]
+        pairs = (
+            [pair for part in said for pair in _items(part, f"A part of `{name}`")]
+            if several
+            else [(name, said)]
+        )
+        comparisons += [
+            comparison for column, condition in pairs for comparison in _read_column(column, condition)
+        ]
     return Filter(comparisons=tuple(comparisons))
 
 
 def check_filter(filter: Filter, columns: Mapping[str, str]) -> Filter:
     """The filter with the columns' own names and values of their types; `columns` says the type of each as Spark or Delta spells it."""
     if len(filter.comparisons) > MOST_COMPARISONS:
-        raise _too_large(f"The filter has {len(filter.comparisons)} comparisons, and {MOST_COMPARISONS} is the most.")
+        raise _too_large(
+            f"The filter has {len(filter.comparisons)} comparisons, and {MOST_COMPARISONS} is the most."
+        )
     names = {name.lower(): name for name in columns if name.lower() not in METADATA_COLUMNS}
     return Filter(comparisons=tuple(_check(comparison, columns, names) for comparison in filter.comparisons))
 
@@ -119,7 +129,10 @@ def describe(filter: Filter) -> str:
     by_column: dict[str, list[Comparison]] = {}
     for comparison in filter.comparisons:
         by_column.setdefault(comparison.column, []).append(comparison)
-    return " AND ".join(text for column, said in by_column.items() for text in _describe(column, said)) or "every row"
+    return (
+        " AND ".join(text for column, said in by_column.items() for text in _describe(column, said))
+        or "every row"
+    )
 
 
 def _to_json(value: Value) -> object:
@@ -158,7 +171,11 @@ def _read_comparison(column: str, word: str, operand: object) -> Comparison:
     operator = Operator(spelt)
     match operator, operand:
         case ((Operator.IN | Operator.NIN), list() | tuple()):
-            return Comparison(column=column, operator=operator, value=tuple(_read_scalar(column, operator, one) for one in operand))
+            return Comparison(
+                column=column,
+                operator=operator,
+                value=tuple(_read_scalar(column, operator, one) for one in operand),
+            )
         case Operator.IS_NULL, bool():
             return Comparison(column=column, operator=operator, value=operand)
         case ((Operator.IN | Operator.NIN | Operator.IS_NULL), _):
@@ -182,13 +199,17 @@ def _check(comparison: Comparison, columns: Mapping[str, str], names: Mapping[st
     if comparison.operator is Operator.IS_NULL:
         return replace(comparison, column=column)
     if len(comparison.values) > MOST_VALUES:
-        raise _too_large(f"`{column}` is compared with {len(comparison.values)} values, and {MOST_VALUES} is the most.")
+        raise _too_large(
+            f"`{column}` is compared with {len(comparison.values)} values, and {MOST_VALUES} is the most."
+        )
     kind = find_stored_type(columns[column])
     if kind is None:
         what = f"`{column}` is {columns[column]}, which a filter cannot compare."
         raise CallError(what, remedy="Filter on another column, or with is_null alone.", slug="filter-type")
     values = tuple(_check_value(value, column, kind) for value in comparison.values)
-    return replace(comparison, column=column, value=values if isinstance(comparison.value, tuple) else values[0])
+    return replace(
+        comparison, column=column, value=values if isinstance(comparison.value, tuple) else values[0]
+    )
 
 
 def _check_value(value: Scalar, column: str, kind: ColumnType) -> Scalar:
@@ -254,7 +275,9 @@ def _unknown_column(column: str, names: Mapping[str, str]) -> CallError:
     else:
         what = f"There is no column `{column[:_SHOWN_LETTERS]}`."
     close = get_close_matches(column[:_SHOWN_LETTERS].lower(), names, 1)
-    remedy = f"Did you mean `{names[close[0]]}`?" if close else f"The columns are {', '.join(names.values())}."
+    remedy = (
+        f"Did you mean `{names[close[0]]}`?" if close else f"The columns are {', '.join(names.values())}."
+    )
     return CallError(what, remedy=remedy, slug="unknown-column")
 
 

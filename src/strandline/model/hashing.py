@@ -11,12 +11,18 @@ VERSION = 1
 
 def digest(value: object) -> str:
     """A short digest of a declared value; mappings are sorted, so spelling order does not matter."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str, separators=(",", ":")).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, default=str, separators=(",", ":")).encode()
+    ).hexdigest()[:16]
 
 
 def make_config(parts: Mapping[str, object], freezing: frozenset[str] = frozenset()) -> NodeConfig:
     """Hash a node's parts. A part whose value is None, empty or False is a default and is left out."""
-    digests = {name: digest(value) for name, value in sorted(parts.items()) if value not in (None, "", (), [], {}, False)}
+    digests = {
+        name: digest(value)
+        for name, value in sorted(parts.items())
+        if value not in (None, "", (), [], {}, False)
+    }
     return NodeConfig(version=VERSION, parts=digests, freezing=freezing, hash=digest([VERSION, digests]))
 
 
@@ -25,7 +31,9 @@ def with_lookups(config: NodeConfig, versions: Mapping[str, int]) -> NodeConfig:
     if not versions:
         return config
     parts = {**config.parts, **{f"lookup {name}": str(version) for name, version in sorted(versions.items())}}
-    return NodeConfig(version=config.version, parts=parts, freezing=config.freezing, hash=digest([config.version, parts]))
+    return NodeConfig(
+        version=config.version, parts=parts, freezing=config.freezing, hash=digest([config.version, parts])
+    )
 
 
 def compare_configs(written_parts: Mapping[str, str], current: NodeConfig) -> tuple[tuple[str, ...], bool]:
@@ -36,7 +44,9 @@ def compare_configs(written_parts: Mapping[str, str], current: NodeConfig) -> tu
     """
     names = sorted({*written_parts, *current.parts})
     changed = tuple(name for name in names if written_parts.get(name) != current.parts.get(name))
-    return changed, any(_freezes(name, added=name not in written_parts, freezing=current.freezing) for name in changed)
+    return changed, any(
+        _freezes(name, added=name not in written_parts, freezing=current.freezing) for name in changed
+    )
 
 
 def _freezes(name: str, *, added: bool, freezing: frozenset[str]) -> bool:

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import TypeVar
 
+from .commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
+from .files import FileRead
 from .plan import Cursor
-from .records import BuiltPartition, CommitMetadata, FileRead, Invalidation, Operation, WrittenConfig
 
 MARKER = "strandline"
 FORMAT = 1
@@ -22,7 +23,10 @@ def to_json(metadata: CommitMetadata) -> str:
         "node": metadata.node,
         "token": metadata.token,
         "operation": str(metadata.operation),
-        "inputs": {name: {"table_id": cursor.table_id, "version": cursor.version} for name, cursor in metadata.inputs.items()},
+        "inputs": {
+            name: {"table_id": cursor.table_id, "version": cursor.version}
+            for name, cursor in metadata.inputs.items()
+        },
         "scope": metadata.scope,
         "cause": metadata.cause,
         "config": {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)},
@@ -59,8 +63,17 @@ def _said(name: str, value: object) -> dict[str, object]:
 
 
 def invalidation_to_dict(invalidation: Invalidation) -> dict[str, object]:
-    said = {"id": invalidation.id, "scope": invalidation.scope, "reason": invalidation.reason, "row_filter": dict(invalidation.row_filter)}
-    return said | _said("partition_key", invalidation.partition_key) | _said("source_event", dict(invalidation.source_event))
+    said = {
+        "id": invalidation.id,
+        "scope": invalidation.scope,
+        "reason": invalidation.reason,
+        "row_filter": dict(invalidation.row_filter),
+    }
+    return (
+        said
+        | _said("partition_key", invalidation.partition_key)
+        | _said("source_event", dict(invalidation.source_event))
+    )
 
 
 def _invalidation(value: Mapping[str, object]) -> Invalidation:
@@ -76,8 +89,13 @@ def _invalidation(value: Mapping[str, object]) -> Invalidation:
 
 def file_to_dict(file: FileRead) -> dict[str, object]:
     """The fields that say something; a field at its default is left out."""
-    said = {name: getattr(file, name) for name in ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")}
-    return said | {name: value for name in ("seen_unchanged", "unfinished", "same_as") if (value := getattr(file, name))}
+    said = {
+        name: getattr(file, name)
+        for name in ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")
+    }
+    return said | {
+        name: value for name in ("seen_unchanged", "unfinished", "same_as") if (value := getattr(file, name))
+    }
 
 
 def file_from_dict(value: Mapping[str, object]) -> FileRead:
@@ -118,11 +136,19 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         files=tuple(file_from_dict(_mapping(file)) for file in _typed(value, "files", list)),
         rows=_typed({"rows": -1, **value}, "rows", int),
         schema_hash=_typed({"schema_hash": "", **value}, "schema_hash", str),
-        partitions=tuple(BuiltPartition(partition_key=k, rows=n) for k, n in _mapping_of(value.get("partitions", {}), int).items()),
+        partitions=tuple(
+            BuiltPartition(partition_key=k, rows=n)
+            for k, n in _mapping_of(value.get("partitions", {}), int).items()
+        ),
         waiting=tuple(str(name) for name in _typed({"waiting": [], **value}, "waiting", list)),
-        invalidations=tuple(_invalidation(_mapping(i)) for i in _typed({"invalidations": [], **value}, "invalidations", list)),
+        invalidations=tuple(
+            _invalidation(_mapping(i)) for i in _typed({"invalidations": [], **value}, "invalidations", list)
+        ),
         readable_from=_typed({"readable_from": 0, **value}, "readable_from", int),
-        adopted=tuple(_typed({"version": version}, "version", int) for version in _typed({"adopted": [], **value}, "adopted", list)),
+        adopted=tuple(
+            _typed({"version": version}, "version", int)
+            for version in _typed({"adopted": [], **value}, "adopted", list)
+        ),
         reshaped=_typed({"reshaped": False, **value}, "reshaped", bool),
         onto=_typed({"onto": -1, **value}, "onto", int),
     )

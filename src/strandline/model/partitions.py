@@ -82,7 +82,12 @@ def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span
     if f"{local.year:04}{local.strftime(_FORMAT[partitioning.unit].removeprefix('%Y'))}" != own:
         return None
     zone = ZoneInfo(calendar.timezone)
-    return Span(group=group, start=_instant(local, zone), end=_end(local, partitioning.unit, zone), timezone=calendar.timezone)
+    return Span(
+        group=group,
+        start=_instant(local, zone),
+        end=_end(local, partitioning.unit, zone),
+        timezone=calendar.timezone,
+    )
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> datetime:
@@ -118,7 +123,9 @@ def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
     return second if comes_again else first
 
 
-def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | Decimal | date | datetime]) -> bool:
+def is_final(
+    partitioning: Partitioning, span: Span, tips: Mapping[str, int | Decimal | date | datetime]
+) -> bool:
     """Whether everything in a partition lies `final_after` behind the newest value of its group."""
     if partitioning.final_after is None or span.end is None:
         return True
@@ -128,7 +135,11 @@ def is_final(partitioning: Partitioning, span: Span, tips: Mapping[str, int | De
     if isinstance(span.end, datetime):
         if not isinstance(tip, date):
             return False
-        newest = _aware(tip) if isinstance(tip, datetime) else _instant(datetime.combine(tip, time()), ZoneInfo(span.timezone))
+        newest = (
+            _aware(tip)
+            if isinstance(tip, datetime)
+            else _instant(datetime.combine(tip, time()), ZoneInfo(span.timezone))
+        )
         return newest - span.end >= timedelta(seconds=partitioning.final_after)
     return isinstance(tip, int | Decimal) and span.end - 1 + partitioning.final_after <= tip
 
@@ -147,7 +158,9 @@ def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None
     return min(starts), max(ends)
 
 
-def find_edges(partitioning: Partitioning, span: Span, name: str, kind: str) -> tuple[int | date | None, int | date | None]:
+def find_edges(
+    partitioning: Partitioning, span: Span, name: str, kind: str
+) -> tuple[int | date | None, int | date | None]:
     """From where up to where a column of some type has a partition's values; None where nothing lies beyond, up to the end of time.
 
     Dates have no time zone: a day that the calendar's clocks left out is a day among them.

@@ -36,7 +36,12 @@ class Report:
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """In the order a reader of the files meets them."""
-        return tuple(sorted(self._mistakes, key=lambda m: (m.place.file if m.place else "", m.place.line if m.place else 0)))
+        return tuple(
+            sorted(
+                self._mistakes,
+                key=lambda m: (m.place.file if m.place else "", m.place.line if m.place else 0),
+            )
+        )
 
     def raise_if_any(self) -> None:
         if self._mistakes:

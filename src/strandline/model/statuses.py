@@ -8,7 +8,14 @@ from enum import StrEnum
 from .node import NodeKind
 
 FROZEN = "frozen"
-STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = "stale", "invalidated", "behind", "never built", "building", "fresh"
+STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = (
+    "stale",
+    "invalidated",
+    "behind",
+    "never built",
+    "building",
+    "fresh",
+)
 PARTITION_STATES = (STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH)
 """Worst first: a person must act, the next run will, time will, somebody does, nobody need."""
 

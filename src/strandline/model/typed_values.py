@@ -11,9 +11,18 @@ Scalar = bool | int | float | str | Decimal | date
 """A datetime is a date to Python, and is meant too."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_INSTANT = re.compile(_DATE.pattern + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?")
+_INSTANT = re.compile(
+    _DATE.pattern + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-_SAME_TYPE = {"byte": "int", "tinyint": "int", "short": "int", "smallint": "int", "integer": "int", "long": "bigint"}
+_SAME_TYPE = {
+    "byte": "int",
+    "tinyint": "int",
+    "short": "int",
+    "smallint": "int",
+    "integer": "int",
+    "long": "bigint",
+}
 WANTED = {
     TypeName.BOOLEAN: "true or false",
     TypeName.INT: "a whole number of 32 bits",

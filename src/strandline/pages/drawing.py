@@ -48,9 +48,15 @@ def draw_statuses(statuses: Sequence[DatasetStatus]) -> Markup:
     least = {s.dataset: _LEAST_COLUMN[s.kind] for s in statuses}
     layout = lay_out({s.dataset: s.inputs for s in statuses}, least, box=BOX_HEIGHT, line=LINE, gap=GAP)
     width, height = _left(len(layout.columns)) - COLUMN_GAP + MARGIN, round(layout.height) + HEAD + MARGIN
-    headings = [_heading(c, {by_name[name].kind for name, _ in boxes}) for c, boxes in enumerate(layout.columns)]
+    headings = [
+        _heading(c, {by_name[name].kind for name, _ in boxes}) for c, boxes in enumerate(layout.columns)
+    ]
     lines = [_line(layout, passed, number) for passed in layout.lines]
-    boxes = [_box(by_name[place[0]], number[place[0]], place, layout) for column in layout.columns for place in column]
+    boxes = [
+        _box(by_name[place[0]], number[place[0]], place, layout)
+        for column in layout.columns
+        for place in column
+    ]
     return element(
         "svg",
         element("style", Markup("".join(_highlight(n) for n in number.values()))),
@@ -87,18 +93,25 @@ def _line(layout: Layout, passed: tuple[Place, ...], number: Mapping[str, int]) 
         if place != passed[-1]:
             x += BOX_WIDTH
             path.append(f"H{x:.0f}")
-    return element("path", d="".join(path), class_=f"line from{number[passed[0][0]]} to{number[passed[-1][0]]}")
+    return element(
+        "path", d="".join(path), class_=f"line from{number[passed[0][0]]} to{number[passed[-1][0]]}"
+    )
 
 
 def _box(status: DatasetStatus, number: int, place: Place, layout: Layout) -> Markup:
     x, y = _left(place[1]), layout.middle[place] + HEAD - BOX_HEIGHT / 2
     right = x + BOX_WIDTH - 10
-    name = status.dataset if len(status.dataset) <= LONGEST_NAME else status.dataset[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    name = (
+        status.dataset
+        if len(status.dataset) <= LONGEST_NAME
+        else status.dataset[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    )
     since = f", since {moment(status.since)} UTC" if status.since else ""
     return element(
         "a",
         element(
-            "title", f"{status.dataset}: {status.kind}, {status.state}{since}, {plural(status.rows, 'row')}. Go to its row in the table."
+            "title",
+            f"{status.dataset}: {status.kind}, {status.state}{since}, {plural(status.rows, 'row')}. Go to its row in the table.",
         ),
         element("rect", class_="box", x=x, y=y, width=BOX_WIDTH, height=BOX_HEIGHT, rx=6),
         element("rect", class_="band", x=x, y=y, width=8, height=BOX_HEIGHT, rx=4),

@@ -26,7 +26,14 @@ class Layout:
     height: float
 
 
-def lay_out(inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[str, int], *, box: float, line: float, gap: float) -> Layout:
+def lay_out(
+    inputs_by_name: Mapping[str, Sequence[str]],
+    least_column: Mapping[str, int],
+    *,
+    box: float,
+    line: float,
+    gap: float,
+) -> Layout:
     """`inputs_by_name`: inputs before readers; what is read and is no name is left out. Boxes and lines are so high, with gaps."""
     column = _find_columns(inputs_by_name, least_column)
     lines = tuple(
@@ -36,8 +43,12 @@ def lay_out(inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[s
         if given in column
     )
     # Boxes first: where nothing else decides, they stay in the order in which they were declared.
-    places = dict.fromkeys([*((name, c) for name, c in column.items()), *(place for passed in lines for place in passed)])
-    columns = [[place for place in places if place[1] == c] for c in range(max(column.values(), default=-1) + 1)]
+    places = dict.fromkeys(
+        [*((name, c) for name, c in column.items()), *(place for passed in lines for place in passed)]
+    )
+    columns = [
+        [place for place in places if place[1] == c] for c in range(max(column.values(), default=-1) + 1)
+    ]
     neighbours = _Neighbours(lines)
     columns = _order(columns, neighbours)
     height = {place: box if column[place[0]] == place[1] else line for place in places}
@@ -49,7 +60,9 @@ def lay_out(inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[s
     return Layout(columns=boxes, middle=middle, lines=lines, height=bottom)
 
 
-def _find_columns(inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[str, int]) -> dict[str, int]:
+def _find_columns(
+    inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[str, int]
+) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, inputs in inputs_by_name.items():
         found[name] = max([least_column[name], *(found[given] + 1 for given in inputs if given in found)])
@@ -100,7 +113,9 @@ def _count_crossings(columns: list[list[Place]], neighbours: _Neighbours) -> int
     return crossings
 
 
-def _level(columns: list[list[Place]], neighbours: _Neighbours, height: Mapping[Place, float], gap: float) -> dict[Place, float]:
+def _level(
+    columns: list[list[Place]], neighbours: _Neighbours, height: Mapping[Place, float], gap: float
+) -> dict[Place, float]:
     middle: dict[Place, float] = {}
     for column in columns:
         at = 0.0
@@ -110,7 +125,10 @@ def _level(columns: list[list[Place]], neighbours: _Neighbours, height: Mapping[
     for sweep in range(SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
             wanted = [
-                _mean([middle[p] for p in (*neighbours.left.get(place, ()), *neighbours.right.get(place, ()))], middle[place])
+                _mean(
+                    [middle[p] for p in (*neighbours.left.get(place, ()), *neighbours.right.get(place, ()))],
+                    middle[place],
+                )
                 for place in column
             ]
             apart = [(height[a] + height[b]) / 2 + gap for a, b in pairwise(column)]

@@ -13,7 +13,9 @@ class Markup(str):
 
 def element(name: str, /, *children: str | int, **attributes: str | float | None) -> Markup:
     """`element("a", "x < y", href="#z", class_="b", aria_label="c")`; an attribute that is None is left out."""
-    said = "".join(f' {_spelt(key)}="{escape(_text(value))}"' for key, value in attributes.items() if value is not None)
+    said = "".join(
+        f' {_spelt(key)}="{escape(_text(value))}"' for key, value in attributes.items() if value is not None
+    )
     if name in _VOID:
         return Markup(f"<{name}{said}>")
     return Markup(f"<{name}{said}>{join(*children)}</{name}>")

@@ -38,11 +38,17 @@ def render_html(overview: Overview) -> str:
         _show_header(project_name, statuses, overview.made_at),
         element(
             "main",
-            _section("held", "Waits for a backfill", *_show_held(overview.held)) if overview.held.nodes else "",
+            _section("held", "Waits for a backfill", *_show_held(overview.held))
+            if overview.held.nodes
+            else "",
             _section("drawing", "What reads what", *_show_drawing(statuses)),
             _section("datasets", "Datasets", *_show_table(statuses)),
             _section("partitions", "Partitions", *map(show_partitions, partitioned)) if partitioned else "",
-            _section("invalidations", "Invalidations still to be processed", *_show_invalidations(overview.invalidations, statuses)),
+            _section(
+                "invalidations",
+                "Invalidations still to be processed",
+                *_show_invalidations(overview.invalidations, statuses),
+            ),
         ),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}"
@@ -63,12 +69,20 @@ def _show_header(project_name: str, statuses: Sequence[DatasetStatus], made_at: 
 
 
 def _section(name: str, title: str, *content: str) -> Markup:
-    return element("section", element("h2", title, id=f"{name}-title"), *content, id=name, aria_labelledby=f"{name}-title")
+    return element(
+        "section",
+        element("h2", title, id=f"{name}-title"),
+        *content,
+        id=name,
+        aria_labelledby=f"{name}-title",
+    )
 
 
 def _scroll(name: str, content: Markup) -> Markup:
     """What is wider than the screen moves by itself, with the keyboard too."""
-    return element("div", content, class_="scroll", role="region", aria_labelledby=f"{name}-title", tabindex=0)
+    return element(
+        "div", content, class_="scroll", role="region", aria_labelledby=f"{name}-title", tabindex=0
+    )
 
 
 def _time(at: datetime | None) -> Markup:
@@ -78,23 +92,38 @@ def _time(at: datetime | None) -> Markup:
 def _show_drawing(statuses: Sequence[DatasetStatus]) -> list[Markup]:
     if not statuses:
         return [element("p", "There is no dataset.")]
-    hint = (
-        "A dataset stands to the right of what it reads, with its state and since when, its kind and its rows. Choose one to go to its row"
-    )
-    return [element("p", f"{hint} in the table, which says the same and why."), _scroll("drawing", draw_statuses(statuses))]
+    hint = "A dataset stands to the right of what it reads, with its state and since when, its kind and its rows. Choose one to go to its row"
+    return [
+        element("p", f"{hint} in the table, which says the same and why."),
+        _scroll("drawing", draw_statuses(statuses)),
+    ]
 
 
 def _show_table(statuses: Sequence[DatasetStatus]) -> list[Markup]:
     columns = ("dataset", "kind", "state", "since", "version", "rows", "reason", "counts", "reads")
-    head = element("tr", *(element("th", name, scope="col", class_="number" if name in ("version", "rows") else None) for name in columns))
+    head = element(
+        "tr",
+        *(
+            element("th", name, scope="col", class_="number" if name in ("version", "rows") else None)
+            for name in columns
+        ),
+    )
     known = {s.dataset for s in statuses}
     rows = [_show_row(s, known) for s in statuses]
-    return [_scroll("datasets", element("table", element("thead", head), element("tbody", *rows), class_="datasets"))]
+    return [
+        _scroll(
+            "datasets", element("table", element("thead", head), element("tbody", *rows), class_="datasets")
+        )
+    ]
 
 
 def _show_held(held: HeldWork) -> list[Markup]:
     items = [
-        element("li", element("span", node.state, class_=f"chip {state_class(node.state)}"), f" {describe_held(node)}")
+        element(
+            "li",
+            element("span", node.state, class_=f"chip {state_class(node.state)}"),
+            f" {describe_held(node)}",
+        )
         for node in held.nodes
     ]
     return [element("p", "This settles all of it: ", element("code", held.command)), element("ul", *items)]
@@ -102,13 +131,21 @@ def _show_held(held: HeldWork) -> list[Markup]:
 
 def _show_row(status: DatasetStatus, known: set[str]) -> Markup:
     reads = [element("li", _link(name) if name in known else name) for name in status.inputs]
-    counts = [element("li", f"{number:,} {name.replace('_', ' ')}") for name, number in status.counts.items() if number]
+    counts = [
+        element("li", f"{number:,} {name.replace('_', ' ')}")
+        for name, number in status.counts.items()
+        if number
+    ]
     if status.partitions:
-        link = element("a", plural(len(status.partitions), "partition"), href=f"#{anchor('partitions', status.dataset)}")
+        link = element(
+            "a", plural(len(status.partitions), "partition"), href=f"#{anchor('partitions', status.dataset)}"
+        )
         counts.append(element("li", link))
     return element(
         "tr",
-        element("th", status.dataset, scope="row", class_="long" if len(status.dataset) > LONG_NAME else None),
+        element(
+            "th", status.dataset, scope="row", class_="long" if len(status.dataset) > LONG_NAME else None
+        ),
         element("td", str(status.kind)),
         element("td", element("span", status.state, class_=f"chip {state_class(status.state)}")),
         element("td", _time(status.since), class_="when"),
@@ -125,7 +162,9 @@ def _link(name: str) -> Markup:
     return element("a", name, href=f"#{anchor('dataset', name)}")
 
 
-def _show_invalidations(invalidations: Sequence[InvalidationStatus], statuses: Sequence[DatasetStatus]) -> list[Markup]:
+def _show_invalidations(
+    invalidations: Sequence[InvalidationStatus], statuses: Sequence[DatasetStatus]
+) -> list[Markup]:
     """A table for each dataset that has some."""
     if not invalidations:
         return [element("p", "None: every job has processed every invalidation of what it reads.")]
@@ -135,10 +174,21 @@ def _show_invalidations(invalidations: Sequence[InvalidationStatus], statuses: S
         own = [i for i in invalidations if i.dataset == dataset]
         title = anchor("invalidations", dataset)
         columns = ("recorded", "covers", "reason", "version", "jobs")
-        head = element("tr", *(element("th", name, scope="col", class_="number" if name == "version" else None) for name in columns))
-        table = element("table", element("thead", head), element("tbody", *(_show_invalidation(i, known) for i in own)))
+        head = element(
+            "tr",
+            *(
+                element("th", name, scope="col", class_="number" if name == "version" else None)
+                for name in columns
+            ),
+        )
+        table = element(
+            "table", element("thead", head), element("tbody", *(_show_invalidation(i, known) for i in own))
+        )
         heading = element(
-            "h3", _link(dataset) if dataset in known else dataset, f": {plural(len(own), 'invalidation')}", id=f"{title}-title"
+            "h3",
+            _link(dataset) if dataset in known else dataset,
+            f": {plural(len(own), 'invalidation')}",
+            id=f"{title}-title",
         )
         shown.append(join(heading, _scroll(title, table)))
     return shown
@@ -146,7 +196,12 @@ def _show_invalidations(invalidations: Sequence[InvalidationStatus], statuses: S
 
 def _show_invalidation(invalidation: InvalidationStatus, known: set[str]) -> Markup:
     jobs = [
-        element("li", _link(job) if job in known else job, ": ", join("processed ", _time(at)) if at else element("b", "still to process"))
+        element(
+            "li",
+            _link(job) if job in known else job,
+            ": ",
+            join("processed ", _time(at)) if at else element("b", "still to process"),
+        )
         for job, at in invalidation.processed_at_by_job.items()
     ]
     return element(

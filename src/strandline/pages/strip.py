@@ -46,7 +46,11 @@ def show_partitions(status: DatasetStatus) -> Markup:
     by = f" of {status.partitioned_by}" if status.partitioned_by else ""
     none = "" if partitions else ": none has been built yet"
     parts = [
-        element("h3", element("a", status.dataset, href=f"#{anchor('dataset', status.dataset)}"), id=f"{title}-title"),
+        element(
+            "h3",
+            element("a", status.dataset, href=f"#{anchor('dataset', status.dataset)}"),
+            id=f"{title}-title",
+        ),
         element("p", f"{plural(len(partitions), 'partition')}{by}{none}."),
     ]
     if partitions:
@@ -59,10 +63,14 @@ def _draw(status: DatasetStatus) -> Markup:
     partitions = status.partitions
     each = -(-len(partitions) // MOST_CELLS)
     cells = [partitions[i : i + each] for i in range(0, len(partitions), each)]
-    drawn = [_cell(_worst(c), _title(c), i % ACROSS * _PITCH, i // ACROSS * _PITCH) for i, c in enumerate(cells)]
+    drawn = [
+        _cell(_worst(c), _title(c), i % ACROSS * _PITCH, i // ACROSS * _PITCH) for i, c in enumerate(cells)
+    ]
     width, height = min(len(cells), ACROSS) * _PITCH, -(-len(cells) // ACROSS) * _PITCH
     order = "left to right" if len(cells) <= ACROSS else "left to right, line by line"
-    several = f" A cell stands for {each} partitions and shows the worst state among them." if each > 1 else ""
+    several = (
+        f" A cell stands for {each} partitions and shows the worst state among them." if each > 1 else ""
+    )
     return element(
         "figure",
         element(
@@ -75,7 +83,10 @@ def _draw(status: DatasetStatus) -> Markup:
             width=width,
             height=height,
         ),
-        element("figcaption", f"{partitions[0].partition_key} to {partitions[-1].partition_key}, {order}.{several}"),
+        element(
+            "figcaption",
+            f"{partitions[0].partition_key} to {partitions[-1].partition_key}, {order}.{several}",
+        ),
     )
 
 
@@ -93,7 +104,9 @@ def _cell(state: str, title: str, x: int = 0, y: int = 0) -> Markup:
 
 def swatch(state: str) -> Markup:
     """A cell beside a word."""
-    return element("svg", _cell(state, ""), aria_hidden="true", class_="swatch", viewBox="0 0 18 18", width=18, height=18)
+    return element(
+        "svg", _cell(state, ""), aria_hidden="true", class_="swatch", viewBox="0 0 18 18", width=18, height=18
+    )
 
 
 def _worst(partitions: Sequence[PartitionStatus]) -> str:
@@ -112,7 +125,9 @@ def _title(partitions: Sequence[PartitionStatus]) -> str:
 
 def _sum(partitions: Sequence[PartitionStatus]) -> str:
     number_by_state = Counter(p.state for p in partitions)
-    return ", ".join(f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state)
+    return ", ".join(
+        f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state
+    )
 
 
 def _count(partitions: Sequence[PartitionStatus]) -> Markup:
@@ -133,13 +148,22 @@ def _count(partitions: Sequence[PartitionStatus]) -> Markup:
 
 
 def _list_unfresh(status: DatasetStatus) -> Markup:
-    listed = sorted((p for p in status.partitions if p.state != FRESH), key=lambda p: PARTITION_STATES.index(p.state))
+    listed = sorted(
+        (p for p in status.partitions if p.state != FRESH), key=lambda p: PARTITION_STATES.index(p.state)
+    )
     if not listed:
         return element("p", "Every partition is fresh.")
     shown = _choose(listed)
     title = anchor("unfresh", status.dataset)
     caption = f"Not fresh: {plural(len(listed), 'partition')}, the worst first"
-    names = (("partition", None), ("state", None), ("rows", "number"), ("size", "number"), ("built", None), ("version", "number"))
+    names = (
+        ("partition", None),
+        ("state", None),
+        ("rows", "number"),
+        ("size", "number"),
+        ("built", None),
+        ("version", "number"),
+    )
     head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in names))
     table = element(
         "table",
@@ -148,15 +172,25 @@ def _list_unfresh(status: DatasetStatus) -> Markup:
         element("tbody", *(_unfresh(p) for p in shown)),
     )
     left = [p for p in listed if p not in shown]
-    told = element("p", f"And {len(left):,} more: {_sum(left)}. `strandline status {status.dataset}` lists them all.") if left else ""
-    return join(element("div", table, class_="scroll tall", role="region", aria_labelledby=title, tabindex=0), told)
+    told = (
+        element(
+            "p", f"And {len(left):,} more: {_sum(left)}. `strandline status {status.dataset}` lists them all."
+        )
+        if left
+        else ""
+    )
+    return join(
+        element("div", table, class_="scroll tall", role="region", aria_labelledby=title, tabindex=0), told
+    )
 
 
 def _choose(listed: Sequence[PartitionStatus]) -> list[PartitionStatus]:
     """At most MOST_LISTED, of every state some: ninety stale ones do not hide the three that are invalidated."""
     number_by_state = Counter(p.state for p in listed)
     room = MOST_LISTED
-    for states_left, (state, number) in zip(range(len(number_by_state), 0, -1), reversed(number_by_state.most_common()), strict=True):
+    for states_left, (state, number) in zip(
+        range(len(number_by_state), 0, -1), reversed(number_by_state.most_common()), strict=True
+    ):
         number_by_state[state] = min(number, room // states_left)
         room -= number_by_state[state]
     shown = []
@@ -176,5 +210,7 @@ def _unfresh(partition: PartitionStatus) -> Markup:
         element("td", f"{partition.rows:,}" if built else "", class_="number"),
         element("td", size(partition.bytes) if built else "", class_="number"),
         element("td", moment(partition.version), class_="when"),
-        element("td", "" if partition.table_version is None else str(partition.table_version), class_="number"),
+        element(
+            "td", "" if partition.table_version is None else str(partition.table_version), class_="number"
+        ),
     )

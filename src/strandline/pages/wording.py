@@ -12,7 +12,11 @@ def instant(value: datetime | None) -> str:
     """`2024-01-13 08:30:00`, in UTC; the fraction only where there is one."""
     if value is None:
         return ""
-    text = value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds")
+    text = (
+        value.astimezone(UTC)
+        .replace(tzinfo=None)
+        .isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds")
+    )
     return text.rstrip("0") if value.microsecond else text
 
 
@@ -36,7 +40,13 @@ def share(part: int, whole: int) -> str:
     if whole <= 0:
         return ""
     percent = 100 * part / whole
-    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %" if percent >= 0.1 else "< 0.1 %"
+    return (
+        f"{percent:.0f} %"
+        if percent >= 10 or percent == 0
+        else f"{percent:.1f} %"
+        if percent >= 0.1
+        else "< 0.1 %"
+    )
 
 
 def plural(number: int, word: str) -> str:

@@ -8,4 +8,13 @@ from .request import Backfill, Observed, PlanRequest
 from .selection import select_nodes
 from .staleness import current_config, find_frozen, find_stale
 
-__all__ = ["Backfill", "Observed", "PlanRequest", "current_config", "find_frozen", "find_stale", "plan", "select_nodes"]
+__all__ = [
+    "Backfill",
+    "Observed",
+    "PlanRequest",
+    "current_config",
+    "find_frozen",
+    "find_stale",
+    "plan",
+    "select_nodes",
+]

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.filters import describe
 from strandline.model.node import Node, Whole
 from strandline.model.plan import Cause, Held, Scope, ScopeKind, Strategy, Task
-from strandline.model.records import NodeRecord
 from strandline.model.traits import Writing
 
 from .draft import Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
@@ -21,7 +21,12 @@ def is_asked(node: Node, request: PlanRequest, held: Held | None) -> bool:
 
 
 def plan_backfill(
-    node: Node, observed: Observed, draft: Draft, request: PlanRequest, frozen: Held | None, stale: Held | None
+    node: Node,
+    observed: Observed,
+    draft: Draft,
+    request: PlanRequest,
+    frozen: Held | None,
+    stale: Held | None,
 ) -> Task | None:
     assert request.backfill is not None
     if lacks_input(node, observed, draft):
@@ -35,39 +40,89 @@ def plan_backfill(
     record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
     if table and (record is None or not record.cursors):
         # By which configuration it was written is not known before the task has settled it.
-        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and the catalog does not know its table", new=True)
+        return make_full_task(
+            node,
+            observed,
+            draft,
+            Cause.PERSON,
+            f"{reason}; and the catalog does not know its table",
+            new=True,
+        )
     if record and table and (partitions or request.backfill.filter) and not frozen:
         return _plan_part(node, record, observed, draft, request, reason, partitions)
     return make_full_task(
-        node, observed, draft, Cause.PERSON, reason, new=frozen is not None or node.traits.writing is Writing.APPENDS, reshapes=True
+        node,
+        observed,
+        draft,
+        Cause.PERSON,
+        reason,
+        new=frozen is not None or node.traits.writing is Writing.APPENDS,
+        reshapes=True,
     )
 
 
 def _plan_part(
-    node: Node, record: NodeRecord, observed: Observed, draft: Draft, request: PlanRequest, reason: str, partitions: tuple[str, ...]
+    node: Node,
+    record: NodeRecord,
+    observed: Observed,
+    draft: Draft,
+    request: PlanRequest,
+    reason: str,
+    partitions: tuple[str, ...],
 ) -> Task:
     """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
     assert request.backfill is not None
     where = request.backfill.filter
     if gap := find_gap(node, record, observed.tables.get(node.name), observed):
-        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite)
+        return make_full_task(
+            node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite
+        )
     if clock_moved(node, record, request):
-        return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and it uses :as_of, which was {record.as_of}", new=False)
+        return make_full_task(
+            node,
+            observed,
+            draft,
+            Cause.PERSON,
+            f"{reason}; and it uses :as_of, which was {record.as_of}",
+            new=False,
+        )
     inputs = planned_inputs(node, record, observed, draft)
     for given in (i for i in inputs if i.changes):
         if given.after is None or is_rewritten(given, observed, draft):
-            return make_full_task(node, observed, draft, Cause.PERSON, f"{reason}; and `{given.dataset}` was written anew", new=False)
+            return make_full_task(
+                node,
+                observed,
+                draft,
+                Cause.PERSON,
+                f"{reason}; and `{given.dataset}` was written anew",
+                new=False,
+            )
         if isinstance(node.get_input(given.name).relation, Whole):
             return make_full_task(
-                node, observed, draft, Cause.PERSON, f"{reason}; and `{given.name}`, which is read whole, has changed", new=False
+                node,
+                observed,
+                draft,
+                Cause.PERSON,
+                f"{reason}; and `{given.name}`, which is read whole, has changed",
+                new=False,
             )
-    text = describe(where) if where else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
+    text = (
+        describe(where)
+        if where
+        else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
+    )
     scope = Scope(kind=ScopeKind.PARTITIONS if partitions else ScopeKind.KEYS, text=text)
-    task = replace(make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft), partitions=partitions, filter=where)
+    task = replace(
+        make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft),
+        partitions=partitions,
+        filter=where,
+    )
     said = estimated(node, task, observed, draft)
     asked = [record.partitions[p] for p in partitions if p in record.partitions]
     more = Amount(rows=sum(p.row_count for p in asked), bytes=sum(p.bytes for p in asked))
-    read = (Amount(rows=said.estimated_rows, bytes=said.estimated_bytes) + more).within(Amount(rows=said.full_rows, bytes=said.full_bytes))
+    read = (Amount(rows=said.estimated_rows, bytes=said.estimated_bytes) + more).within(
+        Amount(rows=said.full_rows, bytes=said.full_bytes)
+    )
     draft.increments[node.name] = draft.increments.get(node.name, Amount()) + more
     return replace(said, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
@@ -78,10 +133,16 @@ def plan_release(node: Node, observed: Observed, draft: Draft) -> Task | None:
     if node.name not in observed.tables or quarantine not in observed.tables:
         return None  # nothing was ever refused
     if not node.traits.holds_refused:
-        task = make_full_task(node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False)
+        task = make_full_task(
+            node, observed, draft, Cause.PERSON, "quarantined positions are decoded again", new=False
+        )
         refused = observed.view.nodes.get(quarantine)
         rows = refused.row_count if refused else 0
         draft.increments[node.name] = Amount(rows=rows)
         scope = Scope(kind=ScopeKind.ROWS, text="the quarantined positions")
-        return replace(task, strategy=Strategy.APPEND, release=True, scope=scope, estimated_rows=rows, estimated_bytes=0)
-    return make_full_task(node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True)
+        return replace(
+            task, strategy=Strategy.APPEND, release=True, scope=scope, estimated_rows=rows, estimated_bytes=0
+        )
+    return make_full_task(
+        node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True
+    )

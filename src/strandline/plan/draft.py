@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import TableState
 from strandline.model.node import Lookup, Node
 from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Scope, ScopeKind, Strategy, Task
-from strandline.model.records import NodeRecord, TableState
 
 from .estimates import Amount, estimate
 from .request import Observed
@@ -42,25 +43,58 @@ def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
     return any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs)
 
 
-def make_full_task(node: Node, observed: Observed, draft: Draft, cause: Cause, reason: str, *, new: bool, reshapes: bool = False) -> Task:
+def make_full_task(
+    node: Node,
+    observed: Observed,
+    draft: Draft,
+    cause: Cause,
+    reason: str,
+    *,
+    new: bool,
+    reshapes: bool = False,
+) -> Task:
     record = observed.view.nodes.get(node.name)
     cursors = record.cursors if record and not new else {}
-    inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True) for i in node.inputs)
+    inputs = tuple(
+        PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True)
+        for i in node.inputs
+    )
     scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
-    task = replace(make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft), overwrite=new, reshapes=reshapes and not new)
+    task = replace(
+        make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft),
+        overwrite=new,
+        reshapes=reshapes and not new,
+    )
     return estimated(node, task, observed, draft)
 
 
 def make_task(
-    node: Node, cause: Cause, strategy: Strategy, reason: str, scope: Scope, inputs: tuple[PlannedInput, ...], draft: Draft
+    node: Node,
+    cause: Cause,
+    strategy: Strategy,
+    reason: str,
+    scope: Scope,
+    inputs: tuple[PlannedInput, ...],
+    draft: Draft,
 ) -> Task:
     needs = tuple(dict.fromkeys(i.dataset for i in inputs if i.dataset in draft.tasks))
     if node.traits.beside in draft.tasks:
         needs = (*needs, node.traits.beside)
-    return Task(node=node.name, kind=node.kind, cause=cause, strategy=strategy, reason=reason, scope=scope, inputs=inputs, needs=needs)
+    return Task(
+        node=node.name,
+        kind=node.kind,
+        cause=cause,
+        strategy=strategy,
+        reason=reason,
+        scope=scope,
+        inputs=inputs,
+        needs=needs,
+    )
 
 
-def planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: Draft) -> tuple[PlannedInput, ...]:
+def planned_inputs(
+    node: Node, record: NodeRecord, observed: Observed, draft: Draft
+) -> tuple[PlannedInput, ...]:
     return tuple(
         PlannedInput(
             name=i.name,
@@ -80,7 +114,11 @@ def planned_inputs(node: Node, record: NodeRecord, observed: Observed, draft: Dr
 def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
     """The versions past a cursor that give a node work: never compactions, fences and purges, and invalidations only jobs."""
     wakes = node.traits.answers_invalidations
-    return tuple(c.version for c in table.commits_after(cursor.version) if (c.wakes_readers if wakes else c.changes_rows))
+    return tuple(
+        c.version
+        for c in table.commits_after(cursor.version)
+        if (c.wakes_readers if wakes else c.changes_rows)
+    )
 
 
 def estimated(node: Node, task: Task, observed: Observed, draft: Draft) -> Task:

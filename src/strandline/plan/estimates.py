@@ -34,17 +34,23 @@ def estimate(
     """
     full = read = changed = NOTHING
     for given in task.inputs:
-        after, increment = _amounts(given, observed, tasks.get(given.dataset), increments.get(given.dataset, NOTHING))
+        after, increment = _amounts(
+            given, observed, tasks.get(given.dataset), increments.get(given.dataset, NOTHING)
+        )
         full, changed = full + after, changed + increment
         read += after if isinstance(node.get_input(given.name).relation, Whole | Lookup) else increment
     if task.strategy is Strategy.FULL:
         read = changed = full
     read = read.within(full)
-    said = replace(task, estimated_rows=read.rows, estimated_bytes=read.bytes, full_rows=full.rows, full_bytes=full.bytes)
+    said = replace(
+        task, estimated_rows=read.rows, estimated_bytes=read.bytes, full_rows=full.rows, full_bytes=full.bytes
+    )
     return said, changed.within(full)
 
 
-def _amounts(given: PlannedInput, observed: Observed, task: Task | None, coming: Amount) -> tuple[Amount, Amount]:
+def _amounts(
+    given: PlannedInput, observed: Observed, task: Task | None, coming: Amount
+) -> tuple[Amount, Amount]:
     """An input as it will be when it is read, and the part of it that changed since the cursor."""
     table, record = observed.tables.get(given.dataset), observed.view.nodes.get(given.dataset)
     held, late = NOTHING, NOTHING

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import CommitSummary, Operation, TableState, find_foreign
 from strandline.model.node import Node, NodeConfig
 from strandline.model.plan import Cause, PlannedInput, Task
-from strandline.model.records import CommitSummary, NodeRecord, Operation, TableState, find_foreign
 from strandline.model.traits import OnClock, Writing
 
 from .draft import Draft
@@ -24,11 +25,14 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
     if own is not None and record.table_id and record.table_id != own.table_id:
         return Gap(reason="its table was deleted and made again by someone else", rewrite=True)
     if own is not None and own.version < record.table_version:
-        return Gap(reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True)
+        return Gap(
+            reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True
+        )
     if foreign := find_unknown(record, own):
         text = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
         return Gap(
-            reason=f"its table has commits that are not Strandline's: version {text}", rewrite=node.traits.writing is Writing.APPENDS
+            reason=f"its table has commits that are not Strandline's: version {text}",
+            rewrite=node.traits.writing is Writing.APPENDS,
         )
     if reason := _find_input_gap(node, record, observed):
         return Gap(reason=reason, rewrite=node.traits.writing is Writing.APPENDS)
@@ -69,7 +73,10 @@ def is_rewritten(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
     table = observed.tables.get(given.dataset)
     if table is None or given.after is None:
         return False
-    return any(c.metadata is not None and c.metadata.operation is Operation.OVERWRITE for c in table.commits_after(given.after.version))
+    return any(
+        c.metadata is not None and c.metadata.operation is Operation.OVERWRITE
+        for c in table.commits_after(given.after.version)
+    )
 
 
 def is_reshaped(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
@@ -77,7 +84,9 @@ def is_reshaped(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
     if given.dataset in draft.reshaped:
         return True
     table = observed.tables.get(given.dataset)
-    commits = table.commits_after(given.after.version) if table is not None and given.after is not None else ()
+    commits = (
+        table.commits_after(given.after.version) if table is not None and given.after is not None else ()
+    )
     return any(c.metadata is not None and c.metadata.reshaped for c in commits)
 
 
@@ -85,13 +94,21 @@ def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeC
     """Whether a task may give the output other columns or types. A column that is added changes neither."""
     if not task.overwrite and not task.reshapes:
         return False
-    if any(given.dataset in draft.reshaped for given in task.inputs) or (task.reshapes and task.cause is not Cause.PERSON):
+    if any(given.dataset in draft.reshaped for given in task.inputs) or (
+        task.reshapes and task.cause is not Cause.PERSON
+    ):
         return True
-    changed = {part for c in record.configs for part in c.parts if c.parts[part] != config.parts.get(part)} if record else set()
+    changed = (
+        {part for c in record.configs for part in c.parts if c.parts[part] != config.parts.get(part)}
+        if record
+        else set()
+    )
     if node.traits.computes:
         return bool(changed & _CODE)
     words = ((word, name) for word, _, name in (part.partition(" ") for part in changed))
-    return any(word in ("type", "cast") or (word == "column" and not _is_typed(name, config)) for word, name in words)
+    return any(
+        word in ("type", "cast") or (word == "column" and not _is_typed(name, config)) for word, name in words
+    )
 
 
 _CODE = {"sql", "python", "function", "config", "inputs", "lookups", "columns", "modules"}

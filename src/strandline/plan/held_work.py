@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import CommitSummary
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cause, Held, Plan
-from strandline.model.records import CommitSummary, NodeRecord
 from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
 
 from .planner import plan
@@ -13,15 +14,29 @@ from .request import Backfill, Observed, PlanRequest
 from .selection import upstream
 
 
-def find_held(project: Project, observed: Observed, made: Plan, names: Iterable[str] | None = None) -> HeldWork:
+def find_held(
+    project: Project, observed: Observed, made: Plan, names: Iterable[str] | None = None
+) -> HeldWork:
     """What is stale, frozen or held once a plan is done: all of it, or that which some nodes lie downstream of."""
     concerned = None if names is None else upstream(project, names)
-    held_by_node = {h.node: (state, h) for state, held in _states(made) for h in held if concerned is None or h.node in concerned}
+    held_by_node = {
+        h.node: (state, h)
+        for state, held in _states(made)
+        for h in held
+        if concerned is None or h.node in concerned
+    }
     if not held_by_node:
         return NOTHING_HELD
-    nodes = tuple(_describe(node, *held_by_node[node.name], observed) for node in project.nodes if node.name in held_by_node)
+    nodes = tuple(
+        _describe(node, *held_by_node[node.name], observed)
+        for node in project.nodes
+        if node.name in held_by_node
+    )
     return HeldWork(
-        nodes=nodes, command=_find_command(project, observed, made, [n for n in held_by_node if n in _waiting_for_a_person(made)])
+        nodes=nodes,
+        command=_find_command(
+            project, observed, made, [n for n in held_by_node if n in _waiting_for_a_person(made)]
+        ),
     )
 
 
@@ -59,7 +74,11 @@ def _waiting_for_a_person(made: Plan) -> frozenset[str]:
 
 def _describe(node: Node, state: HeldState, held: Held, observed: Observed) -> HeldNode:
     record = observed.view.nodes.get(node.name)
-    rows, since = (_count_older(held, record), None) if state is HeldState.STALE else _count_unread(node, record, observed)
+    rows, since = (
+        (_count_older(held, record), None)
+        if state is HeldState.STALE
+        else _count_unread(node, record, observed)
+    )
     return HeldNode(
         node=node.name,
         state=state,
@@ -81,7 +100,9 @@ def _count_unread(node: Node, record: NodeRecord | None, observed: Observed) -> 
         if table is not None and cursor is not None:
             known = cursor.version if cursor.table_id == table.table_id else -1
             unread += [c for c in table.commits_after(known) if c.changes_rows]
-    return sum(c.rows_added for c in unread), min((c.committed_at for c in unread if c.committed_at), default=None)
+    return sum(c.rows_added for c in unread), min(
+        (c.committed_at for c in unread if c.committed_at), default=None
+    )
 
 
 def _count_older(held: Held, record: NodeRecord | None) -> int:
@@ -104,7 +125,9 @@ def _find_command(project: Project, observed: Observed, made: Plan, wanted: Coll
         names = _name_all(project, asked)
         nodes = frozenset(n for name in names for n in project.names[name] if project.get(n).inputs)
         backfill = Backfill(nodes=nodes, only_stale=not asked & frozen)
-        left = {n for n in wanted if n not in asked} & _find_left(plan(project, observed, PlanRequest(as_of=made.as_of, backfill=backfill)))
+        left = {n for n in wanted if n not in asked} & _find_left(
+            plan(project, observed, PlanRequest(as_of=made.as_of, backfill=backfill))
+        )
     return f"strandline backfill {' '.join(names)} {'--all' if asked & frozen else '--stale'}"
 
 
@@ -120,6 +143,10 @@ def _name_all(project: Project, nodes: Collection[str]) -> list[str]:
     """Names that mean these nodes: a fact dataset's where several of its nodes are among them."""
     names: dict[str, None] = {}
     for node in (n.name for n in project.nodes if n.name in nodes):
-        together = [name for name, meant in project.names.items() if len(meant) > 1 and node in meant and len(set(meant) & set(nodes)) > 1]
+        together = [
+            name
+            for name, meant in project.names.items()
+            if len(meant) > 1 and node in meant and len(set(meant) & set(nodes)) > 1
+        ]
         names[together[0] if together else node] = None
     return list(names)

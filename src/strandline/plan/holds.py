@@ -6,11 +6,12 @@ settled its input. A change in a column that a job does not read does not hold i
 
 from dataclasses import replace
 
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import METADATA_COLUMNS, SOURCE_AT, SOURCE_TS
+from strandline.model.commits import TableState
 from strandline.model.hashing import compare_configs
 from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig
 from strandline.model.plan import Cause, Held, Strategy, Task
-from strandline.model.records import NodeRecord, TableState
 
 from .draft import Draft, Unsettled, pending
 from .request import Observed
@@ -32,7 +33,13 @@ def find_hold(node: Node, draft: Draft) -> Held | None:
 
 
 def find_unsettled(
-    node: Node, record: NodeRecord | None, own: TableState | None, config: NodeConfig, held: Held | None, *, frozen: bool
+    node: Node,
+    record: NodeRecord | None,
+    own: TableState | None,
+    config: NodeConfig,
+    held: Held | None,
+    *,
+    frozen: bool,
 ) -> Unsettled | None:
     """What readers must not mix: the columns in which some rows are of an older configuration."""
     if record is None or node.traits.receives:
@@ -44,8 +51,14 @@ def find_unsettled(
         return None
     changed = held.changed
     if frozen:
-        changed = tuple(sorted({part for written in record.configs for part in compare_configs(written.parts, config)[0]}))
-    columns = EVERYTHING if not changed else _columns_of(node, tuple(part for part in changed if not _fills_nothing(part, record, config)))
+        changed = tuple(
+            sorted({part for written in record.configs for part in compare_configs(written.parts, config)[0]})
+        )
+    columns = (
+        EVERYTHING
+        if not changed
+        else _columns_of(node, tuple(part for part in changed if not _fills_nothing(part, record, config)))
+    )
     if not columns:
         return None
     parts = ", ".join(f"`{part}`" for part in changed) or "its configuration"

@@ -4,10 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node, Project
 from strandline.model.plan import Plan, Status, Task
-from strandline.model.records import NodeRecord
-from strandline.model.statuses import BEHIND, BUILDING, FRESH, FROZEN, NEVER_BUILT, STALE, DatasetStatus, HeldNode, HeldWork
+from strandline.model.statuses import (
+    BEHIND,
+    BUILDING,
+    FRESH,
+    FROZEN,
+    NEVER_BUILT,
+    STALE,
+    DatasetStatus,
+    HeldNode,
+    HeldWork,
+)
 
 from .draft import pending
 from .held_work import describe_change, find_held, find_holders
@@ -19,7 +29,9 @@ _L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "deri
 _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
 
-def judge(project: Project, plan: Plan, observed: Observed, wanted: frozenset[str] | None) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
+def judge(
+    project: Project, plan: Plan, observed: Observed, wanted: frozenset[str] | None
+) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
     """The status of every wanted node (None: all), inputs before readers, and what is held among them or upstream of them."""
     held = find_held(project, observed, plan, wanted)
     holders_by_node, held_by_node = find_holders(project, plan), {h.node: h for h in held.nodes}
@@ -35,19 +47,27 @@ def judge(project: Project, plan: Plan, observed: Observed, wanted: frozenset[st
     return tuple(statuses), held
 
 
-def _wait_for(status: DatasetStatus, holders: tuple[str, ...], plan: Plan, held_by_node: Mapping[str, HeldNode]) -> DatasetStatus:
+def _wait_for(
+    status: DatasetStatus, holders: tuple[str, ...], plan: Plan, held_by_node: Mapping[str, HeldNode]
+) -> DatasetStatus:
     """What reads something held is not fresh: the rows that a backfill of that would bring are missing."""
     frozen = {h.node for h in plan.frozen}
     words = " and ".join(f"`{name}`, which is {FROZEN if name in frozen else STALE}" for name in holders)
     reason = "; ".join(part for part in (status.reason, f"waits for {words}") if part)
     if status.state == BEHIND:
         return replace(status, reason=reason, held_by=holders)
-    times = [held_by_node[name].waiting_since or held_by_node[name].written_at for name in holders if name in held_by_node]
+    times = [
+        held_by_node[name].waiting_since or held_by_node[name].written_at
+        for name in holders
+        if name in held_by_node
+    ]
     since = min((t for t in times if t), default=status.since)
     return replace(status, state=BEHIND, since=since, reason=reason, held_by=holders)
 
 
-def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]) -> DatasetStatus:
+def _judge(
+    project: Project, node: Node, plan: Plan, observed: Observed, behind_since: Mapping[str, datetime | None]
+) -> DatasetStatus:
     record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
     task = next((t for t in plan.tasks if t.node == node.name), None)
     frozen = next((h for h in plan.frozen if h.node == node.name), None)
@@ -88,7 +108,11 @@ def _judge(project: Project, node: Node, plan: Plan, observed: Observed, behind_
 
 
 def _behind_since(
-    node: Node, task: Task, record: NodeRecord, observed: Observed, behind_since: Mapping[str, datetime | None]
+    node: Node,
+    task: Task,
+    record: NodeRecord,
+    observed: Observed,
+    behind_since: Mapping[str, datetime | None],
 ) -> datetime | None:
     """When the oldest of what it has not read came: a file was changed, an input was committed, or an input is behind itself."""
     if node.traits.receives:
@@ -100,7 +124,9 @@ def _behind_since(
         if table is not None and given.after is not None and given.changes:
             unread = pending(node, table, given.after)
             times += [
-                c.committed_at for c in table.commits_after(given.after.version) if c.version in unread and c.committed_at is not None
+                c.committed_at
+                for c in table.commits_after(given.after.version)
+                if c.version in unread and c.committed_at is not None
             ]
         if (upstream := behind_since.get(given.dataset)) is not None:
             times.append(upstream)
@@ -110,6 +136,8 @@ def _behind_since(
 def _counts(node: Node, record: NodeRecord | None) -> Mapping[str, int]:
     if record is None:
         return {}
-    unfinished = {"unfinished": sum(f.unfinished for f in record.files.values())} if node.traits.receives else {}
+    unfinished = (
+        {"unfinished": sum(f.unfinished for f in record.files.values())} if node.traits.receives else {}
+    )
     told = {name: record.counts[name] for name in _L10 if name in record.counts}
     return {**told, **record.counts, **unfinished}

@@ -30,7 +30,10 @@ def may_share(one: Span | None, other: Span | None, zone: ZoneInfo) -> bool:
         return True
     if one.start is None or other.start is None:
         return one.start is other.start  # both hold the rows without value, or only one does
-    starts, ends = (_on_axis(one.start, zone), _on_axis(other.start, zone)), (_on_axis(one.end, zone), _on_axis(other.end, zone))
+    starts, ends = (
+        (_on_axis(one.start, zone), _on_axis(other.start, zone)),
+        (_on_axis(one.end, zone), _on_axis(other.end, zone)),
+    )
     return _before(starts[0], ends[1]) and _before(starts[1], ends[0])
 
 
@@ -59,7 +62,9 @@ def _in_span(said: Comparison, span: Span, zone: ZoneInfo) -> bool:
 def _in_group(said: Comparison, name: str | None) -> bool:
     if said.operator is Operator.IS_NULL:
         return (name is None) is said.value
-    if said.operator not in (Operator.EQ, Operator.IN) or not all(type(value) in (int, str) for value in said.values):
+    if said.operator not in (Operator.EQ, Operator.IN) or not all(
+        type(value) in (int, str) for value in said.values
+    ):
         return True  # how Spark writes other types as text is not known here
     return name in {str(value) for value in said.values}
 

@@ -4,14 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import CommitSummary, Operation
 from strandline.model.errors import CallError
 from strandline.model.filters import Filter, check_filter, from_row_filter
 from strandline.model.node import By, Node, Project
 from strandline.model.partitions import Span, find_span
 from strandline.model.plan import Plan, PlannedInput, Strategy
 from strandline.model.project import Partitioning
-from strandline.model.records import CommitSummary, NodeRecord, Operation
-from strandline.model.statuses import BEHIND, BUILDING, FRESH, INVALIDATED, NEVER_BUILT, STALE, PartitionStatus
+from strandline.model.statuses import (
+    BEHIND,
+    BUILDING,
+    FRESH,
+    INVALIDATED,
+    NEVER_BUILT,
+    STALE,
+    PartitionStatus,
+)
 
 from .partition_reach import may_hold, may_share
 from .request import Observed
@@ -25,13 +34,17 @@ def describe_partitioning(partitioning: Partitioning) -> str:
     return f"{partitioning.column}, {own}{groups}"
 
 
-def judge_partitions(project: Project, node: Node, plan: Plan, observed: Observed) -> tuple[PartitionStatus, ...]:
+def judge_partitions(
+    project: Project, node: Node, plan: Plan, observed: Observed
+) -> tuple[PartitionStatus, ...]:
     """Every partition that was built or waits to be, in their order; nothing for a node that has none."""
     partitioning, record = node.traits.partitioning, observed.view.nodes.get(node.name)
     if partitioning is None or record is None:
         return ()
     built = record.partitions if node.name in observed.tables else {}
-    span_by_key = {key: find_span(partitioning, project.calendar, key) for key in (*record.partitions, *record.waiting)}
+    span_by_key = {
+        key: find_span(partitioning, project.calendar, key) for key in (*record.partitions, *record.waiting)
+    }
     stale = {key for held in plan.stale if held.node == node.name for key in held.partitions}
     config = current_config(node, observed)
     pending = _find_pending(project, node, record, plan, observed)
@@ -41,7 +54,9 @@ def judge_partitions(project: Project, node: Node, plan: Plan, observed: Observe
         if version is None:
             found.append(PartitionStatus(partition_key=key, state=NEVER_BUILT))
             continue
-        state = STALE if key in stale or version.config_hash != config.hash else pending.judge(span_by_key[key])
+        state = (
+            STALE if key in stale or version.config_hash != config.hash else pending.judge(span_by_key[key])
+        )
         if record.building and state in (INVALIDATED, BEHIND):
             state = BUILDING
         found.append(
@@ -61,7 +76,9 @@ def _place(key: str, span: Span | None) -> tuple[object, ...]:
     """By group, then by value, rows without value last. Sorted by name, 1000-1500 would come before 500-1000."""
     if span is None:
         return (1, key)
-    groups = tuple((0, int(name), "") if name.lstrip("-").isdecimal() else (1, 0, name) for name in span.group.split("/"))
+    groups = tuple(
+        (0, int(name), "") if name.lstrip("-").isdecimal() else (1, 0, name) for name in span.group.split("/")
+    )
     return (0, groups, span.start is None, *(() if span.start is None else (span.start,)))
 
 
@@ -81,7 +98,9 @@ class _Pending:
         return BEHIND if any(may_share(span, changed, self.zone) for changed in self.changed) else FRESH
 
 
-def _find_pending(project: Project, node: Node, record: NodeRecord, plan: Plan, observed: Observed) -> _Pending:
+def _find_pending(
+    project: Project, node: Node, record: NodeRecord, plan: Plan, observed: Observed
+) -> _Pending:
     task = next((t for t in plan.tasks if t.node == node.name), None)
     writing = {t.node for t in plan.tasks}
     changed: set[Span | None] = set()
@@ -89,7 +108,11 @@ def _find_pending(project: Project, node: Node, record: NodeRecord, plan: Plan, 
         if given.changes:
             # What this run will write to an input is not known before it does.
             unknown = task is not None and (task.strategy is Strategy.FULL or given.dataset in writing)
-            changed |= {None} if unknown else _find_changed(project, node, given, _commits(given.dataset, record, observed))
+            changed |= (
+                {None}
+                if unknown
+                else _find_changed(project, node, given, _commits(given.dataset, record, observed))
+            )
     return _Pending(
         zone=ZoneInfo(project.calendar.timezone),
         filters=tuple(_find_filters(node, record, observed)),
@@ -97,13 +120,18 @@ def _find_pending(project: Project, node: Node, record: NodeRecord, plan: Plan, 
     )
 
 
-def _find_filters(node: Node, record: NodeRecord, observed: Observed) -> Iterator[tuple[Filter, tuple[str, ...]]]:
+def _find_filters(
+    node: Node, record: NodeRecord, observed: Observed
+) -> Iterator[tuple[Filter, tuple[str, ...]]]:
     for given in node.inputs:
         if isinstance(given.relation, By):
             for commit in _commits(given.dataset, record, observed):
                 for invalidation in commit.metadata.invalidations if commit.metadata else ():
                     columns = dict(observed.tables[given.dataset].columns)
-                    yield _typed(from_row_filter(dict(invalidation.row_filter)), columns), given.relation.columns
+                    yield (
+                        _typed(from_row_filter(dict(invalidation.row_filter)), columns),
+                        given.relation.columns,
+                    )
 
 
 def _typed(said: Filter, columns: dict[str, str]) -> Filter:
@@ -114,7 +142,9 @@ def _typed(said: Filter, columns: dict[str, str]) -> Filter:
         return Filter(comparisons=())
 
 
-def _find_changed(project: Project, node: Node, given: PlannedInput, commits: tuple[CommitSummary, ...]) -> set[Span | None]:
+def _find_changed(
+    project: Project, node: Node, given: PlannedInput, commits: tuple[CommitSummary, ...]
+) -> set[Span | None]:
     """Where rows of an input changed: told by commits that name partitions of the same column. An invalidation alone changes none."""
     relation, theirs = node.get_input(given.name).relation, project.get(given.dataset).traits.partitioning
     if not isinstance(relation, By):
@@ -123,7 +153,11 @@ def _find_changed(project: Project, node: Node, given: PlannedInput, commits: tu
     for commit in commits:
         if not commit.changes_rows:
             continue
-        named = commit.metadata.partitions if commit.metadata and commit.metadata.operation is Operation.REPLACE_PARTITIONS else ()
+        named = (
+            commit.metadata.partitions
+            if commit.metadata and commit.metadata.operation is Operation.REPLACE_PARTITIONS
+            else ()
+        )
         if theirs is None or theirs.column != relation.columns[-1] or not named:
             return {None}
         found |= {find_span(theirs, project.calendar, p.partition_key) for p in named}
@@ -133,4 +167,6 @@ def _find_changed(project: Project, node: Node, given: PlannedInput, commits: tu
 def _commits(dataset: str, record: NodeRecord, observed: Observed) -> tuple[CommitSummary, ...]:
     """Those of an input past the node's cursor."""
     cursor, table = record.cursors.get(dataset), observed.tables.get(dataset)
-    return table.commits_after(cursor.version) if cursor and table and cursor.table_id == table.table_id else ()
+    return (
+        table.commits_after(cursor.version) if cursor and table and cursor.table_id == table.table_id else ()
+    )

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import Invalidation, TableState
 from strandline.model.node import Node, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
-from strandline.model.records import Invalidation, NodeRecord, TableState
 from strandline.model.traits import Writing
 
 from .backfills import is_asked, plan_backfill, plan_release
@@ -53,7 +54,11 @@ def leave_unselected(case: Case) -> Task | Next | None:
 def receive_files(case: Case) -> Task | Next | None:
     if not case.node.traits.receives:
         return Next.RULE
-    return None if case.request.backfill or case.request.release else _plan_source(case.node, case.observed, case.draft)
+    return (
+        None
+        if case.request.backfill or case.request.release
+        else _plan_source(case.node, case.observed, case.draft)
+    )
 
 
 def settle_held(case: Case) -> Task | Next | None:
@@ -68,7 +73,11 @@ def backfill_asked(case: Case) -> Task | Next | None:
 
 def release_quarantined(case: Case) -> Task | Next | None:
     released = case.request.release
-    if released is None or case.node.name not in case.project.names[released] or case.node.traits.writing is not Writing.APPENDS:
+    if (
+        released is None
+        or case.node.name not in case.project.names[released]
+        or case.node.traits.writing is not Writing.APPENDS
+    ):
         return Next.RULE
     return plan_release(case.node, case.observed, case.draft)
 
@@ -85,13 +94,19 @@ def build_new(case: Case) -> Task | Next | None:
     lacks_table = case.own is None and not case.node.traits.may_lack_table
     if case.record is not None and case.record.cursors and not lacks_table:
         return Next.RULE
-    return make_full_task(case.node, case.observed, case.draft, Cause.NEW_NODE, "it has not been built yet", new=True)
+    return make_full_task(
+        case.node, case.observed, case.draft, Cause.NEW_NODE, "it has not been built yet", new=True
+    )
 
 
 def close_gap(case: Case) -> Task | Next | None:
     assert case.record is not None
     gap = find_gap(case.node, case.record, case.own, case.observed)
-    return make_full_task(case.node, case.observed, case.draft, Cause.GAP, gap.reason, new=gap.rewrite) if gap else Next.RULE
+    return (
+        make_full_task(case.node, case.observed, case.draft, Cause.GAP, gap.reason, new=gap.rewrite)
+        if gap
+        else Next.RULE
+    )
 
 
 def follow_clock(case: Case) -> Task | Next | None:
@@ -209,13 +224,20 @@ def _selected(project: Project, request: PlanRequest) -> frozenset[str]:
 def _plan_source(node: Node, observed: Observed, draft: Draft) -> Task | None:
     task = plan_source(node, observed)
     if task is None:
-        return _settle(node, observed.view.nodes.get(node.name), observed.tables.get(node.name), (), observed, draft)
+        return _settle(
+            node, observed.view.nodes.get(node.name), observed.tables.get(node.name), (), observed, draft
+        )
     draft.increments[node.name] = Amount(rows=task.estimated_rows, bytes=task.estimated_bytes)
     return task
 
 
 def _settle(
-    node: Node, record: NodeRecord | None, own: TableState | None, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft
+    node: Node,
+    record: NodeRecord | None,
+    own: TableState | None,
+    inputs: tuple[PlannedInput, ...],
+    observed: Observed,
+    draft: Draft,
 ) -> Task | None:
     """A commit that the catalog was not told of and that makes nobody behind, as a backfill's or the first of a source without files:
     a task that finds nothing to do records it (L6).
@@ -224,7 +246,9 @@ def _settle(
     missed = [c.version for c in unknown if c.metadata and not c.metadata.operation.is_bare]
     if not missed:
         return None
-    strategy = Strategy.APPEND if node.traits.writing in (Writing.RECEIVES, Writing.APPENDS) else Strategy.RECOMPUTE
+    strategy = (
+        Strategy.APPEND if node.traits.writing in (Writing.RECEIVES, Writing.APPENDS) else Strategy.RECOMPUTE
+    )
     reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
     task = make_task(node, Cause.GAP, strategy, reason, _scope_of(node, ""), inputs, draft)
     return estimated(node, task, observed, draft)
@@ -238,7 +262,9 @@ def _settle_alone(node: Node, observed: Observed, draft: Draft) -> Task | None:
     if record is None or lacks_input(node, observed, draft):
         return None
     known = ((i, record.cursors.get(i.dataset)) for i in node.inputs)
-    inputs = tuple(PlannedInput(name=i.name, dataset=i.dataset, after=cursor, changes=False) for i, cursor in known)
+    inputs = tuple(
+        PlannedInput(name=i.name, dataset=i.dataset, after=cursor, changes=False) for i, cursor in known
+    )
     return _settle(node, record, observed.tables.get(node.name), inputs, observed, draft)
 
 
@@ -252,7 +278,9 @@ def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Ca
 
 
 def _invalidations(table: TableState, cursor: Cursor) -> tuple[Invalidation, ...]:
-    return tuple(i for c in table.commits_after(cursor.version) if c.metadata for i in c.metadata.invalidations)
+    return tuple(
+        i for c in table.commits_after(cursor.version) if c.metadata for i in c.metadata.invalidations
+    )
 
 
 def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft) -> Task:
@@ -268,9 +296,13 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
     for given in changed:
         whole = isinstance(node.get_input(given.name).relation, Whole)
         if given.after is None:
-            return make_full_task(node, observed, draft, Cause.NEW_INPUT, f"`{given.name}` is a new input of it", new=False)
+            return make_full_task(
+                node, observed, draft, Cause.NEW_INPUT, f"`{given.name}` is a new input of it", new=False
+            )
         if not whole and is_rewritten(given, observed, draft):
-            return make_full_task(node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False)
+            return make_full_task(
+                node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False
+            )
     if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
         return _widen(node, inputs, text, observed, draft)
     return _recompute(node, inputs, f"changed rows in {text}", text, observed, draft)
@@ -287,20 +319,34 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
         reason = f"{names} read whole, so a change widens the task to everything: {text}"
         return make_full_task(node, observed, draft, _why(node, inputs, observed), reason, new=False)
     refuses = tuple(i.dataset for i in whole)
-    if any(i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after) for i in whole):
+    if any(
+        i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after)
+        for i in whole
+    ):
         reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
-        return replace(make_full_task(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses)
+        return replace(
+            make_full_task(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses
+        )
     # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
     others = "; ".join(_describe(node, i, observed, draft) for i in left if i.changes)
-    reason = f"{names} read whole: if this run changes that, `strict_incremental` refuses to recompute everything"
+    reason = (
+        f"{names} read whole: if this run changes that, `strict_incremental` refuses to recompute everything"
+    )
     if not others:
         return replace(_recompute(node, left, reason, "", observed, draft), refuses=refuses)
-    return replace(_recompute(node, left, f"changed rows in {others}; {reason}", others, observed, draft), refuses=refuses)
+    return replace(
+        _recompute(node, left, f"changed rows in {others}; {reason}", others, observed, draft),
+        refuses=refuses,
+    )
 
 
-def _recompute(node: Node, inputs: tuple[PlannedInput, ...], reason: str, where: str, observed: Observed, draft: Draft) -> Task:
-    task = make_task(node, _why(node, inputs, observed), Strategy.RECOMPUTE, reason, _scope_of(node, where), inputs, draft)
+def _recompute(
+    node: Node, inputs: tuple[PlannedInput, ...], reason: str, where: str, observed: Observed, draft: Draft
+) -> Task:
+    task = make_task(
+        node, _why(node, inputs, observed), Strategy.RECOMPUTE, reason, _scope_of(node, where), inputs, draft
+    )
     return estimated(node, task, observed, draft)
 
 

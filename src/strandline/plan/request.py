@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from strandline.model.catalog_records import CatalogView
+from strandline.model.commits import TableState
+from strandline.model.files import FileSeen
 from strandline.model.filters import Filter
-from strandline.model.records import CatalogView, FileSeen, TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

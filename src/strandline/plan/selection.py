@@ -30,7 +30,11 @@ def get_nodes(project: Project, name: str) -> tuple[str, ...]:
     close = get_close_matches(name, project.names, 1)
     hint = f"Did you mean `{close[0]}`? " if close else ""
     known = ", ".join(sorted(project.names))
-    raise CallError(f"There is nothing called `{name}` in this project.", remedy=f"{hint}Known: {known}.", slug="unknown-name")
+    raise CallError(
+        f"There is nothing called `{name}` in this project.",
+        remedy=f"{hint}Known: {known}.",
+        slug="unknown-name",
+    )
 
 
 def downstream(project: Project, names: Iterable[str]) -> set[str]:

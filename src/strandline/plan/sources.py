@@ -1,8 +1,8 @@
 """Which files of a source hold something that was not received yet, from the listing alone."""
 
+from strandline.model.files import FileRead, FileSeen
 from strandline.model.node import Node
 from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
-from strandline.model.records import FileRead, FileSeen
 
 from .request import Observed
 
@@ -20,7 +20,10 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
     table = observed.tables.get(node.name)
     if not pending and (table is not None or not node.traits.starts_empty):
         return None
-    size = sum(f.size - (read[f.path].bytes if f.path in read and read[f.path].bytes < f.size else 0) for f in pending)
+    size = sum(
+        f.size - (read[f.path].bytes if f.path in read and read[f.path].bytes < f.size else 0)
+        for f in pending
+    )
     known_bytes, known_rows = sum(r.bytes for r in read.values()), sum(r.rows for r in read.values())
     width = known_bytes / known_rows if known_rows else BYTES_A_ROW
     total = sum(f.size for f in listed)
@@ -41,4 +44,8 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
 
 
 def is_pending(seen: FileSeen, read: FileRead | None) -> bool:
-    return read is None or bool(read.unfinished) or (seen.size, seen.modified_ns) != (read.size, read.modified_ns)
+    return (
+        read is None
+        or bool(read.unfinished)
+        or (seen.size, seen.modified_ns) != (read.size, read.modified_ns)
+    )

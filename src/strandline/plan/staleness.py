@@ -1,9 +1,9 @@
 """Configuration: what is stale (waits for a backfill) and what is frozen (not written until one)."""
 
+from strandline.model.catalog_records import NodeRecord
 from strandline.model.hashing import compare_configs, with_lookups
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Held
-from strandline.model.records import NodeRecord
 
 from .request import Observed
 
@@ -31,19 +31,31 @@ def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | No
     changed, freezes = compare_configs(record.configs[-1].parts, config)
     if not freezes:
         return None
-    return Held(node=node.name, reason=f"{_list(changed)} changed; `strandline backfill {node.name} --all` writes it anew", changed=changed)
+    return Held(
+        node=node.name,
+        reason=f"{_list(changed)} changed; `strandline backfill {node.name} --all` writes it anew",
+        changed=changed,
+    )
 
 
 def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
     older = [c for c in record.configs if c.hash != config.hash]
     partitions: tuple[str, ...] = ()
     if node.traits.partitioning is not None:
-        partitions = tuple(p.partition_key for p in record.partitions.values() if p.config_hash != config.hash)
+        partitions = tuple(
+            p.partition_key for p in record.partitions.values() if p.config_hash != config.hash
+        )
         older = [c for c in older if any(record.partitions[p].config_hash == c.hash for p in partitions)]
     if not older and not partitions:
         return None
     changed = tuple(sorted({name for c in older for name in compare_configs(c.parts, config)[0]}))
-    what = "some rows were" if not partitions else "1 partition was" if len(partitions) == 1 else f"{len(partitions)} partitions were"
+    what = (
+        "some rows were"
+        if not partitions
+        else "1 partition was"
+        if len(partitions) == 1
+        else f"{len(partitions)} partitions were"
+    )
     reason = f"{_list(changed)} changed since {what} written; `strandline backfill {node.name} --stale` writes those anew"
     return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
 

@@ -13,7 +13,12 @@ from .jars import JARS, jar_folder
 def archive_path(java_home: Path) -> Path:
     """Where the archive for this Java, this Spark and these jars is, or would be."""
     release = java_home / "release"
-    known = [str(java_home), release.read_text() if release.exists() else "", version("pyspark"), *(jar.sha256 for jar in JARS)]
+    known = [
+        str(java_home),
+        release.read_text() if release.exists() else "",
+        version("pyspark"),
+        *(jar.sha256 for jar in JARS),
+    ]
     return jar_folder() / f"classes-{hashlib.sha256(chr(0).join(known).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -97,7 +97,10 @@ def find_jars() -> tuple[Path, ...] | None:
     folder = jar_folder()
     try:
         verified = json.loads((folder / MANIFEST).read_text())
-        unchanged = all(verified.get(jar.file_name) == [jar.sha256, (folder / jar.file_name).stat().st_size] for jar in JARS)
+        unchanged = all(
+            verified.get(jar.file_name) == [jar.sha256, (folder / jar.file_name).stat().st_size]
+            for jar in JARS
+        )
     except (OSError, ValueError):
         return None
     return _paths(folder) if unchanged else None
@@ -139,7 +142,9 @@ def _examine_java(java: str | Path) -> tuple[int, Path] | None:
     """Version and home of a Java, unless it is too old or lacks the vector module, which Spark asks for at start."""
     command = [str(java), "--add-modules=jdk.incubator.vector", "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True, timeout=30).stderr
+        answer = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True, timeout=30
+        ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
     version = re.search(r"java\.specification\.version = (\d+)\s*$", answer, re.MULTILINE)
@@ -190,7 +195,9 @@ def _resolve(wanted: tuple[Jar, ...], scratch: Path) -> list[Path]:
                 stderr = gateway.jvm.java.lang.System.err
                 settings = maven.buildIvySettings(option.empty(), option.apply(str(scratch)), False, stderr)
                 coordinates = ",".join(jar.coordinates for jar in wanted)
-                maven.resolveMavenCoordinates(coordinates, settings, option.empty(), False, nothing, False, stderr)
+                maven.resolveMavenCoordinates(
+                    coordinates, settings, option.empty(), False, nothing, False, stderr
+                )
             finally:
                 gateway.shutdown()
                 gateway.proc.stdin.close()  # the JVM ends when this pipe does

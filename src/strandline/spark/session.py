@@ -123,7 +123,9 @@ def _forget_session() -> None:
     SparkContext._jvm = None
 
 
-def fit_session(session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None) -> "SparkSession":
+def fit_session(
+    session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None
+) -> "SparkSession":
     """A session whose settings suit so many rows, of which so many changed (None: nobody knows).
 
     `own`: its views and functions are nobody else's, as users' code needs it.
@@ -188,7 +190,13 @@ def _is_one_process(master: str) -> bool:
 def driver_conf(declared: Mapping[str, str], archive_options: str) -> dict[str, str]:
     """The driver's settings. Java options of a project come beside ours, because results hang on Java's time zone."""
     conf = {"spark.driver.memory": f"{_heap_gib()}g", **declared}
-    options = (conf.get(_JAVA_OPTIONS, ""), "-Duser.timezone=UTC", _COLLECT_AT_ONCE, _COMPILE_LATER, archive_options)
+    options = (
+        conf.get(_JAVA_OPTIONS, ""),
+        "-Duser.timezone=UTC",
+        _COLLECT_AT_ONCE,
+        _COMPILE_LATER,
+        archive_options,
+    )
     return {**conf, _JAVA_OPTIONS: " ".join(options).strip()}
 
 
@@ -203,7 +211,9 @@ def start_session(settings: Settings, java_flags: str | None = None) -> "SparkSe
         )
     jars = find_jars()
     if jars is None:
-        raise OutsideError("Delta's jars are not in the cache.", remedy="Run `make setup`.", slug="jars-missing")
+        raise OutsideError(
+            "Delta's jars are not in the cache.", remedy="Run `make setup`.", slug="jars-missing"
+        )
     # The workers must run the engine's own interpreter, with its packages.
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

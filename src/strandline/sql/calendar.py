@@ -43,7 +43,11 @@ def inline_calendar(sql: str, calendar: Calendar) -> str:
             argument = node.expressions[0].sql(dialect="spark")
             body = parse_one(bodies[node.name.lower()][1], read="spark")
             return body.transform(
-                lambda n: parse_one(f"CAST({argument} AS TIMESTAMP)", read="spark") if isinstance(n, exp.Column) and n.name == "ts" else n
+                lambda n: (
+                    parse_one(f"CAST({argument} AS TIMESTAMP)", read="spark")
+                    if isinstance(n, exp.Column) and n.name == "ts"
+                    else n
+                )
             )
         return node
 

@@ -21,7 +21,18 @@ _ANY = "Use `max`, `min`, or `max_by(value, <order>)`."
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
-        ("now", "current_date", "curdate", "current_timestamp", "current_time", "localtimestamp", "localtime", "getdate", "sysdate"), _CLOCK
+        (
+            "now",
+            "current_date",
+            "curdate",
+            "current_timestamp",
+            "current_time",
+            "localtimestamp",
+            "localtime",
+            "getdate",
+            "sysdate",
+        ),
+        _CLOCK,
     ),
     **dict.fromkeys(("rand", "randn", "random", "uuid", "shuffle", "randstr", "uniform"), _CHANCE),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _PLACE),
@@ -29,8 +40,13 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("current_user", "session_user", "user", "current_database", "current_schema"), _WHO),
     **dict.fromkeys(("current_catalog", "current_timezone", "current_path", "version"), _WHO),
     **dict.fromkeys(("approx_quantile", "approx_percentile", "percentile_approx"), _EXACT),
-    **dict.fromkeys(("histogram_numeric", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _EXACT),
-    **dict.fromkeys((f"kll_{word}_agg_{kind}" for word in ("sketch", "merge") for kind in ("bigint", "double", "float")), _EXACT),
+    **dict.fromkeys(
+        ("histogram_numeric", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _EXACT
+    ),
+    **dict.fromkeys(
+        (f"kll_{word}_agg_{kind}" for word in ("sketch", "merge") for kind in ("bigint", "double", "float")),
+        _EXACT,
+    ),
     "aes_encrypt": "Store it as it is, or use `sha2`: the cipher begins with random bytes.",
     "any_value": _ANY,
     "mode": "Use `mode() WITHIN GROUP (ORDER BY <column>)`, which says which of two wins.",
@@ -44,15 +60,34 @@ _COLLECTING = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _SETTLING = {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_length"}
 """Around a collected list these make the order of its elements of no account."""
 
-_MAKING_ROWS = ("range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+_MAKING_ROWS = (
+    "range",
+    "explode",
+    "explode_outer",
+    "posexplode",
+    "posexplode_outer",
+    "inline",
+    "inline_outer",
+    "stack",
+    "json_tuple",
+)
 """Functions that FROM may have: they make rows of their arguments alone."""
 
 _SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}
-_BARE = {"current_time", "localtimestamp", "current_user", "session_user", "current_timestamp", "current_date"}
+_BARE = {
+    "current_time",
+    "localtimestamp",
+    "current_user",
+    "session_user",
+    "current_timestamp",
+    "current_date",
+}
 """Functions that Spark also takes without parentheses and the parser takes for columns."""
 
 
-def check_deterministic(tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report, of: str = "") -> None:
+def check_deterministic(
+    tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report, of: str = ""
+) -> None:
     """Report everything in the SQL that two runs over the same rows could answer differently.
 
     `of` says which part of a fact dataset the SQL is; a job needs no such words, and alone has `:as_of`.
@@ -70,7 +105,10 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     name = function_name(node)
     if name in REFUSED and not (name == "mode" and isinstance(node.parent, exp.WithinGroup)):
         if name == "current_timestamp" and isinstance(node.parent, exp.StrToUnix):
-            return "`unix_timestamp()` without an argument reads the wall clock.", "Use `unix_timestamp(:as_of)`."
+            return (
+                "`unix_timestamp()` without an argument reads the wall clock.",
+                "Use `unix_timestamp(:as_of)`.",
+            )
         called = "approx_percentile" if name == "approx_quantile" else name
         return f"`{called}` {_why(name)}.", REFUSED[name]
     if name in _ORDERED and not _in_ordered_window(node):
@@ -80,15 +118,36 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, _COLLECTING) and not _settled(node) and not in_order:
         called = "collect_set" if isinstance(node, exp.ArrayUniqueAgg) else "collect_list"
         return f"`{called}` keeps rows in the order they happen to come.", f"Use `sort_array({called}(...))`."
-    if isinstance(node, exp.GroupConcat) and not isinstance(node.this, exp.Order) and not isinstance(node.parent, exp.WithinGroup):
-        return "`listagg` joins rows in the order they happen to come.", "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`."
-    if isinstance(node, (exp.Limit, exp.Offset, exp.Fetch)) and node.parent is not None and not node.parent.args.get("order"):
-        return "`LIMIT` without `ORDER BY` takes whichever rows come first.", "Add `ORDER BY` over columns that rank every row."
+    if (
+        isinstance(node, exp.GroupConcat)
+        and not isinstance(node.this, exp.Order)
+        and not isinstance(node.parent, exp.WithinGroup)
+    ):
+        return (
+            "`listagg` joins rows in the order they happen to come.",
+            "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`.",
+        )
+    if (
+        isinstance(node, (exp.Limit, exp.Offset, exp.Fetch))
+        and node.parent is not None
+        and not node.parent.args.get("order")
+    ):
+        return (
+            "`LIMIT` without `ORDER BY` takes whichever rows come first.",
+            "Add `ORDER BY` over columns that rank every row.",
+        )
     if isinstance(node, exp.QueryTransform):
         return "`TRANSFORM ... USING` runs code that cannot be checked.", "Write a Python job."
     if isinstance(node, exp.TableSample):
-        return "`TABLESAMPLE` takes rows by chance.", "Filter on a hash of the key, as `pmod(xxhash64(<key columns>), 100) < 10`."
-    if isinstance(node, exp.Cast) and node.this.is_string and node.this.name.strip().lower() in _SPECIAL_TIMES:
+        return (
+            "`TABLESAMPLE` takes rows by chance.",
+            "Filter on a hash of the key, as `pmod(xxhash64(<key columns>), 100) < 10`.",
+        )
+    if (
+        isinstance(node, exp.Cast)
+        and node.this.is_string
+        and node.this.name.strip().lower() in _SPECIAL_TIMES
+    ):
         return f"`'{node.this.name}'` as a time reads the wall clock.", _CLOCK
     return None
 
@@ -107,7 +166,11 @@ def _why(name: str) -> str:
         return "is an estimate that depends on how rows happen to lie"
     if name == "aes_encrypt":
         return "depends on chance"
-    return "takes whichever row comes first" if name in ("any_value", "mode") else "runs code that cannot be checked"
+    return (
+        "takes whichever row comes first"
+        if name in ("any_value", "mode")
+        else "runs code that cannot be checked"
+    )
 
 
 def function_name(node: exp.Expr) -> str:
@@ -149,7 +212,9 @@ def _settled(node: exp.Expr) -> bool:
     while isinstance(above, (exp.Filter, exp.Paren, exp.IgnoreNulls, exp.RespectNulls, exp.Window)):
         above = above.parent
     if isinstance(above, exp.ArraySort):
-        return not isinstance(above.args.get("expression"), exp.Lambda)  # one's own comparison may call different elements equal
+        return not isinstance(
+            above.args.get("expression"), exp.Lambda
+        )  # one's own comparison may call different elements equal
     return isinstance(above, exp.ArraySize) or (above is not None and function_name(above) in _SETTLING)
 
 
@@ -159,14 +224,30 @@ def check_tables_are_named(tree: exp.Expr, text: str, place_of: PlaceOfLine, rep
         hidden, remedy = "", "Read a dataset by its name."
         if isinstance(node, exp.Anonymous) and function_name(node) == "identifier":
             hidden, remedy = f"`{node.sql(dialect='spark')}`", "Write the name itself."
-        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Expr) and not isinstance(node.this, exp.Identifier):
+        elif (
+            isinstance(node, exp.Table)
+            and isinstance(node.this, exp.Expr)
+            and not isinstance(node.this, exp.Identifier)
+        ):
             name = function_name(node.this)
-            hidden = f"`{name or node.sql(dialect='spark')}` in FROM" if name not in (*_MAKING_ROWS, "identifier") else ""
+            hidden = (
+                f"`{name or node.sql(dialect='spark')}` in FROM"
+                if name not in (*_MAKING_ROWS, "identifier")
+                else ""
+            )
         elif _is_bare_table(node):
-            hidden, remedy = "`TABLE <name>`", "Write `SELECT * FROM <name>`; a column called `table` is written in backticks."
+            hidden, remedy = (
+                "`TABLE <name>`",
+                "Write `SELECT * FROM <name>`; a column called `table` is written in backticks.",
+            )
         if hidden:
             what = f"{hidden} hides which table is read."
-            report.add("hidden-table", what, remedy, place_of(line_of(node, text, hidden.strip("`").split("(")[0].split()[0])))
+            report.add(
+                "hidden-table",
+                what,
+                remedy,
+                place_of(line_of(node, text, hidden.strip("`").split("(")[0].split()[0])),
+            )
 
 
 def _is_bare_table(node: exp.Expr) -> bool:
@@ -192,23 +273,39 @@ def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> N
             else ""
         )
         if refused:
-            report.add("sql-not-row-wise", f"{what} uses {refused}; it is computed from one message alone.", "Do this in a job.", place)
+            report.add(
+                "sql-not-row-wise",
+                f"{what} uses {refused}; it is computed from one message alone.",
+                "Do this in a job.",
+                place,
+            )
             return
 
 
-def check_parameters(tree: exp.Expr, config: Mapping[str, object], text: str, place_of: PlaceOfLine, report: Report) -> bool:
+def check_parameters(
+    tree: exp.Expr, config: Mapping[str, object], text: str, place_of: PlaceOfLine, report: Report
+) -> bool:
     """Every `:name` is in `config` or is `:as_of`. Gives whether `:as_of` is used."""
     names: dict[str, exp.Expr] = {}
     for found in tree.find_all(exp.Placeholder, exp.Parameter):
         names.setdefault(found.name, found)
     for name, node in names.items():
         if name != "as_of" and name not in config:
-            what = f"the parameter `:{name}` is not in the job's `config`." if name else "parameters have names here: `?` is none."
+            what = (
+                f"the parameter `:{name}` is not in the job's `config`."
+                if name
+                else "parameters have names here: `?` is none."
+            )
             place = place_of(line_of(node, text, f":{name}"))
             report.add("unknown-parameter", what, suggest(name, (*config, "as_of"), "parameters"), place)
         elif isinstance(config.get(name), (list, dict)):
             what = f"the parameter `:{name}` is a list or a mapping in the job's `config`; SQL takes plain values."
-            report.add("parameter-not-a-value", what, "Give each value a name of its own.", place_of(line_of(node, text, f":{name}")))
+            report.add(
+                "parameter-not-a-value",
+                what,
+                "Give each value a name of its own.",
+                place_of(line_of(node, text, f":{name}")),
+            )
     return "as_of" in names
 
 
@@ -216,6 +313,16 @@ def check_references(tree: exp.Expr, known: frozenset[str], what: str, place: Pl
     """Every column that an expression over declared columns names exists."""
     for column in tree.find_all(exp.Column):
         name = column.parts[0].name.lower()
-        if isinstance(column.this, exp.Star) or column.find_ancestor(exp.Lambda) or name in known or name in METADATA_COLUMNS:
+        if (
+            isinstance(column.this, exp.Star)
+            or column.find_ancestor(exp.Lambda)
+            or name in known
+            or name in METADATA_COLUMNS
+        ):
             continue
-        report.add("unknown-column", f"{what} names `{name}`, which is no column.", suggest(name, known, "columns"), place)
+        report.add(
+            "unknown-column",
+            f"{what} names `{name}`, which is no column.",
+            suggest(name, known, "columns"),
+            place,
+        )

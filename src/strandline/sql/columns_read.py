@@ -14,7 +14,9 @@ def find_identifiers(tree: exp.Expr) -> Iterator[str]:
 
 def find_read_whole(tree: exp.Expr) -> set[str] | None:
     """The inputs that are read without naming each column; None if that may be all of them."""
-    if tree.find(exp.Pivot) or any(str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)):
+    if tree.find(exp.Pivot) or any(
+        str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)
+    ):
         return None
     tables = list(find_tables(tree))
     # `TABLE x`, and columns that get other names by their place: `x AS t(a, b)`.
@@ -28,6 +30,8 @@ def find_read_whole(tree: exp.Expr) -> set[str] | None:
             return None
         owner = above.table.lower() if isinstance(above, exp.Column) else ""
         for table in tables:
-            if table.alias_or_name.lower() == owner or (not owner and table.find_ancestor(exp.Select) is select):
+            if table.alias_or_name.lower() == owner or (
+                not owner and table.find_ancestor(exp.Select) is select
+            ):
                 whole.add(table_name(table))
     return whole

@@ -27,7 +27,12 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.LT: Operator.LT,
     exp.LTE: Operator.LTE,
 }
-_TURNED = {Operator.GT: Operator.LT, Operator.GTE: Operator.LTE, Operator.LT: Operator.GT, Operator.LTE: Operator.GTE}
+_TURNED = {
+    Operator.GT: Operator.LT,
+    Operator.GTE: Operator.LTE,
+    Operator.LT: Operator.GT,
+    Operator.LTE: Operator.GTE,
+}
 
 
 def parse_filter(text: str) -> Filter:
@@ -36,7 +41,9 @@ def parse_filter(text: str) -> Filter:
         what = f"The filter is longer than {LONGEST_TEXT // 1024} KiB."
         raise CallError(what, remedy="Name a range instead, or give it in parts.", slug="filter-too-large")
     try:
-        return Filter(comparisons=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part)))
+        return Filter(
+            comparisons=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part))
+        )
     except RecursionError:
         raise _unknown("The filter is nested too deep.") from None
 
@@ -76,7 +83,9 @@ def _read(node: exp.Expr) -> Iterator[Comparison]:
         yield Comparison(column=_column(inner.this), operator=Operator.IS_NULL, value=not negated)
     elif isinstance(inner, exp.In) and inner.expressions:
         values = tuple(_value(one) for one in inner.expressions)
-        yield Comparison(column=_column(inner.this), operator=Operator.NIN if negated else Operator.IN, value=values)
+        yield Comparison(
+            column=_column(inner.this), operator=Operator.NIN if negated else Operator.IN, value=values
+        )
     elif isinstance(node, exp.Between) and not node.args.get("symmetric"):
         column = _column(node.this)
         yield Comparison(column=column, operator=Operator.GTE, value=_value(node.args["low"]))
@@ -92,7 +101,11 @@ def _read(node: exp.Expr) -> Iterator[Comparison]:
 
 def _column(node: exp.Expr) -> str:
     column = node.unnest()
-    if not isinstance(column, exp.Column) or len(column.parts) != 1 or not isinstance(column.this, exp.Identifier):
+    if (
+        not isinstance(column, exp.Column)
+        or len(column.parts) != 1
+        or not isinstance(column.this, exp.Identifier)
+    ):
         raise _not_understood(column, "a column")
     return column.name.lower()
 

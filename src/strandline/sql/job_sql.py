@@ -39,7 +39,12 @@ def fill_parameters(sql: str, values: Mapping[str, object], spell: Callable[[str
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
         # `column:field` is a path into a value and no parameter.
         is_path = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_PATH
-        if colon.token_type is TokenType.COLON and name.text in values and colon.end + 1 == name.start and not is_path:
+        if (
+            colon.token_type is TokenType.COLON
+            and name.text in values
+            and colon.end + 1 == name.start
+            and not is_path
+        ):
             pieces += [sql[done : colon.start], spell(name.text, values[name.text])]
             done = name.end + 1
     return "".join([*pieces, sql[done:]])
@@ -56,14 +61,27 @@ def hide_from_stars(sql: str, exposed: Mapping[str, Collection[str]]) -> str:
     tree = parse_known(sql)
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for select in tree.find_all(exp.Select):
-        read = [clause.this for clause in (select.args.get("from_"), *(select.args.get("joins") or ())) if clause is not None]
-        tables = {t.alias_or_name.lower(): t.name.lower() for t in read if isinstance(t, exp.Table) and t.name.lower() not in common}
+        read = [
+            clause.this
+            for clause in (select.args.get("from_"), *(select.args.get("joins") or ()))
+            if clause is not None
+        ]
+        tables = {
+            t.alias_or_name.lower(): t.name.lower()
+            for t in read
+            if isinstance(t, exp.Table) and t.name.lower() not in common
+        }
         for item in select.expressions:
             star = item.this if isinstance(item, exp.Column) else item
             if not isinstance(star, exp.Star):
                 continue
             owner = item.table.lower() if isinstance(item, exp.Column) else ""
-            hidden = [(alias, c) for alias, name in tables.items() if owner in ("", alias) for c in sorted(exposed.get(name, ()))]
+            hidden = [
+                (alias, c)
+                for alias, name in tables.items()
+                if owner in ("", alias)
+                for c in sorted(exposed.get(name, ()))
+            ]
             if hidden:
                 columns = [exp.column(c, table=None if owner else alias) for alias, c in hidden]
                 star.set("except_", [*(star.args.get("except_") or ()), *columns])

@@ -25,10 +25,16 @@ def add_joined(scope: Scope, join: exp.Join, alias: str, rows: Rows, key: tuple[
     pairs += equal_columns(scope, join.args.get("on"))
     mine = {column: {(alias, name) for name in names} for column, names in rows.carriers.items()}
     alike = [(one, other) for one, other in pairs if same(one, other)]
-    scope.equal += [(one.ref, other.ref) for one, other in alike if not one.finer and (other.ref[0] == alias or not keeps_left)]
+    scope.equal += [
+        (one.ref, other.ref)
+        for one, other in alike
+        if not one.finer and (other.ref[0] == alias or not keeps_left)
+    ]
     unlinked = _unlinked(scope, mine, key, alike)
     if method or ((side, kind) not in _KINDS and not hides):
-        blamed |= dict.fromkeys(scope.live | rows.live, f"it takes part in a {(method or side or kind).lower()} join")
+        blamed |= dict.fromkeys(
+            scope.live | rows.live, f"it takes part in a {(method or side or kind).lower()} join"
+        )
         scope.lose_key()
         scope.equal.clear()
     elif rows.live and ((unlinked is not None and scope.live) or (not scope.live and (keeps_left or hides))):
@@ -81,6 +87,9 @@ def _using(scope: Scope, join: exp.Join, alias: str, rows: Rows) -> Pairs:
         left = scope.resolve(exp.column(name)) or (held[0] if held else None)
         if left is not None:
             scope.merged[name] = left
-            one, other = Seen(ref=left, type=scope.type_of(left)), Seen(ref=(alias, name), type=rows.type_of(name))
+            one, other = (
+                Seen(ref=left, type=scope.type_of(left)),
+                Seen(ref=(alias, name), type=rows.type_of(name)),
+            )
             pairs += [(one, other), (other, one)]
     return pairs

@@ -54,7 +54,12 @@ def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query |
     elif len(found) > 1:
         report.add("sql-not-a-select", f"the SQL has {len(found)} statements.", remedy, place_of(1))
     elif not isinstance(tree := found[0], exp.Query) or tree.args.get("into"):
-        report.add("sql-not-a-select", f"the SQL starts with `{text.split(maxsplit=1)[0][:20]}` and is not a SELECT.", remedy, place_of(1))
+        report.add(
+            "sql-not-a-select",
+            f"the SQL starts with `{text.split(maxsplit=1)[0][:20]}` and is not a SELECT.",
+            remedy,
+            place_of(1),
+        )
     else:
         return tree
     return None
@@ -116,7 +121,11 @@ def uses_calendar(text: str) -> bool:
 
 def find_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every table the SQL reads; names of CTEs, table functions and hints (`BROADCAST(t)`) are none."""
-    tables = (t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not t.find_ancestor(exp.Hint))
+    tables = (
+        t
+        for t in tree.find_all(exp.Table)
+        if isinstance(t.this, exp.Identifier) and not t.find_ancestor(exp.Hint)
+    )
     return (t for t in tables if not is_cte(t))
 
 
@@ -198,7 +207,9 @@ def _parse(
         before = " ".join(str(first.get("start_context") or "").split())[-30:]
         missing = "Required keyword" in str(first.get("description"))
         what = f"{sql} is wrong {'after' if missing else 'at'} `{near}`{f', which follows `{before}`' if before else ''}."
-        report.add("sql-syntax", what, "Write it as Spark SQL takes it.", place_of(int(first.get("line") or 1)))
+        report.add(
+            "sql-syntax", what, "Write it as Spark SQL takes it.", place_of(int(first.get("line") or 1))
+        )
     except (SqlglotError, RecursionError, ValueError):
         report.add("sql-syntax", f"{sql} cannot be parsed.", "Write it as Spark SQL takes it.", place_of(1))
     return None

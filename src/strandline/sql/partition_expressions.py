@@ -58,7 +58,9 @@ def _step(node: exp.Expr, timezone: str) -> tuple[Unit, str] | None:
         return (unit, node.name.lower()) if unit else None
     if timezone != "UTC":
         return None
-    if isinstance(node, exp.TsOrDsToDate | exp.Date) or (isinstance(node, exp.Cast) and node.to.is_type("date")):
+    if isinstance(node, exp.TsOrDsToDate | exp.Date) or (
+        isinstance(node, exp.Cast) and node.to.is_type("date")
+    ):
         return Unit.DAY, "date"
     unit = node.args.get("unit")
     name = unit.name.lower() if isinstance(unit, exp.Expr) else ""

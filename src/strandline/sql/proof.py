@@ -68,7 +68,12 @@ def prove(
 
 
 def analyse(
-    tree: exp.Query, key: tuple[str, ...], tables: Mapping[str, Table], *, by_name: bool = True, steps: Steps | None = None
+    tree: exp.Query,
+    key: tuple[str, ...],
+    tables: Mapping[str, Table],
+    *,
+    by_name: bool = True,
+    steps: Steps | None = None,
 ) -> Analysis:
     """Follow the key from the inputs to the output. `by_name` False: the output need not have the key's columns."""
     prover = _Prover(key, tables, steps)
@@ -80,15 +85,29 @@ def analyse(
     if (unknown := find_unknown(tree)) is not None:
         prover.blame(frozenset(tables), f"the SQL has {unknown} in it, which is not followed")
     proved = frozenset(name for name in rows.live if name not in prover.reasons)
-    reasons = {name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved}
-    types = {name: type_ if "." not in type_ and OF not in type_ else None for name, type_ in rows.types.items()}
-    in_order = {name: types[name] for name in rows.order} if rows.order is not None and all(rows.order) else types
+    reasons = {
+        name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved
+    }
+    types = {
+        name: type_ if "." not in type_ and OF not in type_ else None for name, type_ in rows.types.items()
+    }
+    in_order = (
+        {name: types[name] for name in rows.order} if rows.order is not None and all(rows.order) else types
+    )
     return Analysis(
         proved=proved,
         reasons=reasons,
-        output=Known(types=in_order, complete=rows.complete, names=rows.names, unique=tuple(tuple(sorted(u)) for u in rows.unique)),
+        output=Known(
+            types=in_order,
+            complete=rows.complete,
+            names=rows.names,
+            unique=tuple(tuple(sorted(u)) for u in rows.unique),
+        ),
         unknown_columns=tuple(prover.unknown_columns),
-        ties=(*prover.ties, *(unfollowed(node) for node in find_sensitive(tree) if id(node) not in prover.judged)),
+        ties=(
+            *prover.ties,
+            *(unfollowed(node) for node in find_sensitive(tree) if id(node) not in prover.judged),
+        ),
     )
 
 
@@ -143,7 +162,11 @@ class _Prover:
         """What became of an order that matters."""
         self.judged.add(id(node))
         if isinstance(node.parent, exp.Query):
-            self.judged |= {id(node.parent.args[part]) for part in ("limit", "offset", "fetch") if node.parent.args.get(part)}
+            self.judged |= {
+                id(node.parent.args[part])
+                for part in ("limit", "offset", "fetch")
+                if node.parent.args.get(part)
+            }
         if tie is not None:
             self.ties.append(tie)
 
@@ -161,7 +184,9 @@ class _Prover:
 
     def with_alias_columns(self, rows: Rows, node: exp.Expr) -> Rows:
         alias = node.args.get("alias")
-        columns = [column.name.lower() for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        columns = (
+            [column.name.lower() for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        )
         if not columns:
             return rows
         renamed = rows.renamed(columns)
@@ -186,7 +211,9 @@ class _Prover:
         """Something whose meaning is not known here: whatever it reads is not proved."""
         for part in own_nodes([node]):
             if isinstance(part, exp.Query) and part is not node:
-                self.broken(self.query(part, environment, outer), "it is read where its rows cannot be followed")
+                self.broken(
+                    self.query(part, environment, outer), "it is read where its rows cannot be followed"
+                )
             elif isinstance(part, exp.Table):
                 self.broken(self.table(part, environment), "it is read where its rows cannot be followed")
         return nothing_known(self.fresh())
@@ -227,7 +254,11 @@ class _Prover:
             case exp.Subquery() if isinstance(node.this, exp.Query) and not _has_more(node):
                 return alias, self.with_alias_columns(self.query(node, environment, outer), node)
             case exp.Values():
-                columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
+                columns = (
+                    [column.name.lower() for column in node.args["alias"].columns]
+                    if node.args.get("alias")
+                    else []
+                )
                 return alias, self.named_rows(columns)
             case _:
                 if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
@@ -240,7 +271,9 @@ class _Prover:
         if start is not None:
             alias, rows = self.source(start.this, environment, outer)
             scope.sources[alias] = rows
-            scope.carriers = {key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()}
+            scope.carriers = {
+                key: {(alias, column) for column in columns} for key, columns in rows.carriers.items()
+            }
             scope.live = rows.live
         for join in node.args.get("joins") or ():
             self.join(scope, join, environment, outer)
@@ -255,7 +288,9 @@ class _Prover:
         self.windows(scope, clauses)
         rows = project(node, scope, self.fresh())
         rows = replace(rows, unique=find_unique(node, scope, groups, rows))
-        if rows.live and (lacking := next((column for column in self.key if not rows.carriers.get(column)), None)):
+        if rows.live and (
+            lacking := next((column for column in self.key if not rows.carriers.get(column)), None)
+        ):
             return self.broken(rows, f"a SELECT does not pass `{lacking}` on unchanged")
         if (distinct := node.args.get("distinct")) is not None and distinct.args.get("on"):
             return self.broken(rows, "`DISTINCT ON` keeps rows by their order")
@@ -263,14 +298,18 @@ class _Prover:
 
     def lateral(self, scope: Scope, node: exp.Lateral) -> None:
         alias = (node.alias or self.fresh()).lower()
-        columns = [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
+        columns = (
+            [column.name.lower() for column in node.args["alias"].columns] if node.args.get("alias") else []
+        )
         if not node.args.get("view") or alias in scope.sources:
             self.break_scope(scope, "it is read beside a LATERAL that cannot be followed")
         scope.sources[alias] = self.named_rows(columns)
 
     def join(self, scope: Scope, join: exp.Join, environment: Environment, outer: tuple[Scope, ...]) -> None:
         # A LATERAL subquery sees the sources before it.
-        alias, rows = self.source(join.this, environment, (scope, *outer) if isinstance(join.this, exp.Lateral) else outer)
+        alias, rows = self.source(
+            join.this, environment, (scope, *outer) if isinstance(join.this, exp.Lateral) else outer
+        )
         for name, reason in add_joined(scope, join, alias, rows, self.key).items():
             self.reasons.setdefault(name, reason)
         on = join.args.get("on")
@@ -283,7 +322,10 @@ class _Prover:
 
     def rank(self, scope: Scope, node: exp.Select, groups: Groups) -> None:
         """Orders that matter must leave no two rows equal."""
-        parts = [*clauses_of(node), *(node.args[part] for part in ("limit", "offset") if node.args.get(part) is not None)]
+        parts = [
+            *clauses_of(node),
+            *(node.args[part] for part in ("limit", "offset") if node.args.get(part) is not None),
+        ]
         own = {id(part) for part in own_nodes(parts)}
         for part in find_sensitive(node):
             if id(part) in own and id(part) not in self.judged:
@@ -304,21 +346,34 @@ class _Prover:
         for part in own_nodes(clauses):
             if isinstance(part, exp.Window) and part.arg_key != "windows":
                 listed = window_part(part, "partition_by")
-                seen = [one for column in (listed if isinstance(listed, list) else []) if (one := scope.see(column)) is not None]
+                seen = [
+                    one
+                    for column in (listed if isinstance(listed, list) else [])
+                    if (one := scope.see(column)) is not None
+                ]
                 if scope.live and (lacking := scope.lacking(self.key, seen)):
                     self.break_scope(scope, f"a window is not partitioned by `{lacking}`")
 
-    def set_operation(self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
+    def set_operation(
+        self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]
+    ) -> Rows:
         left = self.query(node.this, environment, outer)
         right = self.query(node.expression, environment, outer)
         # Spark casts the branches to one type, so only a type that both have is known.
         others = dict(zip(left.order or (), right.order or (), strict=False))
         types = {
-            name: type_ if name in others and right.type_of(others[name]) == type_ else f"{self.fresh()}.{name}"
+            name: type_
+            if name in others and right.type_of(others[name]) == type_
+            else f"{self.fresh()}.{name}"
             for name, type_ in left.types.items()
         }
         result = Rows(
-            types=types, complete=left.complete, order=left.order, names=left.names, origin=self.fresh(), live=left.live | right.live
+            types=types,
+            complete=left.complete,
+            order=left.order,
+            names=left.names,
+            origin=self.fresh(),
+            live=left.live | right.live,
         )
         if node.args.get("distinct") and left.order and len(set(left.order)) == len(left.order):
             result = replace(result, unique=(frozenset(left.order),))
@@ -345,7 +400,9 @@ def _held_in_both(left: Rows, right: Rows, key: str) -> frozenset[str]:
     held = set()
     order = left.order or ()
     for name, other in zip(order, right.order or (), strict=True):
-        in_left = not left.live or (name in left.carriers.get(key, ()) and left.type_of(name) == right.type_of(other))
+        in_left = not left.live or (
+            name in left.carriers.get(key, ()) and left.type_of(name) == right.type_of(other)
+        )
         if name and in_left and other in right.carriers.get(key, ()):
             held.add(name)
     return frozenset(name for name in held if order.count(name) == 1)

@@ -30,8 +30,12 @@ def find_ties(tree: exp.Expr, *, ranked: Collection[str], hashing: Collection[st
 
 def _leaves_ties(node: exp.Expr, ranked: Collection[str], hashing: Collection[str]) -> bool:
     if isinstance(node, exp.Window):
-        name = function_name(node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this)
+        name = function_name(
+            node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+        )
         order = node.args.get("order")
-        return name in ranked and order is not None and function_name(order.expressions[-1].this) not in hashing
+        return (
+            name in ranked and order is not None and function_name(order.expressions[-1].this) not in hashing
+        )
     value, order = node.this, node.args.get("expression")
     return not (isinstance(order, exp.Struct) and any(part == value for part in order.expressions))

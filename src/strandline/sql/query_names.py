@@ -38,7 +38,12 @@ def find_tables(sql: str, known: Collection[str]) -> tuple[str, ...]:
     if trees is None:
         found = set(re.findall(r"\w+", sql.lower()))  # what sqlglot cannot read may still be good
     else:
-        found = {_folded(t.this) for tree in trees for t in tree.find_all(exp.Table) if _is_plain(t) and not _is_common(t)}
+        found = {
+            _folded(t.this)
+            for tree in trees
+            for t in tree.find_all(exp.Table)
+            if _is_plain(t) and not _is_common(t)
+        }
     return tuple(name for name in known if name in found)
 
 
@@ -72,7 +77,11 @@ def _parse(sql: str) -> list[exp.Expression] | None:
     while explain := _EXPLAIN.match(sql, start):
         start = explain.end()
     try:
-        return [tree for tree in sqlglot.parse(" " * start + sql[start:], read=_DIALECT) if isinstance(tree, exp.Expression)]
+        return [
+            tree
+            for tree in sqlglot.parse(" " * start + sql[start:], read=_DIALECT)
+            if isinstance(tree, exp.Expression)
+        ]
     except SqlglotError:
         return None
 
@@ -85,7 +94,12 @@ def _after_comments(sql: str) -> str:
 def _sources(select: exp.Select) -> Iterator[tuple[str, str]]:
     """(alias, dataset) of what a SELECT reads directly."""
     for clause in (select.args.get("from_"), *(select.args.get("joins") or [])):
-        if clause is not None and isinstance(clause.this, exp.Table) and _is_plain(clause.this) and not _is_common(clause.this):
+        if (
+            clause is not None
+            and isinstance(clause.this, exp.Table)
+            and _is_plain(clause.this)
+            and not _is_common(clause.this)
+        ):
             yield clause.this.alias_or_name, _folded(clause.this.this)
 
 

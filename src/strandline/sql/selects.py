@@ -9,8 +9,32 @@ from strandline.model.columns import METADATA_COLUMNS
 
 from .visible import Ref, Rows, Scope, Seen, own_nodes
 
-_CLAUSES = ("expressions", "where", "having", "qualify", "group", "order", "sort", "distribute", "cluster", "windows", "laterals")
-_UNITS = {"year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond"}
+_CLAUSES = (
+    "expressions",
+    "where",
+    "having",
+    "qualify",
+    "group",
+    "order",
+    "sort",
+    "distribute",
+    "cluster",
+    "windows",
+    "laterals",
+)
+_UNITS = {
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "dayofyear",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+}
 
 
 def clauses_of(node: exp.Select) -> list[exp.Expr]:
@@ -38,7 +62,9 @@ def groups_of(node: exp.Select) -> Groups:
     if any(isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)) for part in expressions):
         return "it is grouped by sets that leave out the key"
     if group.args.get("all"):
-        return [p.unalias() for p in node.expressions if not any(_is_aggregate(part) for part in own_nodes([p]))]
+        return [
+            p.unalias() for p in node.expressions if not any(_is_aggregate(part) for part in own_nodes([p]))
+        ]
     return [selected(part, node) or part for part in expressions]
 
 
@@ -94,8 +120,14 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
             columns.append(Projected(name=name, type=seen.type if seen else f"{origin}.{name}", seen=seen))
     counts = Counter(column.name for column in columns)
     # A name that stands twice is ambiguous to whoever reads it.
-    sure = [(column.name, column.seen) for column in columns if column.name and counts[column.name] == 1 and column.seen]
-    carriers = {key: frozenset(name for name, seen in sure if scope.holds(seen, key)) for key in scope.carriers}
+    sure = [
+        (column.name, column.seen)
+        for column in columns
+        if column.name and counts[column.name] == 1 and column.seen
+    ]
+    carriers = {
+        key: frozenset(name for name, seen in sure if scope.holds(seen, key)) for key in scope.carriers
+    }
     return Rows(
         types={column.name: column.type for column in columns if column.name},
         complete=complete,
@@ -140,14 +172,19 @@ def _star(expression: exp.Expr, scope: Scope) -> tuple[list[Projected], bool]:
     table = expression.table.lower() if isinstance(expression, exp.Column) else ""
     if not isinstance(star, exp.Star) or (table and table not in scope.sources):
         return [], False
-    changed = [part for word in ("except_", "except", "replace", "rename") for part in star.args.get(word) or ()]
+    changed = [
+        part for word in ("except_", "except", "replace", "rename") for part in star.args.get(word) or ()
+    ]
     dropped = {name.lower() for part in changed for name in (part.alias_or_name, part.name)}
     complete = not star.args.get("replace") and not star.args.get("rename")
     refs: list[Ref] = []
     for alias in [table] if table else [alias for alias in scope.sources if alias not in scope.hidden]:
         rows = scope.sources[alias]
         complete &= rows.complete
-        held = sorted({column for names in scope.carriers.values() for a, column in names if a == alias} - set(rows.types))
+        held = sorted(
+            {column for names in scope.carriers.values() for a, column in names if a == alias}
+            - set(rows.types)
+        )
         own = [(alias, name) for name in (*rows.types, *held)]
         using = [] if table else scope.using.get(alias, [])
         # As Spark has it: the columns of USING first, the left ones, then what is left of both sides.
@@ -157,13 +194,22 @@ def _star(expression: exp.Expr, scope: Scope) -> tuple[list[Projected], bool]:
         ]
     kept = [ref for ref in refs if ref[1] not in dropped]
     types = {ref: scope.type_of(ref) for ref in kept}
-    return [Projected(name=ref[1], type=types[ref], seen=Seen(ref=ref, type=types[ref])) for ref in kept], complete
+    return [
+        Projected(name=ref[1], type=types[ref], seen=Seen(ref=ref, type=types[ref])) for ref in kept
+    ], complete
 
 
-def check_names(node: exp.Select, scope: Scope, outer: tuple[Scope, ...]) -> list[tuple[exp.Column, tuple[str, ...]]]:
+def check_names(
+    node: exp.Select, scope: Scope, outer: tuple[Scope, ...]
+) -> list[tuple[exp.Column, tuple[str, ...]]]:
     """Columns that no source in sight has. Silent wherever a source's columns are not all known."""
     aliases = {projection.alias.lower() for projection in node.expressions if projection.alias}
-    aliases |= {name for projection in node.expressions if isinstance(projection, exp.Aliases) for name in _alias_names(projection)}
+    aliases |= {
+        name
+        for projection in node.expressions
+        if isinstance(projection, exp.Aliases)
+        for name in _alias_names(projection)
+    }
     conditions = [on for join in node.args.get("joins") or () if (on := join.args.get("on")) is not None]
     found = []
     for part in own_nodes([*clauses_of(node), *conditions]):
@@ -177,7 +223,11 @@ def check_names(node: exp.Select, scope: Scope, outer: tuple[Scope, ...]) -> lis
 def _is_other_word(column: exp.Column) -> bool:
     """Not the name of a column here: a unit of time, a lambda's or a named argument; or metadata, which every table has."""
     name = column.name.lower()
-    return name in _UNITS or name in METADATA_COLUMNS or column.find_ancestor(exp.Lambda, exp.Kwarg, exp.PropertyEQ) is not None
+    return (
+        name in _UNITS
+        or name in METADATA_COLUMNS
+        or column.find_ancestor(exp.Lambda, exp.Kwarg, exp.PropertyEQ) is not None
+    )
 
 
 def _missing(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -> tuple[str, ...] | None:
@@ -187,7 +237,11 @@ def _missing(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -
         for scope in scopes:
             if first in scope.sources:
                 rows, name = scope.sources[first], column.parts[1].name.lower()
-                return tuple(rows.names) if rows.names is not None and name not in {*rows.names, *METADATA_COLUMNS} else None
+                return (
+                    tuple(rows.names)
+                    if rows.names is not None and name not in {*rows.names, *METADATA_COLUMNS}
+                    else None
+                )
     known: list[str] = []
     for scope in scopes:
         for rows in scope.sources.values():

@@ -25,7 +25,16 @@ _OF_PEERS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
 _BEST = (exp.ArgMax, exp.ArgMin)
 _CUTS = (exp.Limit, exp.Offset, exp.Fetch)
 _MAPS = "; a map `m` in it cannot be ordered: then with `struct(* EXCEPT (m), array_sort(map_entries(m)))`"
-_GENERATORS = {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple"}
+_GENERATORS = {
+    "explode",
+    "explode_outer",
+    "posexplode",
+    "posexplode_outer",
+    "inline",
+    "inline_outer",
+    "stack",
+    "json_tuple",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +78,26 @@ def settle(scope: Scope, expressions: Iterable[exp.Expr]) -> Settled:
         if isinstance(star, exp.Star):
             owners = {expression.table.lower()} if isinstance(expression, exp.Column) else set(visible)
             if not star.args.get("replace"):
-                stars.append((owners & set(visible), {column.name.lower() for column in star.args.get("except_") or ()}))
+                stars.append(
+                    (
+                        owners & set(visible),
+                        {column.name.lower() for column in star.args.get("except_") or ()},
+                    )
+                )
         elif (ref := scope.resolve(expression)) is not None:
             settled.refs.add(ref)
     before = -1
     while before != (before := len(settled.refs) + len(settled.aliases)):
         for owners, left_out in stars:
-            settled.aliases |= {alias for alias in owners if all(_is_without(alias, name, scope, settled) for name in left_out)}
+            settled.aliases |= {
+                alias
+                for alias in owners
+                if all(_is_without(alias, name, scope, settled) for name in left_out)
+            }
         settled.aliases |= {alias for alias in visible if _is_told(alias, scope.sources[alias], settled.refs)}
-        settled.refs |= {other for one, other in scope.equal if one in settled.refs or one[0] in settled.aliases}
+        settled.refs |= {
+            other for one, other in scope.equal if one in settled.refs or one[0] in settled.aliases
+        }
     return settled
 
 
@@ -89,18 +109,28 @@ def _is_without(alias: str, name: str, scope: Scope, settled: Settled) -> bool:
 
 def _is_told(alias: str, rows: Rows, refs: set[Ref]) -> bool:
     own = {column for name, column in refs if name == alias}
-    return any(key <= own for key in rows.unique) or (rows.complete and bool(rows.types) and own >= set(rows.types))
+    return any(key <= own for key in rows.unique) or (
+        rows.complete and bool(rows.types) and own >= set(rows.types)
+    )
 
 
 def _flatten(expressions: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
     """The columns and values that an order is made of, one by one."""
     for expression in expressions:
         if isinstance(expression, (exp.Ordered, exp.Paren, exp.Alias, exp.PropertyEQ)):
-            yield from _flatten([expression.expression if isinstance(expression, exp.PropertyEQ) else expression.this])
+            yield from _flatten(
+                [expression.expression if isinstance(expression, exp.PropertyEQ) else expression.this]
+            )
         elif isinstance(expression, (exp.Struct, exp.Tuple)) or function_name(expression) == "map_entries":
             yield from _flatten(expression.expressions)
-        elif isinstance(expression, exp.ArraySort) and not expression.expression and function_name(expression.this) == "map_entries":
-            yield from _flatten([expression.this])  # sorted entries tell the map; of other arrays, sorting loses the order
+        elif (
+            isinstance(expression, exp.ArraySort)
+            and not expression.expression
+            and function_name(expression.this) == "map_entries"
+        ):
+            yield from _flatten(
+                [expression.this]
+            )  # sorted entries tell the map; of other arrays, sorting loses the order
         else:
             yield expression
 
@@ -129,7 +159,11 @@ def _needs(window: exp.Window) -> str | None:
         return None
     name, spec = function_name(_function(window)), window_part(window, "spec")
     counted = isinstance(spec, exp.WindowSpec) and str(spec.args.get("kind") or "").upper() == "ROWS"
-    sides = [str(spec.args.get(side) or "").upper() for side in ("start", "end")] if isinstance(spec, exp.WindowSpec) else []
+    sides = (
+        [str(spec.args.get(side) or "").upper() for side in ("start", "end")]
+        if isinstance(spec, exp.WindowSpec)
+        else []
+    )
     if name in _OF_PEERS or (sides == ["UNBOUNDED", "UNBOUNDED"] and name not in _RANKING | _TAKING):
         return None
     if name in _RANKING or counted:
@@ -183,7 +217,9 @@ def _judge_window(window: exp.Window, select: exp.Select, scope: Scope, groups: 
     value = function.args.get("this")
     if _needs(window) == "value" and isinstance(value, exp.Expr) and settled.tells(scope, value):
         return None
-    name = {"array_agg": "collect_list", "group_concat": "listagg"}.get(function_name(function), function_name(function)) or "a window"
+    name = {"array_agg": "collect_list", "group_concat": "listagg"}.get(
+        function_name(function), function_name(function)
+    ) or "a window"
     what = f"`{name}` depends on how rows happen to lie: rows that its ORDER BY ({_ordered_by(order)}) leaves equal come in any order."
     return Tie(node=window, what=what, remedy=_row_remedy(settled, scope, groups))
 
@@ -198,7 +234,9 @@ def _judge_best(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups
         return None
     word = "max_by" if isinstance(node, exp.ArgMax) else "min_by"
     value, order = _text(node.this), _text(by)
-    what = f"`{word}` depends on how rows happen to lie: of rows with an equal `{order}` it takes any `{value}`."
+    what = (
+        f"`{word}` depends on how rows happen to lie: of rows with an equal `{order}` it takes any `{value}`."
+    )
     inside = ", ".join(_text(part) for part in by.expressions) if isinstance(by, exp.Struct) else order
     return Tie(node=node, what=what, remedy=f"Write `{word}({value}, struct({inside}, {value}))`.")
 
@@ -221,7 +259,10 @@ def _judge_cut(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups)
     if any(isinstance(item, exp.Var) and item.name.upper() == "ALL" for item in items):
         return None
     settled = settle(scope, [output_of(item, select) or item for item in items])
-    made_many = any(function_name(part) in _GENERATORS or not is_known(part) for part in own_nodes(list(select.expressions)))
+    made_many = any(
+        function_name(part) in _GENERATORS or not is_known(part)
+        for part in own_nodes(list(select.expressions))
+    )
     if not made_many and _settles_row(settled, select, scope, groups):
         return None
     open_columns = [p for p in select.expressions if p.is_star or not settled.tells(scope, p.unalias())]
@@ -238,7 +279,12 @@ def judge_cut_of_rows(node: exp.Expr, query: exp.Query, rows: Rows) -> Tie | Non
             return None
         if isinstance(item, exp.Column) and not item.table:
             covered.add(item.name.lower())
-        elif isinstance(item, exp.Literal) and item.name.isdecimal() and rows.order and 0 < int(item.name) <= len(rows.order):
+        elif (
+            isinstance(item, exp.Literal)
+            and item.name.isdecimal()
+            and rows.order
+            and 0 < int(item.name) <= len(rows.order)
+        ):
             covered.add(rows.order[int(item.name) - 1])
     if any(key <= covered for key in rows.unique) or (rows.order is not None and set(rows.order) <= covered):
         return None
@@ -248,12 +294,20 @@ def judge_cut_of_rows(node: exp.Expr, query: exp.Query, rows: Rows) -> Tie | Non
 def _cut_tie(node: exp.Expr, columns: list[str]) -> Tie:
     what = "`LIMIT` depends on how rows happen to lie: its ORDER BY leaves rows equal, and of those it takes any."
     add = f"Add {listed(columns)} to the ORDER BY, or write" if columns else "Write"
-    return Tie(node=node, what=what, remedy=f"{add} `ORDER BY ALL`, or rank with `row_number() OVER (ORDER BY ..., struct(*))`.")
+    return Tie(
+        node=node,
+        what=what,
+        remedy=f"{add} `ORDER BY ALL`, or rank with `row_number() OVER (ORDER BY ..., struct(*))`.",
+    )
 
 
 def unfollowed(node: exp.Expr) -> Tie:
     """For what stands where its rows cannot be followed."""
-    word = "LIMIT" if isinstance(node, _CUTS) else function_name(_function(node) if isinstance(node, exp.Window) else node) or "a window"
+    word = (
+        "LIMIT"
+        if isinstance(node, _CUTS)
+        else function_name(_function(node) if isinstance(node, exp.Window) else node) or "a window"
+    )
     what = f"`{word}` depends on an order, and stands where it cannot be told whether that ranks every row."
     return Tie(node=node, what=what, remedy="Put it into a CTE of its own.")
 
@@ -267,12 +321,18 @@ def _row_remedy(settled: Settled, scope: Scope, groups: Groups) -> str:
     visible = [alias for alias in scope.sources if alias not in scope.hidden]
     rest = [alias for alias in visible if alias not in settled.aliases]
     key = [min(scope.sources[alias].unique, key=len, default=None) for alias in rest]
-    whole = "struct(*)" if len(rest) == len(visible) else f"struct({', '.join(f'{alias}.*' for alias in rest)})"
+    whole = (
+        "struct(*)" if len(rest) == len(visible) else f"struct({', '.join(f'{alias}.*' for alias in rest)})"
+    )
     maps = _MAPS if any(_may_hold_map(scope.sources[alias]) for alias in rest) else ""
     if None in key:
         return f"End its ORDER BY with `{whole}`, the whole row{maps}."
     prefixes = ["" if len(visible) == 1 else f"{alias}." for alias in rest]
-    named = [f"{prefix}{column}" for prefix, columns in zip(prefixes, key, strict=True) for column in sorted(columns or ())]
+    named = [
+        f"{prefix}{column}"
+        for prefix, columns in zip(prefixes, key, strict=True)
+        for column in sorted(columns or ())
+    ]
     return f"Add {listed(named)} to its ORDER BY, or end it with `{whole}`, the whole row{maps}."
 
 
@@ -296,7 +356,11 @@ def _window_of(node: exp.Expr) -> exp.Window | None:
 def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) -> tuple[frozenset[str], ...]:
     """Sets of columns that tell apart the rows that a SELECT gives."""
     names = [name for name in rows.order or () if name]
-    found = [frozenset(names)] if select.args.get("distinct") and rows.order and len(set(names)) == len(rows.order) else []
+    found = (
+        [frozenset(names)]
+        if select.args.get("distinct") and rows.order and len(set(names)) == len(rows.order)
+        else []
+    )
     outputs: dict[Ref, str] = {}
     texts: dict[str, str] = {}
     for projection in select.expressions:
@@ -308,9 +372,17 @@ def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) ->
             outputs[ref] = name
     if any(projection.is_star for projection in select.expressions):
         visible = [alias for alias in scope.sources if alias not in scope.hidden]
-        outputs |= {(alias, name): name for alias in visible for name in scope.sources[alias].types if name in rows.types}
+        outputs |= {
+            (alias, name): name
+            for alias in visible
+            for name in scope.sources[alias].types
+            if name in rows.types
+        }
         outputs = {ref: name for ref, name in outputs.items() if list(outputs.values()).count(name) == 1}
-    if any(function_name(part) in _GENERATORS or not is_known(part) for part in own_nodes(list(select.expressions))):
+    if any(
+        function_name(part) in _GENERATORS or not is_known(part)
+        for part in own_nodes(list(select.expressions))
+    ):
         return tuple(found)
     if isinstance(groups, str):
         return (*found, frozenset()) if select.args.get("group") is None else tuple(found)

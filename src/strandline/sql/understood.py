@@ -10,7 +10,19 @@ _QUERY_PARTS = {"with_", "order", "limit", "offset"}
 _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.Select: {
         *_QUERY_PARTS,
-        *("expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows", "distinct", "hint"),
+        *(
+            "expressions",
+            "from_",
+            "joins",
+            "laterals",
+            "where",
+            "group",
+            "having",
+            "qualify",
+            "windows",
+            "distinct",
+            "hint",
+        ),
         *("sort", "distribute", "cluster"),
     },
     exp.Union: {*_QUERY_PARTS, "this", "expression", "distinct"},
@@ -35,15 +47,67 @@ _PARTS: dict[type[exp.Expr], set[str]] = {
 """Structure, each with the parts of it that are followed."""
 
 _PLAIN = (
-    *(exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Var, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval),
+    *(
+        exp.Identifier,
+        exp.Literal,
+        exp.Null,
+        exp.Boolean,
+        exp.Var,
+        exp.DataType,
+        exp.DataTypeParam,
+        exp.ColumnDef,
+        exp.Interval,
+    ),
     *(exp.Placeholder, exp.Parameter, exp.Hint, exp.JoinHint, exp.RawString, exp.HexString),
     *(exp.Alias, exp.Aliases, exp.PropertyEQ, exp.Paren, exp.Tuple, exp.Dot, exp.Bracket, exp.Lambda),
-    *(exp.Where, exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.Distribute, exp.Cluster, exp.Limit, exp.Offset),
+    *(
+        exp.Where,
+        exp.Having,
+        exp.Qualify,
+        exp.Order,
+        exp.Ordered,
+        exp.Sort,
+        exp.Distribute,
+        exp.Cluster,
+        exp.Limit,
+        exp.Offset,
+    ),
     *(exp.Rollup, exp.Cube, exp.GroupingSets, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls),
-    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is),
-    *(exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape, exp.Exists, exp.Case, exp.If, exp.Cast, exp.TryCast),
+    *(
+        exp.And,
+        exp.Or,
+        exp.Not,
+        exp.EQ,
+        exp.NEQ,
+        exp.NullSafeEQ,
+        exp.NullSafeNEQ,
+        exp.GT,
+        exp.GTE,
+        exp.LT,
+        exp.LTE,
+        exp.Is,
+    ),
+    *(
+        exp.In,
+        exp.Between,
+        exp.Like,
+        exp.ILike,
+        exp.Escape,
+        exp.Exists,
+        exp.Case,
+        exp.If,
+        exp.Cast,
+        exp.TryCast,
+    ),
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe),
-    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
+    *(
+        exp.BitwiseAnd,
+        exp.BitwiseOr,
+        exp.BitwiseXor,
+        exp.BitwiseNot,
+        exp.BitwiseLeftShift,
+        exp.BitwiseRightShift,
+    ),
 )
 """Values and operators: whatever stands in them is looked at in turn."""
 
@@ -81,11 +145,53 @@ weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with local_dat
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 """Functions of the row, of a group or of a window alone: none of them reads a table, or anything that its arguments do not name."""
 _OTHER_NAMES = (
-    *(exp.ToBase64, exp.FromBase64, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.BitwiseCount, exp.ArrayUniqueAgg),
-    *(exp.TsOrDsAdd, exp.TimestampAdd, exp.TsOrDsToDate, exp.TimeToStr, exp.TimeStrToTime, exp.TimestampTrunc, exp.DecodeCase),
-    *(exp.Format, exp.UnixToStr, exp.JSONExtractScalar, exp.JSONExtract, exp.StrPosition, exp.JSONKeys, exp.GroupConcat, exp.Pad),
-    *(exp.TimestampFromParts, exp.VarMap, exp.Quantile, exp.GenerateSeries, exp.ArraySlice, exp.RegexpSplit, exp.JSONFormat),
-    *(exp.StrToTime, exp.StrToUnix, exp.SafeAdd, exp.SafeDivide, exp.SafeMultiply, exp.SafeSubtract, exp.Explode, exp.Posexplode),
+    *(
+        exp.ToBase64,
+        exp.FromBase64,
+        exp.BitwiseAndAgg,
+        exp.BitwiseOrAgg,
+        exp.BitwiseXorAgg,
+        exp.BitwiseCount,
+        exp.ArrayUniqueAgg,
+    ),
+    *(
+        exp.TsOrDsAdd,
+        exp.TimestampAdd,
+        exp.TsOrDsToDate,
+        exp.TimeToStr,
+        exp.TimeStrToTime,
+        exp.TimestampTrunc,
+        exp.DecodeCase,
+    ),
+    *(
+        exp.Format,
+        exp.UnixToStr,
+        exp.JSONExtractScalar,
+        exp.JSONExtract,
+        exp.StrPosition,
+        exp.JSONKeys,
+        exp.GroupConcat,
+        exp.Pad,
+    ),
+    *(
+        exp.TimestampFromParts,
+        exp.VarMap,
+        exp.Quantile,
+        exp.GenerateSeries,
+        exp.ArraySlice,
+        exp.RegexpSplit,
+        exp.JSONFormat,
+    ),
+    *(
+        exp.StrToTime,
+        exp.StrToUnix,
+        exp.SafeAdd,
+        exp.SafeDivide,
+        exp.SafeMultiply,
+        exp.SafeSubtract,
+        exp.Explode,
+        exp.Posexplode,
+    ),
 )
 """The same functions where the parser calls them otherwise than Spark does."""
 
@@ -122,18 +228,25 @@ def _is_sound(node: exp.Expr) -> bool:
         case exp.SetOperation():
             return isinstance(node.this, exp.Query) and isinstance(node.expression, exp.Query)
         case exp.Select():
-            return all(isinstance(start.this, (exp.Table, exp.Subquery, exp.Values)) for start in _sources(node))
+            return all(
+                isinstance(start.this, (exp.Table, exp.Subquery, exp.Values)) for start in _sources(node)
+            )
         case exp.Table():
             return isinstance(node.this, exp.Identifier)
         case exp.TableAlias():
-            return all(isinstance(name, exp.Identifier) for name in (node.this, *node.columns) if name is not None)
+            return all(
+                isinstance(name, exp.Identifier) for name in (node.this, *node.columns) if name is not None
+            )
         case exp.Lateral():
             return bool(node.args.get("view")) and isinstance(node.this, exp.Func)
         case exp.Values():
             return node.find(exp.Query) is None
         case exp.Star():
             dropped = node.args.get("except_") or []
-            return all(isinstance(c, exp.Identifier) or (isinstance(c, exp.Column) and len(c.parts) == 1) for c in dropped)
+            return all(
+                isinstance(c, exp.Identifier) or (isinstance(c, exp.Column) and len(c.parts) == 1)
+                for c in dropped
+            )
         case _:
             return True
 

@@ -77,7 +77,9 @@ class Rows:
             order=tuple(columns),
             names=frozenset(columns),
             carriers={key: frozenset(new[name] for name in names) for key, names in self.carriers.items()},
-            unique=tuple(frozenset(new[name] for name in names) for names in self.unique if names <= new.keys()),
+            unique=tuple(
+                frozenset(new[name] for name in names) for names in self.unique if names <= new.keys()
+            ),
         )
 
 

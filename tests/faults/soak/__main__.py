@@ -29,9 +29,15 @@ CALM = 0.25
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
     parser.add_argument(
-        "--minutes", type=float, default=30.0, metavar="N", help="how long it is disturbed and watched; checking comes after"
+        "--minutes",
+        type=float,
+        default=30.0,
+        metavar="N",
+        help="how long it is disturbed and watched; checking comes after",
     )
-    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)), help="of what is sent, done and killed")
+    parser.add_argument(
+        "--seed", default=str(random.SystemRandom().randrange(10**6)), help="of what is sent, done and killed"
+    )
     call = parser.parse_args(words)
     signal.signal(signal.SIGTERM, _end)  # whoever ends us, the process that works ends too
     folder = Path(tempfile.mkdtemp(prefix="strandline-soak-"))
@@ -48,7 +54,9 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
     write_at_once(folder / "strandline.yaml", PROJECT)
     feeder, reader, lives = Feeder(folder, random.Random(f"{seed}/feed")), Reader(folder), Lives(folder, seed)
     stop = threading.Event()
-    feeding = threading.Thread(target=_feed, args=(feeder, stop, random.Random(f"{seed}/pace")), name="feeder", daemon=True)
+    feeding = threading.Thread(
+        target=_feed, args=(feeder, stop, random.Random(f"{seed}/pace")), name="feeder", daemon=True
+    )
     feeding.start()
     reader.start()
     try:
@@ -60,7 +68,11 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
         lives.kill_all()
     feeder.finish()
     told = list(lives.told())
-    failed = [f"life {t['life']}: {t['action']} ended with {t['code']} {t['slugs']}" for t in told if t["event"] == "action" and t["code"]]
+    failed = [
+        f"life {t['life']}: {t['action']} ended with {t['code']} {t['slugs']}"
+        for t in told
+        if t["event"] == "action" and t["code"]
+    ]
     broken = [*lives.faults, *failed, *dict.fromkeys(reader.broken)]
     _say("nobody is killed any more; the work drains and the laws are checked")
     last_runs, rows = 0, {}
@@ -107,7 +119,11 @@ def _feed(feeder: Feeder, stop: threading.Event, chance: random.Random) -> None:
 
 def _count_rows(folder: Path) -> dict[str, int]:
     with open_workspace(folder) as workspace:
-        return {name: record.row_count for name, record in workspace.observe().view.nodes.items() if not name.endswith("_quarantine")}
+        return {
+            name: record.row_count
+            for name, record in workspace.observe().view.nodes.items()
+            if not name.endswith("_quarantine")
+        }
 
 
 def _say(text: str) -> None:

@@ -66,7 +66,9 @@ class Driver:
         began = time.monotonic()
         ended = _call(self._folder, words)
         lost = bool(ended["code"]) and _is_gone(self._session)
-        self._tell(event="lost" if lost else "action", action=words[0], seconds=time.monotonic() - began, **ended)
+        self._tell(
+            event="lost" if lost else "action", action=words[0], seconds=time.monotonic() - began, **ended
+        )
         if not ended["tasks"]:
             time.sleep(NOTHING_TO_DO)
         return not lost
@@ -89,7 +91,13 @@ def _call(folder: Path, words: list[str]) -> dict[str, Any]:
     notes = [note for task in tasks for note in task.get("notes", ())]
     slugs = sorted({task["slug"] for task in tasks if task.get("slug")})
     found = sum("did not know" in note for note in notes)
-    return {"code": code, "tasks": len(tasks), "fenced": sum("fenced off" in note for note in notes), "found": found, "slugs": slugs}
+    return {
+        "code": code,
+        "tasks": len(tasks),
+        "fenced": sum("fenced off" in note for note in notes),
+        "found": found,
+        "slugs": slugs,
+    }
 
 
 def _choose(folder: Path, chance: random.Random) -> list[str]:
@@ -109,7 +117,14 @@ def _choose(folder: Path, chance: random.Random) -> list[str]:
         ["backfill", "tell", "--where", some],
         ["backfill", "shelve", "--where", f"price between {shelf} and {shelf + 99}"],
         ["invalidate", "item", "--where", some, "--reason", "soak"],
-        ["invalidate", "hot", "--where", f"number between {low // 10} and {low // 10 + 5}", "--reason", "soak"],
+        [
+            "invalidate",
+            "hot",
+            "--where",
+            f"number between {low // 10} and {low // 10 + 5}",
+            "--reason",
+            "soak",
+        ],
         ["maintain"],
         ["rebuild-catalog"],
         ["quarantine", "item", "--release"],

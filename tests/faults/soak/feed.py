@@ -110,7 +110,12 @@ class Branches:
         before: Message = self.blocks[parent] if parent else {"number": 0, "weight": 0, "hash": ""}
         name = f"b{len(self.blocks)}"
         weight = (before["weight"] // 1_000_000 + difficulty) * 1_000_000 + len(self.blocks)
-        self.blocks[name] = {"number": before["number"] + 1, "hash": name, "parent": before["hash"], "weight": weight}
+        self.blocks[name] = {
+            "number": before["number"] + 1,
+            "hash": name,
+            "parent": before["hash"],
+            "weight": weight,
+        }
         return self.blocks[name]
 
     def _below(self, tip: str, depth: int) -> str:

@@ -74,7 +74,10 @@ class Figures:
         for life in self.lives:
             mine = [t for t in self.told if t["life"] == life.number]
             ready = next((t["at"] for t in mine if t["event"] == "ready"), None)
-            ended = next((t["at"] for t in mine if t["event"] == "action" and t["action"] == "run" and not t["code"]), None)
+            ended = next(
+                (t["at"] for t in mine if t["event"] == "action" and t["action"] == "run" and not t["code"]),
+                None,
+            )
             if life.after in ends and ready is not None and ended is not None:
                 yield ended - ready
 
@@ -83,8 +86,14 @@ class Figures:
         yield f"{'life, first / last / most':<30}{heads}"
         for life in self.lives:
             seconds = life.ended - life.began
-            cells = [f for s in (life.python, life.jvm) for f in (_range([x.rss // _MB for x in s]), _range([x.handles for x in s]))]
-            yield f"{f'{life.number}: {seconds:.0f} s, ended by {life.ended_by}':<30}" + "".join(f"{cell:>20}" for cell in cells)
+            cells = [
+                f
+                for s in (life.python, life.jvm)
+                for f in (_range([x.rss // _MB for x in s]), _range([x.handles for x in s]))
+            ]
+            yield f"{f'{life.number}: {seconds:.0f} s, ended by {life.ended_by}':<30}" + "".join(
+                f"{cell:>20}" for cell in cells
+            )
         yield from self._growth(self.lives[-1])
 
     def _growth(self, life: Life) -> Iterator[str]:
@@ -119,6 +128,7 @@ def _grown(samples: list[Sample], what: str) -> str:
         return "too short to say"
     scale, unit = (_MB, "MB") if what == "rss" else (1, "handles")
     early, late = (
-        statistics.median(getattr(s, what) for s in part) / scale for part in (samples[quarter : 2 * quarter], samples[-quarter:])
+        statistics.median(getattr(s, what) for s in part) / scale
+        for part in (samples[quarter : 2 * quarter], samples[-quarter:])
     )
     return f"{early:.0f} to {late:.0f} {unit} ({late - early:+.0f})"

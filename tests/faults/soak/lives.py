@@ -59,10 +59,24 @@ class Lives:
     def begin(self) -> Life:
         number = len(self.all)
         (self._folder / STOP).unlink(missing_ok=True)
-        command = [sys.executable, "-m", "tests.faults.soak.driver", str(self._folder), str(number), self._seed]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.faults.soak.driver",
+            str(self._folder),
+            str(number),
+            self._seed,
+        ]
         with (self._folder / LOG).open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        life = Life(number=number, process=process, began=time.monotonic(), after=self.all[-1].ended_by if self.all else "")
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        life = Life(
+            number=number,
+            process=process,
+            began=time.monotonic(),
+            after=self.all[-1].ended_by if self.all else "",
+        )
         self.all.append(life)
         return life
 

@@ -23,9 +23,13 @@ class Sent:
     facts: Mapping[Place, Row]
 
 
-def read_sent(sent: Mapping[str, list[str]], folder: str, columns: tuple[str, ...], required: tuple[str, ...]) -> Sent:
+def read_sent(
+    sent: Mapping[str, list[str]], folder: str, columns: tuple[str, ...], required: tuple[str, ...]
+) -> Sent:
     files = {path: lines for path, lines in sent.items() if path.startswith(f"{folder}/")}
-    places = {(path, 0, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)}
+    places = {
+        (path, 0, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)
+    }
     return Sent(lines=places, facts=dict(accepted(places.items(), columns, required)))
 
 
@@ -34,7 +38,11 @@ def weigh(items: Iterable[Row], rates: Mapping[Any, Row], factor: int) -> dict[A
     prices: dict[Any, list[int]] = defaultdict(list)
     for item in items:
         prices[item["kind"]].append(item["price"])
-    return {kind: (len(of), sum(of) * rates[kind]["percent"] * factor) for kind, of in prices.items() if kind in rates}
+    return {
+        kind: (len(of), sum(of) * rates[kind]["percent"] * factor)
+        for kind, of in prices.items()
+        if kind in rates
+    }
 
 
 def size_up(worth: Mapping[Any, tuple[int, int]]) -> dict[int, tuple[int, int]]:

@@ -76,7 +76,9 @@ def drain(folder: Path) -> int:
             project.run(RunRequest(backfill="weigh", only_stale=True, reason="the end of the soak"))
             return nth
         project.run()
-    raise AssertionError(f"work does not drain: {[(t.node, t.cause, t.reason) for t in project.plan().tasks]}")
+    raise AssertionError(
+        f"work does not drain: {[(t.node, t.cause, t.reason) for t in project.plan().tasks]}"
+    )
 
 
 def find_broken(rest: Rest) -> Iterator[str]:
@@ -106,7 +108,11 @@ def check_received(rest: Rest) -> None:
         _same_keys(refused, sent.lines.keys() - sent.facts.keys(), f"L10 {dataset}_quarantine")
     for dataset, columns, sent in (("item_facts", ITEM, rest.item), ("rate_facts", RATE, rest.rate)):
         found = rest.places(dataset, *columns)
-        _same(found, {place: tuple(row[c] for c in columns) for place, row in sent.facts.items()}, f"L10 {dataset}")
+        _same(
+            found,
+            {place: tuple(row[c] for c in columns) for place, row in sent.facts.items()},
+            f"L10 {dataset}",
+        )
     told = sorted(rest.rows("block", *BLOCK))
     wanted = sorted({tuple(row[c] for c in BLOCK) for row in rest.block.facts.values()})
     require(told == wanted, "L10 each block once", len(told), len(wanted))
@@ -115,13 +121,23 @@ def check_received(rest: Rest) -> None:
 def check_results(rest: Rest) -> None:
     """L2, L4 from the lines themselves: snapshots, jobs over them, and the canonical branch."""
     items, rates = latest(rest.item.facts.items(), "id"), latest(rest.rate.facts.items(), "kind")
-    _same(_by_key(rest.rows("item", *ITEM)), {key: tuple(row[c] for c in ITEM[1:]) for key, row in items.items()}, "L2 item")
-    _same(_by_key(rest.rows("rate", *RATE)), {key: tuple(row[c] for c in RATE[1:]) for key, row in rates.items()}, "L2 rate")
+    _same(
+        _by_key(rest.rows("item", *ITEM)),
+        {key: tuple(row[c] for c in ITEM[1:]) for key, row in items.items()},
+        "L2 item",
+    )
+    _same(
+        _by_key(rest.rows("rate", *RATE)),
+        {key: tuple(row[c] for c in RATE[1:]) for key, row in rates.items()},
+        "L2 rate",
+    )
     worth = weigh(items.values(), rates, rest.factor)
     _same(_by_key(rest.rows("worth", "kind", "items", "worth")), worth, "L2 worth")
     _same(_by_key(rest.rows("sizes", "items", "kinds", "worth")), size_up(worth), "L2 sizes")
     _same(
-        _by_key(rest.rows("shelves", "id", "kind", "price")), {key: (row["kind"], row["price"]) for key, row in items.items()}, "L2 shelves"
+        _by_key(rest.rows("shelves", "id", "kind", "price")),
+        {key: (row["kind"], row["price"]) for key, row in items.items()},
+        "L2 shelves",
     )
     hot = {number: (row["hash"],) for number, row in canonical(rest.block.facts.items())[0].items()}
     _same(_by_key(rest.rows("hot", "number", "hash")), hot, "L2 hot")
@@ -133,7 +149,11 @@ def check_appended(rest: Rest) -> None:
     live = latest(rest.item.facts.items(), "id").values()
     _within(_pairs(live), set(told), _pairs(rest.item.facts.values()), "told")
     ever = {(row["hash"], row["number"]) for row in rest.block.facts.values() if row["number"] % 3 == 0}
-    now_there = {(row["hash"], number) for number, row in canonical(rest.block.facts.items())[0].items() if number % 3 == 0}
+    now_there = {
+        (row["hash"], number)
+        for number, row in canonical(rest.block.facts.items())[0].items()
+        if number % 3 == 0
+    }
     _within(now_there, set(alerts), ever, "alerts")
     for dataset in ONCE:
         twice = find_twice(rest.project.folder, dataset)
@@ -152,7 +172,11 @@ def check_catalog(rest: Rest) -> None:
     with open_workspace(rest.project.folder) as workspace:
         again = replace(workspace, catalog=open_catalog("sqlite://"))
         at = now()
-        rebuild(make_desk(again, again.observe(), Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest()))
+        rebuild(
+            make_desk(
+                again, again.observe(), Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest()
+            )
+        )
         view, rebuilt = read_view(workspace.catalog), read_view(again.catalog)
         for node in workspace.project.nodes:
             if not list_versions(workspace.lake.table(node.name)):
@@ -170,7 +194,9 @@ def check_catalog(rest: Rest) -> None:
 
 def check_doctor(rest: Rest) -> None:
     """Nothing is wrong, in any byte of any file in use."""
-    wrong = [f"{f.check}: {f.what}" for f in examine(rest.project.folder, deep=True) if f.result is Result.WRONG]
+    wrong = [
+        f"{f.check}: {f.what}" for f in examine(rest.project.folder, deep=True) if f.result is Result.WRONG
+    ]
     require(not wrong, "doctor --deep finds nothing", *wrong)
 
 
@@ -201,7 +227,14 @@ def _same(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
 
 def _same_keys(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
     missing, more = set(wanted) - found.keys(), found.keys() - set(wanted)
-    require(not missing and not more, law, f"{len(missing)} missing", list(missing)[:3], f"{len(more)} too many", list(more)[:3])
+    require(
+        not missing and not more,
+        law,
+        f"{len(missing)} missing",
+        list(missing)[:3],
+        f"{len(more)} too many",
+        list(more)[:3],
+    )
 
 
 def _within(least: set[Any], found: set[Any], most: set[Any], dataset: str) -> None:

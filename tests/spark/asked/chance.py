@@ -85,7 +85,11 @@ def make_expressions(seed: int, count: int) -> list[str]:
 
 def _make(chance: Random, kind: str, depth: int) -> str:
     if depth == 0:
-        return chance.choice(_COLUMNS[kind] * 2 + _LITERALS[kind] + (["null"] if chance.random() < 0.02 and kind == "string" else []))
+        return chance.choice(
+            _COLUMNS[kind] * 2
+            + _LITERALS[kind]
+            + (["null"] if chance.random() < 0.02 and kind == "string" else [])
+        )
     pick = chance.random()
     if pick < 0.2:
         template = chance.choice(_OF_ANY).replace("{t}", "{" + kind + "}")
@@ -105,4 +109,8 @@ def _filled(chance: Random, template: str, depth: int) -> str:
     if not brace:
         return before
     kind, _, after = rest.partition("}")
-    return before + _make(chance, kind, chance.choice((0, 0, depth)) if depth else 0) + _filled(chance, after, depth)
+    return (
+        before
+        + _make(chance, kind, chance.choice((0, 0, depth)) if depth else 0)
+        + _filled(chance, after, depth)
+    )

@@ -16,7 +16,11 @@ from strandline.lake.query import Published, query_tables, read_fields
 from strandline.model.errors import CallError
 from strandline.sql.dialect import Columns, delta_type, rewrite
 
-QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
 INF, NAN = float("inf"), float("nan")
 
 
@@ -77,7 +81,11 @@ class Engines:
         answer = self.ask_datafusion(asked.sql)
         if answer.values is None:
             return answer
-        return Told(answer.values, _in_order(answer.values, sql), tuple(str(note) for note in asked.notes_for(len(answer.values))))
+        return Told(
+            answer.values,
+            _in_order(answer.values, sql),
+            tuple(str(note) for note in asked.notes_for(len(answer.values))),
+        )
 
     def ask_datafusion(self, sql: str) -> Told:
         try:
@@ -102,10 +110,17 @@ class Engines:
     def compare_each(self, expressions: Sequence[str]) -> tuple[int, list[str]]:
         """The same of expressions over `r`, asked together as far as they can be; and how many were equal."""
         plain = [e for e in expressions if not rewrite(f"select {e} from r", self.columns).notes]
-        here = [(e, told) for e, told in zip(plain, _together(self.ask_here, plain), strict=True) if told.rows is not None]
+        here = [
+            (e, told)
+            for e, told in zip(plain, _together(self.ask_here, plain), strict=True)
+            if told.rows is not None
+        ]
         spark = _together(self.ask_spark, [e for e, _ in here])
         differences = [_difference(e, one, two) for (e, one), two in zip(here, spark, strict=True)]
-        equal = sum(two.rows is not None and not difference for two, difference in zip(spark, differences, strict=True))
+        equal = sum(
+            two.rows is not None and not difference
+            for two, difference in zip(spark, differences, strict=True)
+        )
         return equal, [difference for difference in differences if difference]
 
 
@@ -116,7 +131,9 @@ def make_engines(session: SparkSession, folder: Path) -> Engines:
         own.conf.set(name, value)
     tables = []
     for name, columns, rows in (("r", COLUMNS, ROWS), ("far", FAR_COLUMNS, FAR_ROWS)):
-        data = pa.table({c: pa.array([row[i] for row in rows], kind) for i, (c, kind) in enumerate(columns.items())})
+        data = pa.table(
+            {c: pa.array([row[i] for row in rows], kind) for i, (c, kind) in enumerate(columns.items())}
+        )
         write_deltalake(str(folder / name), data)
         own.createDataFrame(data).createOrReplaceTempView(name)
         tables.append(Published(name=name, dataset=name, uri=str(folder / name), version=0, live_only=False))
@@ -125,7 +142,9 @@ def make_engines(session: SparkSession, folder: Path) -> Engines:
 
 
 def _difference(sql: str, here: Told, spark: Told) -> str | None:
-    return None if spark.rows in (None, here.rows) else f"{sql}\n    here  {here.rows}\n    Spark {spark.rows}"
+    return (
+        None if spark.rows in (None, here.rows) else f"{sql}\n    here  {here.rows}\n    Spark {spark.rows}"
+    )
 
 
 def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[Told]:

@@ -18,7 +18,10 @@ def test_two_runs_of_one_process_do_not_share_a_lease(tmp_path: Path) -> None:
     write(tmp_path, PROPERTY)
     with open_workspace(tmp_path, {}) as workspace:
         plan, observed = Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), workspace.observe()
-        first, second = (make_desk(workspace, observed, plan, name, no_session, RunRequest()) for name in ("run-1", "run-2"))
+        first, second = (
+            make_desk(workspace, observed, plan, name, no_session, RunRequest())
+            for name in ("run-1", "run-2")
+        )
         acquire_lease(workspace.catalog, "property", first.holder, 60, 0, break_others=False)
 
         with pytest.raises(ConflictError) as held:

@@ -49,7 +49,9 @@ def test_two_runs_of_one_process_leave_each_other_alone(workspace: Workspace) ->
         assert kept(workspace) == ["first"]
 
 
-def test_where_others_may_write_an_open_run_is_left_alone(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_others_may_write_an_open_run_is_left_alone(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Lake, "one_writer", property(lambda _: False))
     for run in ("elsewhere", "ended"):
         start_run(workspace.catalog, run, "2024-01-01T00:00:00+00:00", "run")

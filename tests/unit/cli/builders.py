@@ -42,10 +42,15 @@ class Shop:
 
     folder: Path
 
-    def write(self, dataset: str, rows: Sequence[dict[str, Any]], schema: pa.Schema = ORDERS, mode: str = "append") -> None:
+    def write(
+        self, dataset: str, rows: Sequence[dict[str, Any]], schema: pa.Schema = ORDERS, mode: str = "append"
+    ) -> None:
         table = pa.Table.from_pylist(list(rows), schema)
         write_deltalake(
-            str(self.folder / ".strandline" / "lake" / dataset), table, mode=mode, schema_mode="overwrite" if mode == "overwrite" else None
+            str(self.folder / ".strandline" / "lake" / dataset),
+            table,
+            mode=mode,
+            schema_mode="overwrite" if mode == "overwrite" else None,
         )  # type: ignore[call-overload]
 
     def call(self, *words: str) -> int:
@@ -62,7 +67,14 @@ def at(hour: int, day: int = 12) -> datetime:
 
 
 def order(
-    order_id: str, amount: str, hour: int, place: int, *, status: str = "PLACED", customer: str = "Asha", file: str = "a.jsonl"
+    order_id: str,
+    amount: str,
+    hour: int,
+    place: int,
+    *,
+    status: str = "PLACED",
+    customer: str = "Asha",
+    file: str = "a.jsonl",
 ) -> dict[str, Any]:
     """A fact about an order."""
     return {

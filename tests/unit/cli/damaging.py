@@ -18,5 +18,7 @@ def flip(path: Path, place: int | None = None) -> None:
 def add_checksum(path: Path) -> None:
     """As Hadoop lays it beside a file on a disk."""
     data = path.read_bytes()
-    sums = b"".join(zlib.crc32(data[start : start + 512]).to_bytes(4, "big") for start in range(0, len(data), 512))
+    sums = b"".join(
+        zlib.crc32(data[start : start + 512]).to_bytes(4, "big") for start in range(0, len(data), 512)
+    )
     path.with_name(f".{path.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + sums)

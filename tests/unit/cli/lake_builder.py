@@ -13,10 +13,11 @@ from strandline.catalog import Catalog, acquire_lease, open_catalog, record_comm
 from strandline.cli import main
 from strandline.declare import load_project
 from strandline.lake.log import read_entries
+from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
+from strandline.model.files import FileRead
 from strandline.model.metadata import to_json
 from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
-from strandline.model.records import BuiltPartition, CommitMetadata, FileRead, Invalidation, Operation, WrittenConfig
 from strandline.model.traits import Recount
 
 KINDS = {
@@ -55,7 +56,13 @@ class Written:
         return main([*words, "--project", str(self.folder)])
 
     def commit(
-        self, dataset: str, *, told: bool = True, rows: int = 3, invalidations: tuple[Invalidation, ...] = (), **more: object
+        self,
+        dataset: str,
+        *,
+        told: bool = True,
+        rows: int = 3,
+        invalidations: tuple[Invalidation, ...] = (),
+        **more: object,
     ) -> int:
         """One commit of ours: lease, write, and unless told otherwise record. Its version."""
         catalog = open_catalog(self.address)
@@ -65,7 +72,8 @@ class Written:
         lease = acquire_lease(catalog, dataset, f"{socket.gethostname()}:1", 60, token, True)
         metadata = self._metadata(dataset, lease.token, invalidations, more)
         properties = CommitProperties(
-            custom_metadata={"userMetadata": to_json(metadata)}, app_transactions=[Transaction(dataset, lease.token)]
+            custom_metadata={"userMetadata": to_json(metadata)},
+            app_transactions=[Transaction(dataset, lease.token)],
         )
         data = pa.table({"id": pa.array(range(rows), pa.int64()), "name": [f"n{i}" for i in range(rows)]})
         write_deltalake(uri, data, mode="append", commit_properties=properties)
@@ -77,14 +85,18 @@ class Written:
         catalog.close()
         return version
 
-    def _metadata(self, dataset: str, token: int, invalidations: tuple[Invalidation, ...], more: Mapping[str, object]) -> CommitMetadata:
+    def _metadata(
+        self, dataset: str, token: int, invalidations: tuple[Invalidation, ...], more: Mapping[str, object]
+    ) -> CommitMetadata:
         source = INPUTS.get(dataset)
         inputs = {}
         if source:
             table = DeltaTable(str(self.table(source)))
             inputs[source] = Cursor(table_id=str(table.metadata().id), version=table.version())
         config = load_project(self.folder, {}).get(dataset).config
-        file = FileRead(path=f"data/{token}.jsonl", revision=0, bytes=10, rows=3, digest="d", size=10, modified_ns=5)
+        file = FileRead(
+            path=f"data/{token}.jsonl", revision=0, bytes=10, rows=3, digest="d", size=10, modified_ns=5
+        )
         return CommitMetadata(
             run="run-1",
             task=f"run-1/{dataset}/{token}",
@@ -100,7 +112,9 @@ class Written:
             counts={"accepted": 3},
             files=() if source else (file,),
             rows=3 * token,
-            partitions=(BuiltPartition(partition_key=f"p{token}", rows=3),) if dataset == "customer_totals" else (),
+            partitions=(BuiltPartition(partition_key=f"p{token}", rows=3),)
+            if dataset == "customer_totals"
+            else (),
             invalidations=invalidations,
             **more,  # type: ignore[arg-type]
         )
@@ -111,7 +125,9 @@ class Written:
         record = entry.record(str(DeltaTable(uri).metadata().id))
         assert record is not None
         size = sum(DeltaTable(uri).get_add_actions(flatten=True).column("size_bytes").to_pylist())
-        readers = tuple(name for name, given in INPUTS.items() if given == dataset and KINDS[name] is NodeKind.JOB)
+        readers = tuple(
+            name for name, given in INPUTS.items() if given == dataset and KINDS[name] is NodeKind.JOB
+        )
         record_commit(
             catalog,
             lease,  # type: ignore[arg-type]

@@ -38,11 +38,15 @@ def said(lake: Written, capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
     assert lake.call("doctor", *words) == 2
 
-    assert {p.parent.name: list_versions(str(p.parent)) for p in lake.table("").glob("*/_delta_log")} == before
+    assert {
+        p.parent.name: list_versions(str(p.parent)) for p in lake.table("").glob("*/_delta_log")
+    } == before
     return capsys.readouterr().err
 
 
-def test_where_nobody_else_wrote_there_is_nothing_to_adopt(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nobody_else_wrote_there_is_nothing_to_adopt(
+    lake: Written, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "[nothing-to-adopt]" in said(lake, capsys, "--adopt")
     append_by_hand(lake, "orders")
 
@@ -68,20 +72,40 @@ def add_a_column(lake: Written) -> str:
 
 
 def lose_a_column(lake: Written) -> str:
-    write_deltalake(str(lake.table("customer_totals")), pa.table({"id": [1]}), mode="overwrite", schema_mode="overwrite")
+    write_deltalake(
+        str(lake.table("customer_totals")), pa.table({"id": [1]}), mode="overwrite", schema_mode="overwrite"
+    )
     return "customer_totals"
 
 
 OBSTACLES: dict[str, tuple[Callable[[Written], str], str, str]] = {
-    "rows removed from a source": (remove_received, "what was received is never changed", "Restore the table to version 1"),
-    "rows removed from facts": (remove_facts, "its readers look for rows that were added alone", "it rebuilds `orders_facts`"),
-    "another column": (add_a_column, "its columns are not those that Strandline wrote: `more`", "it rebuilds `customer_totals`"),
-    "a column less": (lose_a_column, "its columns are not those that Strandline wrote: `name`", "it rebuilds `customer_totals`"),
+    "rows removed from a source": (
+        remove_received,
+        "what was received is never changed",
+        "Restore the table to version 1",
+    ),
+    "rows removed from facts": (
+        remove_facts,
+        "its readers look for rows that were added alone",
+        "it rebuilds `orders_facts`",
+    ),
+    "another column": (
+        add_a_column,
+        "its columns are not those that Strandline wrote: `more`",
+        "it rebuilds `customer_totals`",
+    ),
+    "a column less": (
+        lose_a_column,
+        "its columns are not those that Strandline wrote: `name`",
+        "it rebuilds `customer_totals`",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-def test_what_nobody_could_go_on_from_is_refused(lake: Written, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_nobody_could_go_on_from_is_refused(
+    lake: Written, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     write, what, remedy = OBSTACLES[name]
     dataset = write(lake)
 
@@ -94,18 +118,24 @@ def test_what_nobody_could_go_on_from_is_refused(lake: Written, name: str, capsy
 
 
 @pytest.mark.parametrize("column", ["_key", "_deleted"])
-def test_rows_without_what_later_runs_go_by_are_refused(lake: Written, column: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_what_later_runs_go_by_are_refused(
+    lake: Written, column: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     values = {"_key": pa.array([1], pa.int64()), "_deleted": pa.array([False])}
     metadata = next(e.metadata for e in read_entries(str(lake.table("orders")), 0) if e.metadata)
     ours = CommitProperties(custom_metadata={"userMetadata": to_json(metadata)})
     data = pa.table({"id": pa.array([1], pa.int64()), "name": ["n"], **values})
-    write_deltalake(str(lake.table("orders")), data, mode="overwrite", schema_mode="overwrite", commit_properties=ours)
+    write_deltalake(
+        str(lake.table("orders")), data, mode="overwrite", schema_mode="overwrite", commit_properties=ours
+    )
     append_by_hand(lake, "orders", **{**values, column: pa.array([None], values[column].type)})
 
     assert f"1 of its rows have no `{column}`" in said(lake, capsys, "--adopt", "orders")
 
 
-def test_one_that_cannot_be_adopted_keeps_the_others_from_it(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_that_cannot_be_adopted_keeps_the_others_from_it(
+    lake: Written, capsys: pytest.CaptureFixture[str]
+) -> None:
     append_by_hand(lake, "orders")
     remove_facts(lake)
 
@@ -118,7 +148,10 @@ def test_the_doctor_says_that_it_can_be_adopted(lake: Written) -> None:
 
     remedies = [f.remedy for f in examine(lake.folder) if f.check == "foreign"]
 
-    assert ["`strandline doctor --adopt order_events`" in remedies[0], "`strandline doctor --adopt orders`" in remedies[1]] == [True, True]
+    assert [
+        "`strandline doctor --adopt order_events`" in remedies[0],
+        "`strandline doctor --adopt orders`" in remedies[1],
+    ] == [True, True]
 
 
 def test_a_reason_without_an_adoption_is_a_mistake(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:

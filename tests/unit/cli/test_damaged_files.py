@@ -45,7 +45,9 @@ CALLS = {"query": ("query", "select * from orders_facts"), "history": ("history"
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_byte_flipped_anywhere_is_refused(shop: Shop, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_byte_flipped_anywhere_is_refused(
+    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = the_file(shop, "orders_facts")
     whole = file.read_bytes()
     for place in range(0, len(whole), 97):
@@ -63,7 +65,9 @@ def test_a_byte_flipped_anywhere_is_refused(shop: Shop, name: str, capsys: pytes
 
 def _middling(lake: Lake) -> SmallTables:
     """Every table is looked up."""
-    return SmallTables(lake=lake, folder=f"{lake.root}/_staging/r", thresholds=Thresholds(small_table_bytes=0))
+    return SmallTables(
+        lake=lake, folder=f"{lake.root}/_staging/r", thresholds=Thresholds(small_table_bytes=0)
+    )
 
 
 def rows_of_keys(lake: Lake) -> object:
@@ -109,7 +113,9 @@ def test_a_file_is_looked_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -
     assert looked == [the_file(shop, "orders").stat().st_size]
 
 
-def test_a_large_table_is_not_read_twice(shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_table_is_not_read_twice(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(checksums, "CHECKED_BYTES", 10)
     monkeypatch.setattr(checksums, "_add_up", lambda data, step: pytest.fail("read"))
 

@@ -51,7 +51,9 @@ LOG_DAMAGE: dict[str, tuple[Callable[[Written], object], str]] = {
     "missing in the middle": (lambda lake: lake.log("orders", 1).unlink(), "entry 1 of its log is missing"),
     "missing at the start": (lambda lake: lake.log("orders", 0).unlink(), "its log begins with version 1"),
     "none left": (
-        lambda lake: [lake.log("orders", n).rename(lake.table("orders") / "_delta_log" / f"{n}.old") for n in (0, 1, 2)],
+        lambda lake: [
+            lake.log("orders", n).rename(lake.table("orders") / "_delta_log" / f"{n}.old") for n in (0, 1, 2)
+        ],
         "no entry",
     ),
 }
@@ -77,7 +79,10 @@ def test_a_log_whose_end_is_gone(lake: Written) -> None:
     (lake.table("orders") / "_delta_log" / f"{1:020}.crc").write_text("{}")
     lake.log("orders", 1).unlink()
 
-    assert "ends with version 0, and version 1 was there" in next(f for f in wrong(lake) if f.check == "log").what
+    assert (
+        "ends with version 0, and version 1 was there"
+        in next(f for f in wrong(lake) if f.check == "log").what
+    )
 
 
 def test_an_entry_whose_bytes_changed_and_still_parse(lake: Written) -> None:
@@ -85,7 +90,9 @@ def test_an_entry_whose_bytes_changed_and_still_parse(lake: Written) -> None:
     add_checksum(entry)
     assert wrong(lake) == []
 
-    entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":True'.lower().replace("true", "null"), 1))
+    entry.write_text(
+        entry.read_text().replace('"dataChange":true', '"dataChange":True'.lower().replace("true", "null"), 1)
+    )
 
     assert "does not have the bytes that were written" in the_one(lake, "log").what
 
@@ -171,7 +178,10 @@ def test_a_run_that_did_not_end_is_not_a_catalog_from_yesterday(lake: Written) -
     lake.commit("orders", told=False)
 
     assert wrong(lake) == []
-    assert "`orders` has 1 commits of ours" in next(f for f in examine(lake.folder) if f.check == "unsettled").what
+    assert (
+        "`orders` has 1 commits of ours"
+        in next(f for f in examine(lake.folder) if f.check == "unsettled").what
+    )
 
 
 def test_a_catalog_that_is_lost_is_not_made_by_asking(lake: Written) -> None:

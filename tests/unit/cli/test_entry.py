@@ -40,9 +40,19 @@ def test_an_unknown_verb_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    "words", [["query"], ["plan", "--nope"], ["backfill", "x"], ["run", "--output", "xml"], ["--output", "json"], ["history", "a"]]
+    "words",
+    [
+        ["query"],
+        ["plan", "--nope"],
+        ["backfill", "x"],
+        ["run", "--output", "xml"],
+        ["--output", "json"],
+        ["history", "a"],
+    ],
 )
-def test_a_wrong_call_ends_with_2_and_says_so_on_stderr(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_call_ends_with_2_and_says_so_on_stderr(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(words)
 
     told = capsys.readouterr()
@@ -51,7 +61,9 @@ def test_a_wrong_call_ends_with_2_and_says_so_on_stderr(words: list[str], capsys
 
 
 @pytest.mark.parametrize("placed", ["before", "after"])
-def test_project_and_output_stand_before_or_after_the_verb(placed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_project_and_output_stand_before_or_after_the_verb(
+    placed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_shop(tmp_path)
     options = ["--project", str(tmp_path / "jobs"), "--output", "json"]
 
@@ -71,14 +83,22 @@ def test_no_project_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (WorkError("It failed.", remedy="Do this.", slug="it-failed"), 1, "It failed.\n  Do this.  [it-failed]\n"),
+        (
+            WorkError("It failed.", remedy="Do this.", slug="it-failed"),
+            1,
+            "It failed.\n  Do this.  [it-failed]\n",
+        ),
         (OutsideError("No disk."), 3, "No disk.  [outside]\n"),
         (KeyboardInterrupt(), 130, "Interrupted."),
         (ZeroDivisionError("by zero\nand more"), 3, "ZeroDivisionError: by zero\n"),
     ],
 )
 def test_an_error_ends_with_its_code_and_its_text(
-    error: BaseException, code: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException,
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fail(words: object) -> int:
         raise error
@@ -92,7 +112,9 @@ def test_an_error_ends_with_its_code_and_its_text(
     assert "Traceback" not in said.err
 
 
-def test_a_trace_is_shown_only_when_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_is_shown_only_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(words: object) -> int:
         raise ValueError("odd")
 
@@ -131,7 +153,9 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     make_shop(tmp_path)
     query = f"{sys.executable} -m strandline.cli query 'select * from generate_series(1, 200000)' --project {tmp_path}"
 
-    ended = subprocess.run(["bash", "-c", f"set -o pipefail; {query} | head -1"], capture_output=True, text=True)
+    ended = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {query} | head -1"], capture_output=True, text=True
+    )
 
     assert "Traceback" not in ended.stderr
     assert "BrokenPipe" not in ended.stderr

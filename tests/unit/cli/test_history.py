@@ -6,7 +6,11 @@ import pytest
 
 from tests.unit.cli.builders import Shop, make_shop, order, printed
 
-FIRST, CORRECTED, LATE = order("A-1", "120.00", 9, 1), order("A-1", "100.00", 11, 4), order("A-1", "99.00", 8, 1, file="b.jsonl")
+FIRST, CORRECTED, LATE = (
+    order("A-1", "120.00", 9, 1),
+    order("A-1", "100.00", 11, 4),
+    order("A-1", "99.00", 8, 1, file="b.jsonl"),
+)
 
 
 @pytest.fixture
@@ -18,7 +22,9 @@ def shop(tmp_path: Path) -> Shop:
     return shop
 
 
-def test_facts_stand_lowest_rank_first_with_the_version_that_brought_them(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_facts_stand_lowest_rank_first_with_the_version_that_brought_them(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = shop.call("history", "orders", "A-1", "--output", "json")
 
     facts = printed(capsys)["facts"]
@@ -36,7 +42,13 @@ def test_facts_stand_lowest_rank_first_with_the_version_that_brought_them(shop: 
         "table_version": 0,
         "deleted": False,
         "won": True,
-        "row": {"order_id": "A-1", "customer": "Asha", "amount": "100.00", "status": "PLACED", "changed_at": "2024-01-12T11:00:00.000000Z"},
+        "row": {
+            "order_id": "A-1",
+            "customer": "Asha",
+            "amount": "100.00",
+            "status": "PLACED",
+            "changed_at": "2024-01-12T11:00:00.000000Z",
+        },
     }
 
 
@@ -80,13 +92,21 @@ def test_an_unknown_key_has_no_facts_and_ends_with_1(shop: Shop, capsys: pytest.
 
 @pytest.mark.parametrize(
     ("words", "slug"),
-    [(["orders", "A-1", "more"], "[wrong-key]"), (["customer_totals", "Asha"], "[no-facts]"), (["nope", "x"], "[unknown-name]")],
+    [
+        (["orders", "A-1", "more"], "[wrong-key]"),
+        (["customer_totals", "Asha"], "[no-facts]"),
+        (["nope", "x"], "[unknown-name]"),
+    ],
 )
-def test_a_wrong_call_says_what_the_key_is(shop: Shop, words: list[str], slug: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_call_says_what_the_key_is(
+    shop: Shop, words: list[str], slug: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert shop.call("history", *words) == 2
     assert slug in capsys.readouterr().err
 
 
-def test_a_dataset_without_facts_yet_was_never_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dataset_without_facts_yet_was_never_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert make_shop(tmp_path).call("history", "orders", "A-1") == 2
     assert "[never-built]" in capsys.readouterr().err

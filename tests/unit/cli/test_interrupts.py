@@ -34,7 +34,12 @@ DEAF = """
 
 def stop(body: str, *signals: signal.Signals) -> tuple[int, float, list[str]]:
     """Start a call, send it signals a tenth of a second apart: its exit code, how long it took to end, and what it said."""
-    process = subprocess.Popen([sys.executable, "-c", PROCESS.format(body=body)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROCESS.format(body=body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.3)  # it has still to come to its sleep
@@ -47,8 +52,12 @@ def stop(body: str, *signals: signal.Signals) -> tuple[int, float, list[str]]:
 
 
 @pytest.mark.parametrize("body", [ASLEEP, WITH_A_THREAD], ids=["asleep", "with a thread that goes on"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_ends_a_call_at_once_where_nothing_has_to_be_stopped(body: str, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_ends_a_call_at_once_where_nothing_has_to_be_stopped(
+    body: str, number: signal.Signals, code: int
+) -> None:
     ended, seconds, lines = stop(body, number)
 
     assert (ended, lines) == (code, [SENTENCE])

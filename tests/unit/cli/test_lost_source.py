@@ -39,7 +39,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
 
 
 @pytest.mark.parametrize("select", [(), ("--select", "orders"), ("--select", "orders+ visit")])
-def test_what_is_computed_from_it_is_refused(lake: Written, select: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_computed_from_it_is_refused(
+    lake: Written, select: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert lake.call("run", *select) == 3
 
     assert "[source-lost]" in capsys.readouterr().err

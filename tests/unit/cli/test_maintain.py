@@ -37,7 +37,9 @@ def lake(written: Written, tmp_path: Path) -> Written:
 
 def look(lake: Written, dataset: str, keep: timedelta) -> tuple[Maintained, bool]:
     with open_workspace(lake.folder) as workspace:
-        desk = make_desk(workspace, workspace.observe(), Plan(as_of=now(), tasks=()), "run", no_session, RunRequest())
+        desk = make_desk(
+            workspace, workspace.observe(), Plan(as_of=now(), tasks=()), "run", no_session, RunRequest()
+        )
         return measure(desk, workspace.project.get(dataset), keep_since(now(), keep))
 
 
@@ -50,7 +52,12 @@ def test_with_nothing_to_do_it_starts_no_spark_and_says_what_is_kept_and_why(
     tables = {t["dataset"]: t for t in printed(capsys)["tables"]}
     assert tables.keys() == KINDS.keys()
     for told in tables.values():
-        assert (told["files_before"], told["files_after"], told["removed_files"], told["error"]) == (1, 1, 0, "")
+        assert (told["files_before"], told["files_after"], told["removed_files"], told["error"]) == (
+            1,
+            1,
+            0,
+            "",
+        )
         assert told["kept_files"] == 2
         assert told["kept_bytes"] > 0
         assert told["kept_because"] == "everything of the last 30 days is kept (`settings.keep`)"
@@ -115,7 +122,9 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     left.write_bytes(b"x" * 100)
     month_ago = time.time() - 31 * 86_400
     os.utime(left, (month_ago, month_ago))
-    before = {p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name}
+    before = {
+        p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name
+    }
 
     with no_spark(monkeypatch):
         assert lake.call("maintain", "--dry-run", "--output", "json") == 0
@@ -128,4 +137,6 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     assert (told["orders"]["removed_files"], told["orders"]["freed_bytes"]) == (1, 100)
     assert (told["order_events"]["removed_files"], told["order_events"]["kept_files"]) == (0, 2)
     assert "Nothing was changed" in capsys.readouterr().out
-    assert {p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name} == before
+    assert {
+        p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name
+    } == before

@@ -23,7 +23,9 @@ QUARANTINE = pa.schema(
 )
 
 
-def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "My shop-2"
 
     made = main(["init", str(folder)])
@@ -36,7 +38,9 @@ def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(t
     assert "[already-there]" in told.err
 
 
-def test_init_copies_an_example_without_what_running_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_copies_an_example_without_what_running_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = main(["init", str(tmp_path / "tax"), "--example", "property_tax"])
     unknown = main(["init", str(tmp_path / "other"), "--example", "property_tx"])
 
@@ -46,10 +50,16 @@ def test_init_copies_an_example_without_what_running_left(tmp_path: Path, capsys
     assert "Did you mean `property_tax`?" in capsys.readouterr().err
 
 
-def test_check_reports_every_mistake_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_every_mistake_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = make_shop(tmp_path)
     file = tmp_path / "strandline.yaml"
-    file.write_text(file.read_text().replace("timezone: UTC", "timezone: Mars/Base").replace("from: order_events", "from: order_event"))
+    file.write_text(
+        file.read_text()
+        .replace("timezone: UTC", "timezone: Mars/Base")
+        .replace("from: order_events", "from: order_event")
+    )
 
     code = shop.call("check", "--output", "json")
 
@@ -92,19 +102,25 @@ def test_status_of_a_new_project_says_that_nothing_was_built(
     }
 
 
-def test_explain_tells_what_a_change_leads_to_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_tells_what_a_change_leads_to_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = make_shop(tmp_path)
 
     code = shop.call("explain", "customer_totals", "--output", "json")
 
     node = printed(capsys)["nodes"][0]
     assert code == 0
-    assert [(i["name"], i["relation"], i["strategy"]) for i in node["inputs"]] == [("orders", "by", "recompute")]
+    assert [(i["name"], i["relation"], i["strategy"]) for i in node["inputs"]] == [
+        ("orders", "by", "recompute")
+    ]
     assert "proved from the SQL" in node["inputs"][0]["why"]
     assert node["next"]["cause"] == "new_node"
 
 
-def test_quarantine_lists_what_was_refused_in_the_order_it_came(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quarantine_lists_what_was_refused_in_the_order_it_came(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = make_shop(tmp_path)
     rows = [
         {
@@ -160,20 +176,26 @@ def test_quarantine_counts_by_reason_with_three_examples_each_and_lists_as_many_
 
     assert document["counts"] == {"misfit": 40, "null-key": 5}
     assert document["total"] == 45
-    assert {slug: [row["source_position"][2] for row in rows] for slug, rows in document["examples"].items()} == {
+    assert {
+        slug: [row["source_position"][2] for row in rows] for slug, rows in document["examples"].items()
+    } == {
         "misfit": [1, 2, 3],
         "null-key": [41, 42, 43],
     }
     assert [row["source_position"][2] for row in document["rows"]] == [1, 2]
     assert len(whole["rows"]) == 45
-    assert text.startswith("45 rows of orders in quarantine, for 2 reasons:\n\nmisfit: 40 rows (89 %)\n  a:1  Row 1 is misfit.\n")
+    assert text.startswith(
+        "45 rows of orders in quarantine, for 2 reasons:\n\nmisfit: 40 rows (89 %)\n  a:1  Row 1 is misfit.\n"
+    )
     assert "20 of 45 rows are listed; `--limit N` lists N." in text
     assert max(len(line) for line in text.split("null-key: 5 rows")[0].splitlines()) < 300
     assert code == 2
     assert "`few` is not a whole number" in capsys.readouterr().err
 
 
-def test_an_empty_quarantine_is_no_error_and_a_job_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_quarantine_is_no_error_and_a_job_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = make_shop(tmp_path)
 
     assert shop.call("quarantine", "orders") == 0
@@ -210,9 +232,18 @@ def test_doctor_finds_commits_that_are_not_ours(
 
 
 def test_a_verification_for_people_shows_what_differs() -> None:
-    equal = VerifiedDataset(dataset="a", result="equal", equal=True, compared_rows=1200, input_versions={"x": 3}, as_of="")
+    equal = VerifiedDataset(
+        dataset="a", result="equal", equal=True, compared_rows=1200, input_versions={"x": 3}, as_of=""
+    )
     different = VerifiedDataset(
-        dataset="b", result="different", equal=False, compared_rows=5, differing_rows=1, input_versions={}, as_of="", examples=({"id": 7},)
+        dataset="b",
+        result="different",
+        equal=False,
+        compared_rows=5,
+        differing_rows=1,
+        input_versions={},
+        as_of="",
+        examples=({"id": 7},),
     )
 
     told = render_verified(VerifyOutcome(datasets=(equal, different)))

@@ -11,7 +11,19 @@ from strandline.cli import plan as plan_verb
 from strandline.cli import run as run_verb
 from strandline.cli.progress import Progress, progress_line
 from strandline.model.node import NodeKind
-from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Status, Strategy, Task, TaskResult
+from strandline.model.plan import (
+    Cause,
+    Cursor,
+    Held,
+    Plan,
+    PlannedInput,
+    Scope,
+    ScopeKind,
+    Status,
+    Strategy,
+    Task,
+    TaskResult,
+)
 from strandline.model.project import FailOn
 from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
@@ -23,7 +35,11 @@ TASK = Task(
     strategy=Strategy.RECOMPUTE,
     reason="changed rows in version 3 of `demand_facts`, about 44 rows",
     scope=Scope(kind=ScopeKind.KEYS, text="the keys in version 3 of `demand_facts`, about 44 rows"),
-    inputs=(PlannedInput(name="demand_facts", dataset="demand_facts", after=Cursor(table_id="t", version=2), changes=True),),
+    inputs=(
+        PlannedInput(
+            name="demand_facts", dataset="demand_facts", after=Cursor(table_id="t", version=2), changes=True
+        ),
+    ),
     estimated_rows=44,
     estimated_bytes=1500,
     full_rows=2585,
@@ -40,7 +56,9 @@ STALE = HeldNode(
     waiting_since=None,
     backfill_rows=1200,
 )
-FROZEN = replace(STALE, node="demand", state=HeldState.FROZEN, reason="`key` changed", waiting_rows=5, waiting_since=at(9))
+FROZEN = replace(
+    STALE, node="demand", state=HeldState.FROZEN, reason="`key` changed", waiting_rows=5, waiting_since=at(9)
+)
 HELD = HeldWork(nodes=(FROZEN, STALE), command="strandline backfill demand defaulters --all")
 
 
@@ -86,7 +104,9 @@ def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
                 "full_bytes": 90_000,
             }
         ],
-        "stale": [{"node": "defaulters", "reason": "`sql` changed", "changed": ["sql"], "backfill_rows": 1200}],
+        "stale": [
+            {"node": "defaulters", "reason": "`sql` changed", "changed": ["sql"], "backfill_rows": 1200}
+        ],
         "frozen": [],
         "held": [
             {
@@ -112,13 +132,26 @@ def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
     }
 
 
-def test_a_plan_for_people_tells_what_it_reads_against_a_full_recompute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_people_tells_what_it_reads_against_a_full_recompute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
     lines = plan_verb.render_plan(Plan(as_of=at(9), tasks=(TASK,)), NOTHING_HELD).splitlines()
 
-    assert lines[2].split() == ["demand", "new_input", "recompute", "44", "2,585", "1.7", "%", *TASK.reason.split()]
-    assert lines[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
+    assert lines[2].split() == [
+        "demand",
+        "new_input",
+        "recompute",
+        "44",
+        "2,585",
+        "1.7",
+        "%",
+        *TASK.reason.split(),
+    ]
+    assert (
+        lines[-1] == "1 task would read about 44 rows (1.5 kB); a full recompute of the same 2,585 (90.0 kB)."
+    )
 
 
 def test_a_plan_without_tasks_is_not_called_up_to_date_while_something_is_held() -> None:
@@ -141,23 +174,37 @@ def test_a_plan_without_tasks_is_not_called_up_to_date_while_something_is_held()
 
 
 @pytest.mark.parametrize(
-    ("fail_on", "waiting", "code"), [(FailOn.NOTHING, 5, 0), (FailOn.HELD, 5, 1), (FailOn.HELD, 0, 0)], ids=["usual", "held", "idle"]
+    ("fail_on", "waiting", "code"),
+    [(FailOn.NOTHING, 5, 0), (FailOn.HELD, 5, 1), (FailOn.HELD, 0, 0)],
+    ids=["usual", "held", "idle"],
 )
-def test_a_run_ends_with_1_when_it_is_to_fail_on_what_is_held_and_something_waits(fail_on: FailOn, waiting: int, code: int) -> None:
-    held = HeldWork(nodes=(replace(FROZEN, waiting_rows=waiting),), command="strandline backfill demand --all")
+def test_a_run_ends_with_1_when_it_is_to_fail_on_what_is_held_and_something_waits(
+    fail_on: FailOn, waiting: int, code: int
+) -> None:
+    held = HeldWork(
+        nodes=(replace(FROZEN, waiting_rows=waiting),), command="strandline backfill demand --all"
+    )
     outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=()), results=(), held=held, fail_on=fail_on)
 
     assert outcome.exit_code == code
-    assert run_verb.render_outcome(outcome, 1.0).splitlines()[-1] == "  This settles all of it: strandline backfill demand --all"
+    assert (
+        run_verb.render_outcome(outcome, 1.0).splitlines()[-1]
+        == "  This settles all of it: strandline backfill demand --all"
+    )
 
 
 def test_a_run_tells_what_it_put_in_quarantine_by_reason() -> None:
     quarantined = {"demand": {"null-key": 1200, "misfit": 3}}
-    outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=(TASK,)), results=(result(),), quarantined=quarantined)
+    outcome = RunOutcome(
+        run="r", plan=Plan(as_of=at(9), tasks=(TASK,)), results=(result(),), quarantined=quarantined
+    )
 
     text = run_verb.render_outcome(outcome, 1.0)
 
-    assert "demand: 1,203 rows put in quarantine (1,200 null-key, 3 misfit); see `strandline quarantine demand`." in text
+    assert (
+        "demand: 1,203 rows put in quarantine (1,200 null-key, 3 misfit); see `strandline quarantine demand`."
+        in text
+    )
     assert run_verb.document(outcome)["quarantined"] == quarantined
 
 
@@ -245,7 +292,13 @@ def test_a_plan_of_a_new_project_starts_no_spark(
     plan = printed(capsys)
     assert code == 0
     assert plan["as_of"] == "2024-01-13T00:00:00.000000Z"
-    assert [t["node"] for t in plan["tasks"]] == ["order_events", "orders_facts", "orders_quarantine", "orders", "customer_totals"]
+    assert [t["node"] for t in plan["tasks"]] == [
+        "order_events",
+        "orders_facts",
+        "orders_quarantine",
+        "orders",
+        "customer_totals",
+    ]
 
 
 def test_csv_lists_the_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,6 +310,8 @@ def test_csv_lists_the_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert lines[1].startswith("order_events,source,new_node,append,")
 
 
-def test_selecting_nothing_by_mistake_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_selecting_nothing_by_mistake_is_a_wrong_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert make_shop(tmp_path).call("plan", "--select", "ordres") == 2
     assert "`orders`" in capsys.readouterr().err

@@ -22,14 +22,19 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def test_an_answer_has_the_fields_of_the_language(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    code = shop.call("query", "SELECT order_id, amount, changed_at FROM orders ORDER BY order_id", "--output", "json")
+    code = shop.call(
+        "query", "SELECT order_id, amount, changed_at FROM orders ORDER BY order_id", "--output", "json"
+    )
 
     assert code == 0
     assert printed(capsys) == {
         "schema": "strandline/query/v1",
         "engine": "datafusion",
         "columns": ["order_id", "amount", "changed_at"],
-        "rows": [["A-1", "100.00", "2024-01-12T11:00:00.000000Z"], ["B-1", "80.00", "2024-01-12T10:00:00.000000Z"]],
+        "rows": [
+            ["A-1", "100.00", "2024-01-12T11:00:00.000000Z"],
+            ["B-1", "80.00", "2024-01-12T10:00:00.000000Z"],
+        ],
         "version": {"orders": 1},
         "published_only": [],
         "notes": [],
@@ -46,7 +51,9 @@ def test_an_answer_has_the_fields_of_the_language(shop: Shop, capsys: pytest.Cap
         ("SELECT _source_position, _key FROM orders", ["_source_position", "_key"]),
     ],
 )
-def test_metadata_appears_only_when_asked_for_by_name(shop: Shop, sql: str, columns: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_metadata_appears_only_when_asked_for_by_name(
+    shop: Shop, sql: str, columns: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = shop.call("query", sql, "--output", "json")
 
     answer = printed(capsys)
@@ -58,14 +65,21 @@ def test_metadata_appears_only_when_asked_for_by_name(shop: Shop, sql: str, colu
 def test_a_deleted_record_is_in_the_facts_alone(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.write("orders_facts", [order("A-2", "35.50", 13, 6, status="CANCELLED")])
 
-    shop.call("query", "SELECT _deleted FROM orders UNION ALL SELECT _deleted FROM orders_facts WHERE _deleted", "--output", "json")
+    shop.call(
+        "query",
+        "SELECT _deleted FROM orders UNION ALL SELECT _deleted FROM orders_facts WHERE _deleted",
+        "--output",
+        "json",
+    )
 
     assert sorted(printed(capsys)["rows"]) == [[False], [False], [True]]
 
 
 def test_a_source_of_messages_shows_what_it_has(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     schema = pa.schema([("_payload", pa.string()), ("_source_position", POSITION), ("_ingested_at", INSTANT)])
-    shop.write("order_events", [{"_payload": "{}", "_source_position": {"name": "a", "part": 0, "place": 1}}], schema)
+    shop.write(
+        "order_events", [{"_payload": "{}", "_source_position": {"name": "a", "part": 0, "place": 1}}], schema
+    )
 
     shop.call("query", "SELECT * FROM order_events", "--output", "json")
 
@@ -77,7 +91,9 @@ def test_known_at_reads_an_older_version(shop: Shop, capsys: pytest.CaptureFixtu
     by_version = printed(capsys)
     code = shop.call("query", "SELECT count(*) FROM orders", "--known-at", "2001-01-01")
     too_early = capsys.readouterr().err
-    shop.call("query", "SELECT count(*) FROM orders", "--known-at", "2999-01-01T00:00:00Z", "--output", "json")
+    shop.call(
+        "query", "SELECT count(*) FROM orders", "--known-at", "2999-01-01T00:00:00Z", "--output", "json"
+    )
 
     assert (by_version["rows"], by_version["version"]) == ([[1]], {"orders": 0})
     assert code == 2
@@ -98,7 +114,9 @@ def test_known_at_reads_an_older_version(shop: Shop, capsys: pytest.CaptureFixtu
         ("", "[not-a-query]"),
     ],
 )
-def test_a_wrong_query_is_one_error_of_the_caller(shop: Shop, sql: str, slug: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_query_is_one_error_of_the_caller(
+    shop: Shop, sql: str, slug: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = shop.call("query", sql)
 
     told = capsys.readouterr()
@@ -168,7 +186,9 @@ def test_a_decimal_keeps_its_scale(shop: Shop, capsys: pytest.CaptureFixture[str
     assert printed(capsys)["rows"] == [[str(Decimal("180.00"))]]
 
 
-def test_a_star_has_the_declared_order_whatever_the_tables(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_star_has_the_declared_order_whatever_the_tables(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     stored = pa.schema([*(f for f in ORDERS if f.name != "customer"), pa.field("customer", pa.string())])
     shop.write("orders_facts", [order("A-1", "1.00", 9, 1)], stored, mode="overwrite")
 
@@ -192,19 +212,26 @@ def test_a_star_has_the_declared_order_whatever_the_tables(shop: Shop, capsys: p
         ("SELECT Order_ID FROM Orders ORDER BY AMOUNT LIMIT 1", [["B-1"]]),
     ],
 )
-def test_a_query_means_what_spark_means(shop: Shop, sql: str, rows: list[list[object]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_means_what_spark_means(
+    shop: Shop, sql: str, rows: list[list[object]], capsys: pytest.CaptureFixture[str]
+) -> None:
     shop.call("query", sql, "--output", "json")
 
     assert printed(capsys)["rows"] == rows
 
 
-@pytest.mark.parametrize("sql", ["SELECT sum(v) FROM (SELECT 9223372036854775807 AS v UNION ALL SELECT 1) q", "SELECT 2147483647 + 1"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT sum(v) FROM (SELECT 9223372036854775807 AS v UNION ALL SELECT 1) q", "SELECT 2147483647 + 1"],
+)
 def test_an_overflow_is_an_error(shop: Shop, sql: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shop.call("query", sql) == 2
     assert "[bad-sql]" in capsys.readouterr().err
 
 
-def test_what_may_differ_from_spark_is_told_beside_the_answer(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_may_differ_from_spark_is_told_beside_the_answer(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     sql = "SELECT initcap(customer) FROM orders"
 
     shop.call("query", sql, "--output", "json")

@@ -41,13 +41,21 @@ CASES: list[tuple[pa.DataType, Any, Any]] = [
     (pa.list_(pa.float64()), [NAN, None, 1.5], ["NaN", None, 1.5]),
     (pa.list_(pa.binary()), [b"a", None], ["61", None]),
     (pa.list_(pa.list_(pa.date32())), [[date(1, 1, 1)], None, []], [["0001-01-01"], None, []]),
-    (POINT, {"x": INF, "at": FIRST, "d": Decimal("1.5")}, {"x": "Infinity", "at": "0001-01-01T00:00:00.000000Z", "d": "1.5000"}),
+    (
+        POINT,
+        {"x": INF, "at": FIRST, "d": Decimal("1.5")},
+        {"x": "Infinity", "at": "0001-01-01T00:00:00.000000Z", "d": "1.5000"},
+    ),
     (POINT, {"x": None, "at": None, "d": None}, {"x": None, "at": None, "d": None}),
     (pa.list_(POINT), [None, {"x": NAN, "at": None, "d": None}], [None, {"x": "NaN", "at": None, "d": None}]),
     (pa.map_(pa.string(), pa.decimal128(5, 2)), [("a", Decimal(1)), ("", None)], {"a": "1.00", "": None}),
     (pa.map_(pa.int32(), pa.list_(pa.float64())), [(7, [NAN])], {"7": ["NaN"]}),
     (pa.map_(pa.bool_(), pa.int32()), [(True, 1)], {"true": 1}),
-    (pa.map_(INSTANT, pa.date32()), [(FIRST, date(9999, 1, 1))], {"0001-01-01T00:00:00.000000Z": "9999-01-01"}),
+    (
+        pa.map_(INSTANT, pa.date32()),
+        [(FIRST, date(9999, 1, 1))],
+        {"0001-01-01T00:00:00.000000Z": "9999-01-01"},
+    ),
     (pa.struct([("m", pa.map_(pa.string(), pa.int32()))]), {"m": [("k", None)]}, {"m": {"k": None}}),
     (pa.list_(pa.map_(pa.string(), POINT)), [[("k", None)]], [{"k": None}]),
 ]
@@ -82,7 +90,10 @@ def test_every_type_has_a_text(shop: Shop, capsys: pytest.CaptureFixture[str]) -
     table = capsys.readouterr().out
 
     nested = '[null, {"x": "NaN", "at": null, "d": null}]'
-    assert lines[1] == f'-128,NaN,0.0000000000,00ff,0001-01-01,0001-01-01T00:00:00.000000Z,"{nested.replace(chr(34), chr(34) * 2)}"'
+    assert (
+        lines[1]
+        == f'-128,NaN,0.0000000000,00ff,0001-01-01,0001-01-01T00:00:00.000000Z,"{nested.replace(chr(34), chr(34) * 2)}"'
+    )
     assert lines[2] == ",,,,,,"
     assert table.splitlines()[2].split("  ")[-1] == nested
 
@@ -92,7 +103,11 @@ def test_what_python_has_no_value_for_is_text() -> None:
     instants = pa.array([253402300800000000, -62167219200000001, None], INSTANT)
 
     assert plain_column(pa.chunked_array([days])) == ["10000-01-01", "-0001-12-31"]
-    assert plain_column(pa.chunked_array([instants])) == ["10000-01-01T00:00:00.000000Z", "-0001-12-31T23:59:59.999999Z", None]
+    assert plain_column(pa.chunked_array([instants])) == [
+        "10000-01-01T00:00:00.000000Z",
+        "-0001-12-31T23:59:59.999999Z",
+        None,
+    ]
     assert plain_column(pa.array([[2932897]], pa.list_(pa.date32()))) == [["10000-01-01"]]
 
 

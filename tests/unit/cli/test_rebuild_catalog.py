@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from strandline.app.rebuild_catalog import rebuild_catalog
-from strandline.catalog import acquire_lease, list_leases, open_catalog, read_invalidations, read_runs, read_view, start_run
+from strandline.catalog import (
+    acquire_lease,
+    list_leases,
+    open_catalog,
+    read_invalidations,
+    read_runs,
+    read_view,
+    start_run,
+)
 from strandline.dispatch.failpoints import FailpointError
 from strandline.lake.lock import LOCK_FILE
 from tests.unit.cli.builders import printed
@@ -46,7 +54,10 @@ def told(lake: Written) -> dict[str, Any]:
             record.counts,
             record.cursors,
             record.files,
-            {key: (p.version, p.config_hash, p.row_count, p.bytes, p.table_version) for key, p in record.partitions.items()},
+            {
+                key: (p.version, p.config_hash, p.row_count, p.bytes, p.table_version)
+                for key, p in record.partitions.items()
+            },
             record.waiting,
         )
         for name, record in read_view(catalog).nodes.items()
@@ -54,7 +65,11 @@ def told(lake: Written) -> dict[str, Any]:
     found, owed = read_invalidations(catalog, list(KINDS))
     catalog.close()
     said = [{k: v for k, v in row.items() if k != "processed_at"} for row in found]
-    return {"nodes": nodes, "said": said, "processed": [(row["job"], row["processed_at"] is not None) for row in owed]}
+    return {
+        "nodes": nodes,
+        "said": said,
+        "processed": [(row["job"], row["processed_at"] is not None) for row in owed],
+    }
 
 
 def test_it_equals_the_lost_one(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +86,9 @@ def test_it_equals_the_lost_one(lake: Written, capsys: pytest.CaptureFixture[str
     assert told(lake) == before
 
 
-def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_not_tell(lake: Written, tmp_path: Path) -> None:
+def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_not_tell(
+    lake: Written, tmp_path: Path
+) -> None:
     catalog = open_catalog(lake.address)
     start_run(catalog, "run-1", "2024-01-01", "person")
     catalog.close()
@@ -87,7 +104,9 @@ def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_n
     assert told(lake) == today
     catalog = open_catalog(lake.address)
     assert [run.run for run in read_runs(catalog, 5)] == ["run-1"]
-    assert all(acquire_lease(catalog, n, "next", 60, 3, False).must_fence for n in KINDS), "nobody knows who wrote last"
+    assert all(acquire_lease(catalog, n, "next", 60, 3, False).must_fence for n in KINDS), (
+        "nobody knows who wrote last"
+    )
     catalog.close()
 
 
@@ -115,7 +134,9 @@ def test_a_damaged_one_is_laid_aside(lake: Written, damage: str, capsys: pytest.
     catalog.close()
 
 
-def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(
+    lake: Written, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake.catalog_file.write_bytes(b"this is no database" * 1000)
 
     refused = lake.call("status")
@@ -128,7 +149,9 @@ def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(lake: Writ
 
 
 @pytest.mark.parametrize("point", ["before-rebuild", "before-swap", "after-swap"])
-def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(lake: Written, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(
+    lake: Written, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = told(lake)
     lake.commit("order_events", told=False)
     monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}=raise")
@@ -148,7 +171,9 @@ def test_a_process_killed_in_the_swap_leaves_the_old_one(lake: Written) -> None:
     lake.commit("order_events", told=False)
     command = [sys.executable, "-m", "strandline.cli", "rebuild-catalog", "--project", str(lake.folder)]
 
-    killed = subprocess.run(command, env={**os.environ, "STRANDLINE_FAILPOINTS": "before-swap=kill"}, capture_output=True)
+    killed = subprocess.run(
+        command, env={**os.environ, "STRANDLINE_FAILPOINTS": "before-swap=kill"}, capture_output=True
+    )
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert told(lake) == before
@@ -159,7 +184,10 @@ def another_writer(lake: Written) -> Iterator[None]:
     """A process that holds the lake's lock."""
     code = "import fcntl, sys; f = open(sys.argv[1], 'a+b'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
     holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(lake.table(LOCK_FILE))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(lake.table(LOCK_FILE))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -169,7 +197,9 @@ def another_writer(lake: Written) -> Iterator[None]:
         holder.communicate()
 
 
-def test_it_refuses_while_the_lake_is_written(lake: Written, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_refuses_while_the_lake_is_written(
+    lake: Written, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = lake.catalog_file.read_bytes()
     monkeypatch.setattr("strandline.lake.lock._PATIENCE", 0)
 

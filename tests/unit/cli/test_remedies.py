@@ -40,7 +40,9 @@ JOBS = """
     partition: {column: at, unit: day}
     sql: select * from visit
 """
-VISITS = pa.schema([("number", pa.int64()), ("at", INSTANT), ("_source_position", POSITION), ("_ingested_at", INSTANT)])
+VISITS = pa.schema(
+    [("number", pa.int64()), ("at", INSTANT), ("_source_position", POSITION), ("_ingested_at", INSTANT)]
+)
 REACHED = "it comes to Spark"
 
 
@@ -63,7 +65,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     shop.write("orders_facts", [order("A-1", "120.00", 9, 1), order("A-1", "100.00", 11, 4)])
     place = {"name": "v", "part": 0, "place": 1}
     for name in ("visit_facts", "counted_facts"):
-        shop.write(name, [{"number": 7, "at": at(9), "_source_position": place, "_ingested_at": at(9)}], VISITS)
+        shop.write(
+            name, [{"number": 7, "at": at(9), "_source_position": place, "_ingested_at": at(9)}], VISITS
+        )
     monkeypatch.chdir(tmp_path)
     return shop
 
@@ -77,21 +81,56 @@ def ask(shop: Shop | Written, capsys: pytest.CaptureFixture[str], words: str) ->
 
 CALLS: tuple[tuple[str, str, str, str], ...] = (
     # slug, a wrong call, words of its remedy, the call as they tell
-    ("bad-instant", "plan --as-of yesterday", "Write it as 2024-01-13 or 2024-01-13T08:30:00Z.", "plan --as-of 2024-01-13T08:30:00Z"),
-    ("no-facts", "history customer_totals Asha", "Name a fact dataset: counted, orders, visit.", "history orders A-1"),
+    (
+        "bad-instant",
+        "plan --as-of yesterday",
+        "Write it as 2024-01-13 or 2024-01-13T08:30:00Z.",
+        "plan --as-of 2024-01-13T08:30:00Z",
+    ),
+    (
+        "no-facts",
+        "history customer_totals Asha",
+        "Name a fact dataset: counted, orders, visit.",
+        "history orders A-1",
+    ),
     ("wrong-key", "history orders A 1", "Write `strandline history orders ORDER_ID`.", "history orders A-1"),
-    ("wrong-key", "history visit 7", 'Use `strandline query "SELECT * FROM visit"`.', 'query "SELECT * FROM visit"'),
+    (
+        "wrong-key",
+        "history visit 7",
+        'Use `strandline query "SELECT * FROM visit"`.',
+        'query "SELECT * FROM visit"',
+    ),
     ("already-there", "init shop", "Name a new folder: `strandline init DIR`.", "init another"),
-    ("unknown-example", "init tax --example property_tx", "Did you mean `property_tax`?", "init tax --example property_tax"),
-    ("no-quarantine", "quarantine customer_totals", "Name a fact dataset: counted, orders, visit.", "quarantine orders"),
+    (
+        "unknown-example",
+        "init tax --example property_tx",
+        "Did you mean `property_tax`?",
+        "init tax --example property_tax",
+    ),
+    (
+        "no-quarantine",
+        "quarantine customer_totals",
+        "Name a fact dataset: counted, orders, visit.",
+        "quarantine orders",
+    ),
     (
         "no-quarantine",
         "quarantine customer_totals --release",
         "Name a fact dataset: counted, orders, visit.",
         "quarantine orders --release",
     ),
-    ("unknown-table", 'query "SELECT * FROM ordrs"', "Did you mean `orders`?", 'query "SELECT * FROM orders"'),
-    ("unknown-table", 'query "SELECT * FROM xyz"', "orders, orders_facts", 'query "SELECT * FROM orders_facts"'),
+    (
+        "unknown-table",
+        'query "SELECT * FROM ordrs"',
+        "Did you mean `orders`?",
+        'query "SELECT * FROM orders"',
+    ),
+    (
+        "unknown-table",
+        'query "SELECT * FROM xyz"',
+        "orders, orders_facts",
+        'query "SELECT * FROM orders_facts"',
+    ),
     (
         "unknown-version",
         'query "SELECT * FROM orders" --known-at orders=9',
@@ -104,16 +143,36 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
         "Write it as `demand=3,property=12`.",
         'query "SELECT * FROM orders" --known-at orders=1,visit=0',
     ),
-    ("not-a-query", 'query "DELETE FROM orders"', "Begin with SELECT or WITH.", 'query "SELECT * FROM orders"'),
-    ("not-a-query", 'query ""', "Begin with SELECT or WITH.", 'query "WITH a AS (SELECT * FROM orders) SELECT * FROM a"'),
+    (
+        "not-a-query",
+        'query "DELETE FROM orders"',
+        "Begin with SELECT or WITH.",
+        'query "SELECT * FROM orders"',
+    ),
+    (
+        "not-a-query",
+        'query ""',
+        "Begin with SELECT or WITH.",
+        'query "WITH a AS (SELECT * FROM orders) SELECT * FROM a"',
+    ),
     ("unknown-verb", "stats", "Did you mean `status`?", "status"),
     ("unknown-verb", "xyz", "query", 'query "SELECT 1"'),
     ("bad-sql", 'query "SELECT nope FROM orders"', "Correct the SQL", 'query "SELECT order_id FROM orders"'),
     ("unknown-name", "explain order", "Did you mean `orders`?", "explain orders"),
     ("unknown-name", "run --select xyz", "Known: counted, counted_facts,", "run --select counted_facts"),
     ("call", "plan --selects orders", "`strandline plan --help` shows how it is called.", "plan --help"),
-    ("call", 'query "SELECT 1" --fresh --known-at orders=1', "Leave one of them out.", 'query "SELECT 1" --known-at orders=1'),
-    ("call", 'query "SELECT 1" --fresh --engine spark', "Leave out --engine spark.", 'query "SELECT 1 FROM orders" --fresh'),
+    (
+        "call",
+        'query "SELECT 1" --fresh --known-at orders=1',
+        "Leave one of them out.",
+        'query "SELECT 1" --known-at orders=1',
+    ),
+    (
+        "call",
+        'query "SELECT 1" --fresh --engine spark',
+        "Leave out --engine spark.",
+        'query "SELECT 1 FROM orders" --fresh',
+    ),
     (
         "filter-unknown",
         "invalidate orders --reason r --where \"upper(customer) = 'A' OR amount > 1\"",
@@ -162,12 +221,24 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
         "Use `--where`.",
         "invalidate orders --reason r --where \"changed_at >= '2024-01-12'\"",
     ),
-    ("backfill-of-a-source", "backfill visits --all", "decoded from it: counted, visit.", "backfill visit counted --all"),
-    ("call", "backfill orders --partitions 2024-01-12", "Name a job with partitions: visit_days.", "backfill visit_days --all"),
+    (
+        "backfill-of-a-source",
+        "backfill visits --all",
+        "decoded from it: counted, visit.",
+        "backfill visit counted --all",
+    ),
+    (
+        "call",
+        "backfill orders --partitions 2024-01-12",
+        "Name a job with partitions: visit_days.",
+        "backfill visit_days --all",
+    ),
 )
 
 
-@pytest.mark.parametrize(("slug", "wrong", "remedy", "right"), CALLS, ids=[f"{slug}: {wrong[:40]}" for slug, wrong, *_ in CALLS])
+@pytest.mark.parametrize(
+    ("slug", "wrong", "remedy", "right"), CALLS, ids=[f"{slug}: {wrong[:40]}" for slug, wrong, *_ in CALLS]
+)
 def test_a_refused_call_is_done_when_made_as_the_message_says(
     shop: Shop, slug: str, wrong: str, remedy: str, right: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,14 +255,23 @@ def test_a_refused_call_is_done_when_made_as_the_message_says(
     ("slug", "wrong", "remedy", "right"),
     [
         ("call", "doctor --reason checked", "Use it with `--adopt`.", "doctor --adopt --reason checked"),
-        ("nothing-to-adopt", "doctor --adopt customer_totals", "`strandline doctor` shows what there is.", "doctor --adopt orders"),
+        (
+            "nothing-to-adopt",
+            "doctor --adopt customer_totals",
+            "`strandline doctor` shows what there is.",
+            "doctor --adopt orders",
+        ),
     ],
 )
 def test_a_refused_call_about_tables_is_done_when_made_as_the_message_says(
     tmp_path: Path, slug: str, wrong: str, remedy: str, right: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = write_lake(tmp_path / "shop")
-    write_deltalake(str(lake.table("orders")), pa.table({"id": pa.array([9], pa.int64()), "name": ["foreign"]}), mode="append")
+    write_deltalake(
+        str(lake.table("orders")),
+        pa.table({"id": pa.array([9], pa.int64()), "name": ["foreign"]}),
+        mode="append",
+    )
 
     refused, why = ask(lake, capsys, wrong)
     lake.call("doctor")
@@ -215,7 +295,9 @@ def test_a_call_without_a_verb_is_told_the_verbs(shop: Shop, capsys: pytest.Capt
         assert main([verb, "--output", "json", "--project", str(shop.folder)]) == 0
 
 
-def test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     sql = 'query "SELECT count(*) FROM orders" --output csv --known-at'
 
     refused, why = ask(shop, capsys, f"{sql} 2001-01-01")
@@ -229,7 +311,9 @@ def test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells(
     assert told.split() == ["count(*)", "2"]
 
 
-def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = write_lake(tmp_path / "shop")
     lake.commit("orders", readable_from=1)
 
@@ -237,7 +321,9 @@ def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(t
     told = capsys.readouterr().err
     oldest = re.search(r"`--known-at (\S+)`", told)
     assert oldest
-    again = lake.call("query", "SELECT count(*) AS n FROM orders", "--known-at", oldest[1], "--output", "json")
+    again = lake.call(
+        "query", "SELECT count(*) AS n FROM orders", "--known-at", oldest[1], "--output", "json"
+    )
 
     assert code == 2
     assert "[not-kept]" in told
@@ -245,7 +331,9 @@ def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(t
     assert json.loads(capsys.readouterr().out)["version"] == {"orders": 1}
 
 
-def test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     refused, why = ask(shop, capsys, "history counted seven")
     _, printed = ask(shop, capsys, 'query "SELECT number FROM counted" --output csv')
     done, told = ask(shop, capsys, f"history counted {printed.split()[1]} --output json")
@@ -275,14 +363,31 @@ def test_a_project_is_found_in_its_folder_or_made_by_init(
 @pytest.mark.parametrize(
     ("slug", "wrong", "remedy", "right"),
     [
-        ("unknown-partition", "cold_blocks --partitions 0-10,10-21", "Did you mean `10-20`?", "cold_blocks --partitions 0-10,10-20"),
-        ("no-partitions", "heavy --partitions 0-10", "Use `--where`, `--stale` or `--all`.", "heavy --where 'block_number > 3'"),
+        (
+            "unknown-partition",
+            "cold_blocks --partitions 0-10,10-21",
+            "Did you mean `10-20`?",
+            "cold_blocks --partitions 0-10,10-20",
+        ),
+        (
+            "no-partitions",
+            "heavy --partitions 0-10",
+            "Use `--where`, `--stale` or `--all`.",
+            "heavy --where 'block_number > 3'",
+        ),
         ("no-partitions", "heavy --partitions 0-10", "Use `--where`, `--stale` or `--all`.", "heavy --all"),
-        ("no-rows-to-filter", "blocks --where 'block_number > 3'", "Name one job with a key", "cold_blocks --where 'block_number > 3'"),
+        (
+            "no-rows-to-filter",
+            "blocks --where 'block_number > 3'",
+            "Name one job with a key",
+            "cold_blocks --where 'block_number > 3'",
+        ),
         ("no-rows-to-filter", "blocks --where 'block_number > 3'", "or use `--all`", "blocks --all"),
     ],
 )
-def test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says(slug: str, wrong: str, remedy: str, right: str) -> None:
+def test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says(
+    slug: str, wrong: str, remedy: str, right: str
+) -> None:
     columns = (f"columns {name} block_number:bigint" for name in ("cold_blocks", "heavy"))
     built = ("project chain", "built", "partitions cold_blocks 0-10 10-20", *columns)
 
@@ -309,7 +414,9 @@ def test_partitions_are_listed_where_the_message_says(shop: Shop, capsys: pytest
     assert done
 
 
-def test_a_folder_that_cannot_be_written_is_settled_by_naming_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_settled_by_naming_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
 
     assert main(["init", str(tmp_path / "file" / "shop")]) == 3
@@ -341,7 +448,9 @@ def test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable(
     assert told.split() == ["count(*)", "3"]
 
 
-def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = write_lake(tmp_path / "shop")
     log = lake.log("customer_totals", 1)
     log.write_bytes(log.read_bytes()[:-40])
@@ -360,7 +469,9 @@ def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(tmp_path:
     assert ask(lake, capsys, "run")[0]
 
 
-def test_a_damaged_file_is_settled_as_the_deep_doctor_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_settled_as_the_deep_doctor_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = write_lake(tmp_path / "shop")
     (file, *_) = lake.files("customer_totals")
     add_checksum(file)
@@ -380,7 +491,9 @@ def test_a_damaged_file_is_settled_as_the_deep_doctor_says(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("dataset", ["orders_facts", "order_events"])
-def test_what_cannot_be_adopted_is_settled_as_the_message_says(tmp_path: Path, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_adopted_is_settled_as_the_message_says(
+    tmp_path: Path, dataset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = write_lake(tmp_path / "shop")
     table = DeltaTable(str(lake.table(dataset)))
     table.delete("id = 1")

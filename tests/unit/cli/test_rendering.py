@@ -51,7 +51,12 @@ def test_a_value_is_one_line_for_people(value: object, told: str) -> None:
 def test_numbers_stand_to_the_right_and_lines_end_without_blanks() -> None:
     table = render_table(("name", "rows", "note"), [("a", 5, ""), ("longer", 1234, "x")], grouped=True)
 
-    assert table.splitlines() == ["name     rows  note", "------  -----  ----", "a           5", "longer  1,234  x"]
+    assert table.splitlines() == [
+        "name     rows  note",
+        "------  -----  ----",
+        "a           5",
+        "longer  1,234  x",
+    ]
 
 
 def test_the_last_column_wraps_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,13 +72,17 @@ def test_wide_characters_take_two_columns() -> None:
     assert render_table(("名", "n"), [("東京", 1)]).splitlines() == ["名    n", "----  -", "東京  1"]
 
 
-@pytest.mark.parametrize(("number", "told"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000, "250 kB"), (3_200_000_000, "3.2 GB")])
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000, "250 kB"), (3_200_000_000, "3.2 GB")],
+)
 def test_bytes_have_the_unit_people_use(number: int, told: str) -> None:
     assert size(number) == told
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "told"), [(1, 0, ""), (0, 5, "0 %"), (5, 5, "100 %"), (44, 2585, "1.7 %"), (1, 100_000, "< 0.1 %")]
+    ("part", "whole", "told"),
+    [(1, 0, ""), (0, 5, "0 %"), (5, 5, "100 %"), (44, 2585, "1.7 %"), (1, 100_000, "< 0.1 %")],
 )
 def test_a_share_has_the_digits_that_say_something(part: int, whole: int, told: str) -> None:
     assert share(part, whole) == told

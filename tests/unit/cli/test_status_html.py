@@ -61,11 +61,17 @@ class Page(HTMLParser):
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
         named = {key.removesuffix("_"): value for key, value in wanted.items()}
-        return [a for t, a in self.elements if t == tag and all(v in (a.get(k) or "").split() for k, v in named.items())]
+        return [
+            a
+            for t, a in self.elements
+            if t == tag and all(v in (a.get(k) or "").split() for k, v in named.items())
+        ]
 
 
 def status(name: str, kind: NodeKind, *inputs: str, state: str = "fresh", **more: object) -> DatasetStatus:
-    made = DatasetStatus(dataset=name, kind=kind, state=state, since=AT, table_version=3, rows=1234, counts={}, inputs=inputs)
+    made = DatasetStatus(
+        dataset=name, kind=kind, state=state, since=AT, table_version=3, rows=1234, counts={}, inputs=inputs
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -81,12 +87,28 @@ def ranges(*states: str) -> tuple[PartitionStatus, ...]:
 
 PROJECT = (
     status("events", NodeKind.SOURCE),
-    status("sale_facts", NodeKind.FACTS, "events", counts={"offered": 2000, "accepted": 1234, "duplicates": 0}),
-    status("sale_quarantine", NodeKind.QUARANTINE, "events", state="never built", since=None, table_version=None, rows=0),
+    status(
+        "sale_facts", NodeKind.FACTS, "events", counts={"offered": 2000, "accepted": 1234, "duplicates": 0}
+    ),
+    status(
+        "sale_quarantine",
+        NodeKind.QUARANTINE,
+        "events",
+        state="never built",
+        since=None,
+        table_version=None,
+        rows=0,
+    ),
     status("sale", NodeKind.SNAPSHOT, "sale_facts", state="behind", reason="changed rows"),
     status("canonical", NodeKind.CHAIN, "sale_facts", counts={"waiting": 3}),
     status(
-        "ranges", NodeKind.JOB, "sale", "canonical", state="stale", partitioned_by="pieces, 10 each", partitions=ranges(*PARTITION_STATES)
+        "ranges",
+        NodeKind.JOB,
+        "sale",
+        "canonical",
+        state="stale",
+        partitioned_by="pieces, 10 each",
+        partitions=ranges(*PARTITION_STATES),
     ),
     status("report", NodeKind.JOB, "ranges", "events", state="failed", reason=MEAN),
 )
@@ -97,7 +119,10 @@ def render(*statuses: DatasetStatus, invalidations: tuple[InvalidationStatus, ..
 
 
 def overview(
-    *statuses: DatasetStatus, project: str = "shop", held: HeldWork = NOTHING_HELD, invalidations: tuple[InvalidationStatus, ...] = ()
+    *statuses: DatasetStatus,
+    project: str = "shop",
+    held: HeldWork = NOTHING_HELD,
+    invalidations: tuple[InvalidationStatus, ...] = (),
 ) -> Overview:
     return Overview(project=project, statuses=statuses, held=held, invalidations=invalidations, made_at=AT)
 
@@ -130,7 +155,12 @@ def test_every_link_leads_to_something_on_the_page_and_ids_are_there_once() -> N
 
     ids = [a["id"] for _, a in page.elements if a.get("id")]
     targets = {a["href"] for a in page.all("a")}
-    labels = {label for _, a in page.elements if a.get("aria-labelledby") for label in str(a["aria-labelledby"]).split()}
+    labels = {
+        label
+        for _, a in page.elements
+        if a.get("aria-labelledby")
+        for label in str(a["aria-labelledby"]).split()
+    }
     assert len(ids) == len(set(ids))
     assert {str(t)[1:] for t in targets} <= set(ids)
     assert labels <= set(ids)
@@ -139,29 +169,54 @@ def test_every_link_leads_to_something_on_the_page_and_ids_are_there_once() -> N
 def test_nothing_is_asked_for_from_outside() -> None:
     page = render(*(s for s in PROJECT if s.dataset != "report"))
 
-    addresses = {a[name] for _, a in page.elements for name in ("src", "href", "xlink:href", "action", "data") if a.get(name)}
+    addresses = {
+        a[name]
+        for _, a in page.elements
+        for name in ("src", "href", "xlink:href", "action", "data")
+        if a.get(name)
+    }
     assert all(str(address).startswith("#") or address == "data:," for address in addresses)
     assert not re.search(r"https?:|//\w|@import|url\(", page.source)
     assert page.all("script") == []
-    assert [str(a["content"]).split(";")[0] for a in page.all("meta") if "http-equiv" in a] == ["default-src 'none'"]
+    assert [str(a["content"]).split(";")[0] for a in page.all("meta") if "http-equiv" in a] == [
+        "default-src 'none'"
+    ]
 
 
 def test_what_was_said_elsewhere_is_text_and_nothing_else() -> None:
-    odd = status(MEAN, NodeKind.SOURCE, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),))
+    odd = status(
+        MEAN, NodeKind.SOURCE, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),)
+    )
     said = invalidation("sale", scope=MEAN, reason=MEAN, processed_at_by_job={MEAN: None})
 
-    page = Page(render_html(overview(odd, status("reader", NodeKind.JOB, MEAN, state=MEAN), project=MEAN, invalidations=(said,))))
+    page = Page(
+        render_html(
+            overview(
+                odd, status("reader", NodeKind.JOB, MEAN, state=MEAN), project=MEAN, invalidations=(said,)
+            )
+        )
+    )
 
     assert page.all("script") == []
     assert page.texts["h1"][0] == MEAN
     assert page.texts["td"].count(MEAN) == 6  # a state, what is read, two reasons, what is covered, a job
-    assert {a["href"] for a in page.all("a", class_="node")} == {f"#{a['id']}" for a in page.all("tr") if a.get("id")}
+    assert {a["href"] for a in page.all("a", class_="node")} == {
+        f"#{a['id']}" for a in page.all("tr") if a.get("id")
+    }
 
 
 def test_a_drawing_says_where_a_dataset_stands() -> None:
     layout = lay_out(
         {s.dataset: s.inputs for s in PROJECT},
-        {"events": 0, "sale_facts": 1, "sale_quarantine": 1, "sale": 2, "canonical": 2, "ranges": 3, "report": 3},
+        {
+            "events": 0,
+            "sale_facts": 1,
+            "sale_quarantine": 1,
+            "sale": 2,
+            "canonical": 2,
+            "ranges": 3,
+            "report": 3,
+        },
         box=60,
         line=6,
         gap=10,
@@ -217,7 +272,10 @@ def test_a_strip_of_many_partitions_shows_the_worst_of_several_in_a_cell_and_say
     assert len(titles) == 375
     assert titles[1] == "40-50 to 70-80: 1 invalidated, 1 never built, 2 fresh"
     assert len(page.all("g", class_="state-invalidated")) == 3  # the cell, and beside two words
-    assert any("A cell stands for 4 partitions and shows the worst state among them." in text for text in page.texts["figcaption"])
+    assert any(
+        "A cell stands for 4 partitions and shows the worst state among them." in text
+        for text in page.texts["figcaption"]
+    )
 
 
 def test_at_most_fifty_partitions_are_listed_of_every_state_some_and_the_rest_is_counted() -> None:
@@ -233,7 +291,13 @@ def test_at_most_fifty_partitions_are_listed_of_every_state_some_and_the_rest_is
 def invalidation(dataset: str, **more: object) -> InvalidationStatus:
     jobs = {"ranges": None, "report": AT + timedelta(minutes=2)}
     made = InvalidationStatus(
-        id="1", dataset=dataset, scope="pieces = 7", reason="reorg", created_at=AT, table_version=4, processed_at_by_job=jobs
+        id="1",
+        dataset=dataset,
+        scope="pieces = 7",
+        reason="reorg",
+        created_at=AT,
+        table_version=4,
+        processed_at_by_job=jobs,
     )
     return replace(made, **more)  # type: ignore[arg-type]
 
@@ -280,8 +344,17 @@ def test_text_with_a_name_counts_partitions_and_lists_those_that_are_not_fresh()
     with_name = render_status(overview(*PROJECT[5:6]), with_partitions=True).splitlines()
     without = render_status(overview(*PROJECT)).splitlines()
 
-    assert "ranges has 6 partitions of pieces, 10 each: 1 stale, 1 invalidated, 1 behind, 1 never built, 1 building, 1 fresh." in with_name
-    assert [line.split()[0] for line in with_name if re.match(r"  \d+-\d+ ", line)] == ["0-10", "10-20", "20-30", "30-40", "40-50"]
+    assert (
+        "ranges has 6 partitions of pieces, 10 each: 1 stale, 1 invalidated, 1 behind, 1 never built, 1 building, 1 fresh."
+        in with_name
+    )
+    assert [line.split()[0] for line in with_name if re.match(r"  \d+-\d+ ", line)] == [
+        "0-10",
+        "10-20",
+        "20-30",
+        "30-40",
+        "40-50",
+    ]
     assert not [line for line in without if line.startswith("ranges has")]
 
 
@@ -296,7 +369,9 @@ def test_the_verb_prints_a_page_and_starts_no_spark(
     page = Page(capsys.readouterr().out.rstrip("\n"))
     assert code == 0
     assert page.source.startswith("<!DOCTYPE html>")
-    assert {"dataset-order_events", "dataset-orders", "dataset-customer_totals"} <= {a["id"] for a in page.all("tr") if a.get("id")}
+    assert {"dataset-order_events", "dataset-orders", "dataset-customer_totals"} <= {
+        a["id"] for a in page.all("tr") if a.get("id")
+    }
 
 
 def test_other_verbs_print_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -310,7 +385,9 @@ def test_other_verbs_print_no_page(tmp_path: Path, capsys: pytest.CaptureFixture
     assert told.err.rstrip().endswith("[call]")
 
 
-def test_json_has_partitions_for_partitioned_datasets_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_partitions_for_partitioned_datasets_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = make_shop(tmp_path)
     file = tmp_path / "strandline.yaml"
     flow = (

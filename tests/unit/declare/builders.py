@@ -42,12 +42,20 @@ def write(folder: Path, yaml: str | bytes, files: Mapping[str, str | bytes] | No
     return folder
 
 
-def load(folder: Path, yaml: str, files: Mapping[str, str | bytes] | None = None, environ: Mapping[str, str] | None = None) -> Project:
+def load(
+    folder: Path,
+    yaml: str,
+    files: Mapping[str, str | bytes] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Project:
     return load_project(write(folder, yaml, files), environ or {})
 
 
 def report(
-    folder: Path, yaml: str | bytes, files: Mapping[str, str | bytes] | None = None, environ: Mapping[str, str] | None = None
+    folder: Path,
+    yaml: str | bytes,
+    files: Mapping[str, str | bytes] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> str:
     """What `check` says of a project; empty when nothing is wrong."""
     try:

@@ -152,7 +152,9 @@ class Planted:
         return f"{self.slug}: {self.new.strip()}"
 
 
-def planted(old: str, new: str, slug: str, file: str = PROJECT, nearest: str = "", hides: tuple[str, ...] = ()) -> Planted:
+def planted(
+    old: str, new: str, slug: str, file: str = PROJECT, nearest: str = "", hides: tuple[str, ...] = ()
+) -> Planted:
     """`old` is the end of one line, after its indentation; what is planted keeps that."""
     lines = (YAML if file == PROJECT else FILES[file]).splitlines()
     (line,) = [line for line in lines if line.strip() == old]
@@ -161,7 +163,12 @@ def planted(old: str, new: str, slug: str, file: str = PROJECT, nearest: str = "
 
 MISTAKES = (
     planted("timezone: Asia/Kolkata", "timezone: Asia/Kolkatta", "unknown-timezone", nearest="Asia/Kolkata"),
-    planted("financial_year_starts: 04-01", "financial_year_start: 04-01", "unknown-key", nearest="financial_year_starts"),
+    planted(
+        "financial_year_starts: 04-01",
+        "financial_year_start: 04-01",
+        "unknown-key",
+        nearest="financial_year_starts",
+    ),
     planted("financial_year_starts: 04-01", "financial_year_starts: 13-01", "wrong-type"),
     planted("settings:", "setings:", "unknown-key", nearest="settings"),
     planted("workers: 2", "workers: many", "wrong-type"),
@@ -175,7 +182,9 @@ MISTAKES = (
     planted("from: price_list", "frm: price_list", "unknown-key", nearest="from"),
     planted("order_id: orderId", "order_id: 17", "wrong-type"),
     planted("pieces: {path: pieces, type: int}", "pieces: {path: pieces, type: integr}", "unknown-type"),
-    planted("pieces: {path: pieces, type: int}", "pieces: {pth: pieces, type: int}", "unknown-key", nearest="path"),
+    planted(
+        "pieces: {path: pieces, type: int}", "pieces: {pth: pieces, type: int}", "unknown-key", nearest="path"
+    ),
     planted('total: {sql: "pieces * 2"}', 'total: {sql: "pieces * "}', "sql-syntax"),
     planted('total: {sql: "pieces * 2"}', 'total: {sql: "rand()"}', "nondeterministic"),
     planted("require: [customer]", "require: [custmer]", "unknown-column", nearest="customer"),
@@ -189,11 +198,29 @@ MISTAKES = (
     planted("order_by: [changed_at]", "order_by: {a: b}", "wrong-type"),
     planted('deleted: "pieces = 0"', 'deleted: "peices = 0"', "unknown-column", nearest="pieces"),
     planted("source_at: changed_at", "source_at: changed", "unknown-column", nearest="changed_at"),
-    planted('guard: {max_deleted: "20%", at_least: 10}', 'guard: {max_deleted: "20%", at_leest: 10}', "unknown-key", nearest="at_least"),
-    planted('guard: {max_deleted: "20%", at_least: 10}', 'guard: {max_deleted: "much", at_least: 10}', "wrong-type"),
+    planted(
+        'guard: {max_deleted: "20%", at_least: 10}',
+        'guard: {max_deleted: "20%", at_leest: 10}',
+        "unknown-key",
+        nearest="at_least",
+    ),
+    planted(
+        'guard: {max_deleted: "20%", at_least: 10}',
+        'guard: {max_deleted: "much", at_least: 10}',
+        "wrong-type",
+    ),
     planted("cents: {type: bigint}", "cents: {type: [bigint]}", "wrong-type"),
-    planted("record_set: {key: [article], order_by: [valid_from]}", "record_set: {key: [article]}", "record-set-without-ordering"),
-    planted("event_stream: {identity: [block_hash]}", "event_stream: {identity: [blok_hash]}", "unknown-column", nearest="block_hash"),
+    planted(
+        "record_set: {key: [article], order_by: [valid_from]}",
+        "record_set: {key: [article]}",
+        "record-set-without-ordering",
+    ),
+    planted(
+        "event_stream: {identity: [block_hash]}",
+        "event_stream: {identity: [blok_hash]}",
+        "unknown-column",
+        nearest="block_hash",
+    ),
     planted("event_stream: {identity: [block_hash]}", "event_stream: {identity: 3}", "wrong-type"),
     planted("best:", "bst:", "unknown-dataset", nearest="best"),
     planted("from: blocks", "from: blcks", "chain-needs-stream", nearest="blocks"),
@@ -201,10 +228,20 @@ MISTAKES = (
     planted("parent: parent_hash", "parnt: parent_hash", "unknown-key", nearest="parent"),
     planted("head: {most: weight}", "head: longst", "unknown-value", nearest="longest"),
     planted("- name: totals", "- nam: totals", "unknown-key", nearest="name"),
-    planted("output_dataset: customer_totals", "output_datset: customer_totals", "unknown-key", nearest="output_dataset"),
+    planted(
+        "output_dataset: customer_totals",
+        "output_datset: customer_totals",
+        "unknown-key",
+        nearest="output_dataset",
+    ),
     planted("config: {least: 3}", "config: 3", "wrong-type", hides=("unknown-parameter",)),
     planted("sql: jobs/totals.sql", "sql: jobs/total.sql", "file-not-found", nearest="jobs/totals.sql"),
-    planted("input_datasets: [orders, prices]", "input_datasets: [orders, price]", "unknown-dataset", nearest="prices"),
+    planted(
+        "input_datasets: [orders, prices]",
+        "input_datasets: [orders, price]",
+        "unknown-dataset",
+        nearest="prices",
+    ),
     planted("orders: {by: [customer]}", "orders: {bye: [customer]}", "unknown-key", nearest="by"),
     planted("prices: whole", "pricse: whole", "unknown-dataset", nearest="prices"),
     planted("prices: whole", "prices: hole", "unknown-value", nearest="whole"),
@@ -223,15 +260,32 @@ MISTAKES = (
     ),
     planted("lookup_datasets: [worth]", "lookup_datasets: [wrth]", "unknown-dataset", nearest="worth"),
     planted("lookup_datasets: [worth]", "lookup_dataset: [worth]", "unknown-key", nearest="lookup_datasets"),
-    planted("select t.customer, t.pieces, w.cents", "select t.customer, t.peices, w.cents", "unknown-column", nearest="pieces"),
-    planted("incremental: {mode: partition}", "incremental: {mode: partitions}", "unknown-value", nearest="partition"),
+    planted(
+        "select t.customer, t.pieces, w.cents",
+        "select t.customer, t.peices, w.cents",
+        "unknown-column",
+        nearest="pieces",
+    ),
+    planted(
+        "incremental: {mode: partition}",
+        "incremental: {mode: partitions}",
+        "unknown-value",
+        nearest="partition",
+    ),
     planted("column: block_number", "column: 7", "wrong-type"),
     planted("size: 100", "size: 0", "wrong-type"),
     planted("size: 100", "sise: 100", "unknown-key", nearest="size"),
     planted(
-        "sql: select block_number, miner from canonical", "sql: select block_number, minr from canonical", "unknown-column", nearest="miner"
+        "sql: select block_number, miner from canonical",
+        "sql: select block_number, minr from canonical",
+        "unknown-column",
+        nearest="miner",
     ),
-    planted("sql: select block_number, miner from canonical", "sql: select block_number, from canonical where", "sql-syntax"),
+    planted(
+        "sql: select block_number, miner from canonical",
+        "sql: select block_number, from canonical where",
+        "sql-syntax",
+    ),
     planted("input_datasets: [block_ranges]", "input_datasets: [nope]", "unknown-dataset"),
     planted("update_strategy: replace", "update_strategy: replce", "unknown-value", nearest="replace"),
     planted("python: jobs/copied.py:copied", "python: jobs/copied.py:copid", "function-not-found"),
@@ -253,10 +307,16 @@ def check(folder: Path, mistakes: tuple[Planted, ...]) -> None:
         load_project(folder, {})
 
     places = [(m.place.file, m.place.line, m.slug) for m in refused.value.mistakes if m.place]
-    assert sorted(places) == sorted((m.file, m.line, m.slug) for m in mistakes), f"planted {[str(m) for m in mistakes]}\n{refused.value}"
+    assert sorted(places) == sorted((m.file, m.line, m.slug) for m in mistakes), (
+        f"planted {[str(m) for m in mistakes]}\n{refused.value}"
+    )
     for mistake in mistakes:
         if mistake.nearest:
-            (found,) = [m for m in refused.value.mistakes if m.place and (m.place.line, m.slug) == (mistake.line, mistake.slug)]
+            (found,) = [
+                m
+                for m in refused.value.mistakes
+                if m.place and (m.place.line, m.slug) == (mistake.line, mistake.slug)
+            ]
             assert f"`{mistake.nearest}`" in found.remedy, found
 
 
@@ -272,7 +332,9 @@ def test_a_mistake_is_reported_once_where_it_stands(mistake: Planted, tmp_path: 
 def independent(mistakes: tuple[Planted, ...]) -> bool:
     """No two on one line, and none that hides another."""
     lines = {(m.file, m.old) for m in mistakes}
-    return len(lines) == len(mistakes) and not any(other.slug in m.hides for m in mistakes for other in mistakes)
+    return len(lines) == len(mistakes) and not any(
+        other.slug in m.hides for m in mistakes for other in mistakes
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -91,14 +91,32 @@ def test_a_chain_is_made_of_an_event_stream(made_of: str, remedy: str, tmp_path:
 @pytest.mark.parametrize(
     ("old", "new", "word", "column", "remedy"),
     [
-        ("number: block_number", "number: blok_number", "number", "blok_number", "Did you mean `block_number`?"),
+        (
+            "number: block_number",
+            "number: blok_number",
+            "number",
+            "blok_number",
+            "Did you mean `block_number`?",
+        ),
         ("hash: block_hash", "hash: blok_hash", "hash", "blok_hash", "Did you mean `block_hash`?"),
         ("parent: parent_hash", "parent: parent_hsh", "parent", "parent_hsh", "Did you mean `parent_hash`?"),
         ("most: difficulty", "most: difficult", "head", "difficult", "Did you mean `difficulty`?"),
         ("most: difficulty", "most_summed: difficult", "head", "difficult", "Did you mean `difficulty`?"),
         ("most: difficulty", "last: difficult", "head", "difficult", "Did you mean `difficulty`?"),
-        ("most: difficulty}", "most: difficulty}\n    order_by: [seqq]", "order_by", "seqq", "Did you mean `seq`?"),
-        ("most: difficulty}", "most: difficulty}\n    group_by: [chain]", "group_by", "chain", "Did you mean `chain_id`?"),
+        (
+            "most: difficulty}",
+            "most: difficulty}\n    order_by: [seqq]",
+            "order_by",
+            "seqq",
+            "Did you mean `seq`?",
+        ),
+        (
+            "most: difficulty}",
+            "most: difficulty}\n    group_by: [chain]",
+            "group_by",
+            "chain",
+            "Did you mean `chain_id`?",
+        ),
     ],
 )
 def test_a_column_that_the_blocks_lack_is_told_with_the_nearest(
@@ -129,7 +147,13 @@ OF_BEFORE = "Name the column that holds the hash of the block before."
         (("parent: parent_hash", "parent: block_hash"), "parent", "block_hash", "hash", OF_BEFORE),
         (("parent: parent_hash", "parent: Block_Hash"), "parent", "block_hash", "hash", OF_BEFORE),
         (("parent: parent_hash", "parent: block_number"), "parent", "block_number", "number", OF_BEFORE),
-        (("hash: block_hash", "hash: block_number"), "hash", "block_number", "number", "Name the column that holds the block's own hash."),
+        (
+            ("hash: block_hash", "hash: block_number"),
+            "hash",
+            "block_number",
+            "number",
+            "Name the column that holds the block's own hash.",
+        ),
     ],
 )
 def test_a_link_that_is_none_is_told_once_where_it_stands_with_its_column(
@@ -151,7 +175,9 @@ def test_a_column_that_is_none_is_no_link_that_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "type_"), [("block_at", "timestamp"), ("parent_hash", "string")])
 def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tmp_path: Path) -> None:
-    yaml = BASE + edited(CHAIN, ("number: block_number", f"number: {number}"), ("parent: parent_hash", "parent: seq"))
+    yaml = BASE + edited(
+        CHAIN, ("number: block_number", f"number: {number}"), ("parent: parent_hash", "parent: seq")
+    )
 
     told = report(tmp_path, yaml)
 
@@ -163,14 +189,21 @@ strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_block
     )
 
 
-CSV_BLOCKS = 'project: x\nsources:\n  block_files: {files: "b/*.csv"}\ndatasets:\n  blocks:\n    from: block_files\n'
+CSV_BLOCKS = (
+    'project: x\nsources:\n  block_files: {files: "b/*.csv"}\ndatasets:\n  blocks:\n    from: block_files\n'
+)
 LONGEST = CHAIN.replace("{most: difficulty}", "longest")
 CSV_FILE: dict[str, str | bytes] = {"b/1.csv": "block_number,block_hash,parent_hash,difficulty\n1,a,,5\n"}
 
 
 @pytest.mark.parametrize("files", [{}, CSV_FILE], ids=["no file yet", "a file"])
-@pytest.mark.parametrize("columns", ["", "    columns: {block_hash: {type: string}}\n", "    columns: {block_number: block_number}\n"])
-def test_a_number_that_csv_gives_as_text_is_told(columns: str, files: dict[str, str | bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "columns",
+    ["", "    columns: {block_hash: {type: string}}\n", "    columns: {block_number: block_number}\n"],
+)
+def test_a_number_that_csv_gives_as_text_is_told(
+    columns: str, files: dict[str, str | bytes], tmp_path: Path
+) -> None:
     yaml = CSV_BLOCKS + columns + LONGEST
 
     told = report(tmp_path, yaml, files)
@@ -192,7 +225,9 @@ def test_a_number_that_csv_files_lack_is_told_as_that_alone(tmp_path: Path) -> N
 
 
 def test_every_mistake_of_a_chain_is_told_in_the_order_of_the_file(tmp_path: Path) -> None:
-    yaml = BASE + edited(FOLLOWED, ("number: block_number", "number: block_at"), ("most: difficulty", "most: weight"))
+    yaml = BASE + edited(
+        FOLLOWED, ("number: block_number", "number: block_at"), ("most: difficulty", "most: weight")
+    )
     yaml += "    group_by: [chain]\n"
 
     assert slugs(tmp_path, yaml) == ["chain-number", "unknown-column", "unknown-column"]
@@ -204,7 +239,11 @@ def test_every_mistake_of_a_chain_is_told_in_the_order_of_the_file(tmp_path: Pat
         ("    head: {most: difficulty}\n", "", "`chains.hot_blocks` lacks `head`."),
         ("head: {most: difficulty}", "head: longst", "Did you mean `longest`?"),
         ("head: {most: difficulty}", "head: {mots: difficulty}", "Did you mean `most`?"),
-        ("    parent: ", "    parents: ", "unknown key `parents` in `chains.hot_blocks`.\n  Did you mean `parent`?"),
+        (
+            "    parent: ",
+            "    parents: ",
+            "unknown key `parents` in `chains.hot_blocks`.\n  Did you mean `parent`?",
+        ),
         (
             "from: blocks\n    number",
             "from: blocks\n    anchor: first\n    number",
@@ -242,7 +281,11 @@ strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses the head 
 
 @pytest.mark.parametrize(
     "edit",
-    [("number: block_number", "number: blok"), ("from: blocks", "from: blcks"), ("number: block_number", "nmber: block_number")],
+    [
+        ("number: block_number", "number: blok"),
+        ("from: blocks", "from: blcks"),
+        ("number: block_number", "nmber: block_number"),
+    ],
     ids=["a column", "the blocks", "the shape"],
 )
 def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, str], tmp_path: Path) -> None:
@@ -292,7 +335,9 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
     ],
     ids=["no dataset", "no hash", "a dataset's name", "the chain's name", "a reserved name"],
 )
-def test_a_mistake_in_what_follows_is_told_once_where_it_stands(follow: str, told: str, tmp_path: Path) -> None:
+def test_a_mistake_in_what_follows_is_told_once_where_it_stands(
+    follow: str, told: str, tmp_path: Path
+) -> None:
     yaml = BASE + CHAIN + f"    follow: {{\n      {follow}}}\n"
 
     assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, f'      {follow}')}: {told}"
@@ -320,7 +365,10 @@ def test_what_follows_has_the_group_of_the_chain_too(tmp_path: Path) -> None:
 
     told = report(tmp_path, yaml)
 
-    assert "`receipts` has no column `chain_id`, by which `hot_receipts` would follow the chain `hot_blocks`." in told
+    assert (
+        "`receipts` has no column `chain_id`, by which `hot_receipts` would follow the chain `hot_blocks`."
+        in told
+    )
     assert slugs(tmp_path, yaml) == ["unknown-column"]
 
 
@@ -338,7 +386,12 @@ def test_a_chain_is_taken_as_declared(tmp_path: Path) -> None:
 
     chain = chain_of(tmp_path, ("number: block_number", "number: Block_Number"), more=more)
 
-    assert (chain.blocks, chain.number, chain.hash, chain.parent) == ("blocks", "block_number", "block_hash", "parent_hash")
+    assert (chain.blocks, chain.number, chain.hash, chain.parent) == (
+        "blocks",
+        "block_number",
+        "block_hash",
+        "parent_hash",
+    )
     assert chain.head == HeadRule(kind=Head.MOST, column="difficulty")
     assert (chain.order_by, chain.group_by, chain.anchor) == (("seq", "_source_position"), ("chain_id",), 0)
     assert chain.key == ("chain_id", "block_number")
@@ -374,18 +427,30 @@ def test_a_chain_and_what_follows_it_become_nodes_with_inputs_before_readers(tmp
         "block_number",
         False,
     )
-    assert chain.inputs == (Input(name="blocks_facts", dataset="blocks_facts", relation=By(columns=("block_number",))),)
-    assert [n.name for n in project.nodes if n.kind in (NodeKind.CHAIN, NodeKind.JOB)] == ["hot_blocks", "hot_transactions", "hot_receipts"]
+    assert chain.inputs == (
+        Input(name="blocks_facts", dataset="blocks_facts", relation=By(columns=("block_number",))),
+    )
+    assert [n.name for n in project.nodes if n.kind in (NodeKind.CHAIN, NodeKind.JOB)] == [
+        "hot_blocks",
+        "hot_transactions",
+        "hot_receipts",
+    ]
     assert {name: project.names[name] for name in ("hot_blocks", "hot_transactions")} == {
         "hot_blocks": ("hot_blocks",),
         "hot_transactions": ("hot_transactions",),
     }
-    assert (project.tables["hot_blocks"], project.tables["hot_transactions"]) == ("hot_blocks", "hot_transactions")
+    assert (project.tables["hot_blocks"], project.tables["hot_transactions"]) == (
+        "hot_blocks",
+        "hot_transactions",
+    )
     assert project.indexed("blocks_facts") == ("block_number",)
 
 
 def test_what_follows_is_a_job_keyed_by_the_blocks_hash(tmp_path: Path) -> None:
-    edits = ("hot_receipts: receipts", "again: hot_transactions"), ("head: ", "group_by: [chain_id]\n    head: ")
+    edits = (
+        ("hot_receipts: receipts", "again: hot_transactions"),
+        ("head: ", "group_by: [chain_id]\n    head: "),
+    )
     project = load(tmp_path, BASE + edited(FOLLOWED, *edits))
 
     assert project.get("hot_blocks").inputs[0].relation == By(columns=("chain_id", "block_number"))
@@ -395,7 +460,11 @@ def test_what_follows_is_a_job_keyed_by_the_blocks_hash(tmp_path: Path) -> None:
     ):
         node = project.get(name)
         assert isinstance(node.definition, Job)
-        assert (node.kind, node.definition.mode, node.key) == (NodeKind.JOB, Mode.KEYED, ("chain_id", "block_hash"))
+        assert (node.kind, node.definition.mode, node.key) == (
+            NodeKind.JOB,
+            Mode.KEYED,
+            ("chain_id", "block_hash"),
+        )
         assert node.inputs == (
             Input(name=dataset, dataset=table, relation=By(columns=("chain_id", "block_hash"))),
             Input(name="hot_blocks", dataset="hot_blocks", relation=By(columns=("chain_id", "block_hash"))),
@@ -413,7 +482,10 @@ def test_a_job_reads_a_chain_and_what_follows_it_with_their_columns(tmp_path: Pa
         ("hot_blocks", By(columns=("block_hash",)), True),
         ("hot_transactions", By(columns=("block_hash",)), True),
     ]
-    assert slugs(tmp_path, BASE + FOLLOWED + READER + job.replace("b.block_hash, count", "b.blok_hash, count")) != []
+    assert (
+        slugs(tmp_path, BASE + FOLLOWED + READER + job.replace("b.block_hash, count", "b.blok_hash, count"))
+        != []
+    )
 
 
 # what a change of it does
@@ -452,15 +524,21 @@ def test_any_change_of_a_chain_freezes_it(old: str, new: str, parts: set[str], t
         ("most: difficulty", "most: seq", set(), False),
     ],
 )
-def test_what_follows_changes_as_any_job_does(old: str, new: str, parts: set[str], freezes: bool, tmp_path: Path) -> None:
+def test_what_follows_changes_as_any_job_does(
+    old: str, new: str, parts: set[str], freezes: bool, tmp_path: Path
+) -> None:
     yaml = BASE + FOLLOWED.replace(", hot_receipts: receipts", "")
 
     assert config_change(tmp_path, yaml, "hot_transactions", (old, new)) == (parts, freezes)
 
 
 @pytest.mark.parametrize("rule", ["most", "most_summed"])
-def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(tmp_path: Path, rule: str) -> None:
-    yaml = edited(BASE + CHAIN, ("difficulty: {path: d, type: bigint}", "difficulty: d"), ("{most:", f"{{{rule}:"))
+def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(
+    tmp_path: Path, rule: str
+) -> None:
+    yaml = edited(
+        BASE + CHAIN, ("difficulty: {path: d, type: bigint}", "difficulty: d"), ("{most:", f"{{{rule}:")
+    )
 
     told = report(tmp_path, yaml)
 

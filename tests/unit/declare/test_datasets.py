@@ -39,7 +39,9 @@ def test_columns_in_their_short_and_long_forms(tmp_path: Path) -> None:
     dataset = facts(
         load(
             tmp_path,
-            yaml('{from: events, columns: {Id: a.b, n: {path: n, type: bigint, default: 0}, y: {sql: "n + 1"}, j: {path: j, type: json}}}'),
+            yaml(
+                '{from: events, columns: {Id: a.b, n: {path: n, type: bigint, default: 0}, y: {sql: "n + 1"}, j: {path: j, type: json}}}'
+            ),
         )
     )
 
@@ -51,7 +53,9 @@ def test_columns_in_their_short_and_long_forms(tmp_path: Path) -> None:
 
 
 def test_a_source_with_columns_of_its_own_gives_them_all_and_paths_default_to_names(tmp_path: Path) -> None:
-    dataset = facts(load(tmp_path, yaml("{from: register, columns: {Amount: {type: bigint}, name: full.name}}")))
+    dataset = facts(
+        load(tmp_path, yaml("{from: register, columns: {Amount: {type: bigint}, name: full.name}}"))
+    )
 
     assert dataset.takes_other_columns
     assert column(dataset, "amount").path == ("Amount",)
@@ -72,16 +76,23 @@ def test_the_seeds_contract_means_the_same_as_a_record_set(tmp_path: Path) -> No
 
     contract = load(
         tmp_path,
-        yaml(f"{{from: events, {columns}, contract: {{is_append_only: true, override_channel: ID, override_ordering: UPDATEDAT}}}}"),
+        yaml(
+            f"{{from: events, {columns}, contract: {{is_append_only: true, override_channel: ID, override_ordering: UPDATEDAT}}}}"
+        ),
     )
-    ours = load(tmp_path, yaml(f"{{from: events, {columns}, record_set: {{key: [id], order_by: [updatedat]}}}}"))
+    ours = load(
+        tmp_path, yaml(f"{{from: events, {columns}, record_set: {{key: [id], order_by: [updatedat]}}}}")
+    )
 
     assert record_set(contract) == record_set(ours)
     assert contract.get("a").config == ours.get("a").config
 
 
 def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
-    project = load(tmp_path, yaml("{from: events, columns: {id: ID}, contract: {is_append_only: true, is_event_stream: true}}"))
+    project = load(
+        tmp_path,
+        yaml("{from: events, columns: {id: ID}, contract: {is_append_only: true, is_event_stream: true}}"),
+    )
 
     assert facts(project).record_set is None
 
@@ -89,14 +100,23 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dataset", "slug"),
     [
-        ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, event_stream: {identity: [id]}}", "two-kinds"),
-        ("{from: events, columns: {id: id}, contract: {is_event_stream: true, override_channel: id, override_ordering: id}}", "two-kinds"),
+        (
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, event_stream: {identity: [id]}}",
+            "two-kinds",
+        ),
+        (
+            "{from: events, columns: {id: id}, contract: {is_event_stream: true, override_channel: id, override_ordering: id}}",
+            "two-kinds",
+        ),
         (
             "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, "
             "contract: {override_channel: id, override_ordering: id}}",
             "two-kinds",
         ),
-        ("{from: events, columns: {id: id}, contract: {override_channel: id}}", "record-set-without-ordering"),
+        (
+            "{from: events, columns: {id: id}, contract: {override_channel: id}}",
+            "record-set-without-ordering",
+        ),
         ("{from: events, columns: {id: id}, contract: {override_ordering: id}}", "ordering-without-key"),
         ("{from: events, columns: {id: id}, contract: {is_append_only: false}}", "not-append-only"),
         ("{from: events, columns: {id: id}, contract: {is_event_stream: false}}", "record-set-without-key"),
@@ -104,8 +124,14 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
         ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [at]}}", "unknown-column"),
         ("{from: events, columns: {id: id}, record_set: {key: [id, ID], order_by: [id]}}", "named-twice"),
         ("{from: events, columns: {id: id}, record_set: {key: [_key], order_by: [id]}}", "metadata-column"),
-        ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [_ingested_at]}}", "metadata-column"),
-        ("{from: events, columns: {id: id, at: at}, record_set: {key: [id], order_by: [_source_position, at]}}", "position-not-last"),
+        (
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [_ingested_at]}}",
+            "metadata-column",
+        ),
+        (
+            "{from: events, columns: {id: id, at: at}, record_set: {key: [id], order_by: [_source_position, at]}}",
+            "position-not-last",
+        ),
         ("{from: events, columns: {id: id}, event_stream: {identity: [ident]}}", "unknown-column"),
         ("{from: events, columns: {id: id}, require: [name]}", "unknown-column"),
         ("{from: events, columns: {id: id}, source_at: at}", "unknown-column"),
@@ -135,14 +161,20 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
         ("{from: events, columns: {id: {sql: ''}}}", "sql-syntax"),
         ("{from: events, where: 'x = uuid()', columns: {id: id}}", "nondeterministic"),
         ("{from: events, where: 'x =', columns: {id: id}}", "sql-syntax"),
-        ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], deleted: \"op = 'D'\"}}", "unknown-column"),
+        (
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], deleted: \"op = 'D'\"}}",
+            "unknown-column",
+        ),
         (
             "{from: events, columns: {id: id, at: at}, record_set: {key: [id], order_by: [at], latest_non_null: [at]}}",
             "latest-non-null-of-key",
         ),
         ("{from: exports}", "complete-without-record-set"),
         ("{from: exports, event_stream: {identity: [id]}}", "complete-without-record-set"),
-        ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], children: replace}}", "children-without-explode"),
+        (
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], children: replace}}",
+            "children-without-explode",
+        ),
         (
             "{from: events, explode: u, columns: {id: item.id, at: at}, record_set: {key: [id], order_by: [at], children: replace}}",
             "children-without-parent",
@@ -157,7 +189,10 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
             "record_set: {key: [p, id], order_by: [at], children: replace}}",
             "children-ranked-by-item",
         ),
-        ("{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, guard: {max_deleted: most}}", "wrong-type"),
+        (
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, guard: {max_deleted: most}}",
+            "wrong-type",
+        ),
         ("{from: nowhere, columns: {id: id}}", "unknown-source"),
         ("{key: [id]}", "unknown-dataset"),
     ],
@@ -187,12 +222,12 @@ def test_the_parents_key_is_what_is_not_taken_from_the_element(tmp_path: Path) -
 
 
 def test_the_source_time_is_the_first_timestamp_of_the_order_unless_said(tmp_path: Path) -> None:
-    columns = (
-        "columns: {id: id, n: {path: n, type: bigint}, at: {path: at, type: timestamp_ms}}, record_set: {key: [id], order_by: [n, at]}"
-    )
+    columns = "columns: {id: id, n: {path: n, type: bigint}, at: {path: at, type: timestamp_ms}}, record_set: {key: [id], order_by: [n, at]}"
 
     default = facts(load(tmp_path, yaml(f"{{from: events, {columns}}}")))
-    said = facts(load(tmp_path, yaml(f"{{from: events, {columns}, source_at: {{path: seen.at, type: timestamp_us}}}}")))
+    said = facts(
+        load(tmp_path, yaml(f"{{from: events, {columns}, source_at: {{path: seen.at, type: timestamp_us}}}}"))
+    )
 
     assert default.source_at == SourceTime(column="at")
     assert said.source_at is not None
@@ -212,7 +247,12 @@ def test_the_source_time_is_the_first_timestamp_of_the_order_unless_said(tmp_pat
 )
 def test_a_guard_is_a_share_and_a_number(guard: str, percent: float, at_least: int, tmp_path: Path) -> None:
     dataset = facts(
-        load(tmp_path, yaml(f"{{from: events, columns: {{id: id}}, record_set: {{key: [id], order_by: [id]}}, guard: {guard}}}"))
+        load(
+            tmp_path,
+            yaml(
+                f"{{from: events, columns: {{id: id}}, record_set: {{key: [id], order_by: [id]}}, guard: {guard}}}"
+            ),
+        )
     )
 
     assert (dataset.guard.max_deleted_percent, dataset.guard.at_least) == (percent, at_least)

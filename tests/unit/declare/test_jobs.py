@@ -64,7 +64,11 @@ def test_facts_quarantines_and_sources_are_tables_too(tmp_path: Path) -> None:
     sql: select _payload as text from events union all select reason from demand_quarantine union all select demand_id from demand_facts
 """
 
-    assert {i.dataset for i in inputs(tmp_path, text).values()} == {"demand_facts", "demand_quarantine", "events"}
+    assert {i.dataset for i in inputs(tmp_path, text).values()} == {
+        "demand_facts",
+        "demand_quarantine",
+        "events",
+    }
 
 
 def test_relations_are_taken_as_declared(tmp_path: Path) -> None:
@@ -113,8 +117,13 @@ def test_on_may_map_columns_here_to_columns_there(tmp_path: Path) -> None:
 
     found = inputs(tmp_path, text)
 
-    assert found["demand"].relation == Via(input="property", on=(("tenant_id", "tenant_id"), ("consumer_code", "property_id")))
-    assert (found["property"].relation, found["property"].proved) == (By(columns=("tenant_id", "property_id")), True)
+    assert found["demand"].relation == Via(
+        input="property", on=(("tenant_id", "tenant_id"), ("consumer_code", "property_id"))
+    )
+    assert (found["property"].relation, found["property"].proved) == (
+        By(columns=("tenant_id", "property_id")),
+        True,
+    )
 
 
 def test_relations_are_proved_through_the_output_of_another_job(tmp_path: Path) -> None:
@@ -154,7 +163,11 @@ def test_a_job_keeps_its_code_and_what_it_was_told(tmp_path: Path) -> None:
     definition = load(tmp_path, job(text), {"jobs/a.sql": sql}).get("a_out").definition
 
     assert isinstance(definition, Job)
-    assert (definition.mode, definition.key, definition.language) == (Mode.KEYED, ("tenant_id", "property_id"), Language.SQL)
+    assert (definition.mode, definition.key, definition.language) == (
+        Mode.KEYED,
+        ("tenant_id", "property_id"),
+        Language.SQL,
+    )
     assert (definition.code, definition.file) == (sql, "jobs/a.sql")
     assert definition.strict_incremental
     assert definition.uses_as_of
@@ -164,7 +177,9 @@ def test_a_job_keeps_its_code_and_what_it_was_told(tmp_path: Path) -> None:
 def test_a_python_job_keeps_the_source_of_its_module(tmp_path: Path) -> None:
     code = "def totals(inputs, context):\n    return inputs['property'].where(context.as_of > 1)\n"
 
-    project = load(tmp_path, job("    input_datasets: [property]\n    python: jobs/a.py:totals"), {"jobs/a.py": code})
+    project = load(
+        tmp_path, job("    input_datasets: [property]\n    python: jobs/a.py:totals"), {"jobs/a.py": code}
+    )
 
     definition = project.get("a_out").definition
     assert isinstance(definition, Job)
@@ -190,28 +205,65 @@ KEYED = "    input_datasets: [property]\n    incremental: {mode: keyed, key: [te
     ("text", "slug"),
     [
         ("    input_datasets: [propertie]\n    sql: select 1 from propertie", "unknown-dataset"),
-        ("    input_datasets: [property]\n    lookup_datasets: [rates]\n    sql: select 1 from property", "unknown-dataset"),
-        ("    input_datasets: [property]\n    sql: select 1 as x from property cross join demand", "undeclared-input"),
+        (
+            "    input_datasets: [property]\n    lookup_datasets: [rates]\n    sql: select 1 from property",
+            "unknown-dataset",
+        ),
+        (
+            "    input_datasets: [property]\n    sql: select 1 as x from property cross join demand",
+            "undeclared-input",
+        ),
         ("    input_datasets: [property]\n    sql: select 1 as x from other.property", "undeclared-input"),
         ("    input_datasets: [property, demand]\n    sql: select 1 as x from property", "unused-input"),
         ("    input_datasets: [property, property]\n    sql: select 1 as x from property", "named-twice"),
-        ("    input_datasets: [property]\n    lookup_datasets: [property]\n    sql: select 1 as x from property", "named-twice"),
-        ("    input_datasets: [trades, trades_facts]\n    sql: select trades.id from trades join trades_facts using (id)", "named-twice"),
+        (
+            "    input_datasets: [property]\n    lookup_datasets: [property]\n    sql: select 1 as x from property",
+            "named-twice",
+        ),
+        (
+            "    input_datasets: [trades, trades_facts]\n    sql: select trades.id from trades join trades_facts using (id)",
+            "named-twice",
+        ),
         ("    input_datasets: [property]", "job-without-code"),
-        ("    input_datasets: [property]\n    sql: select 1 as x from property\n    python: a.py:f", "sql-and-python"),
+        (
+            "    input_datasets: [property]\n    sql: select 1 as x from property\n    python: a.py:f",
+            "sql-and-python",
+        ),
         ("    input_datasets: [property]\n    sql: jobs/none.sql", "file-not-found"),
         ("    input_datasets: [property]\n    python: jobs/none.py:f", "file-not-found"),
         ("    input_datasets: [property]\n    python: jobs/none.py", "bad-python"),
         ("    sql: select 1 as x", "missing-key"),
-        ("    input_datasets: [property]\n    incremental: {mode: keyed}\n    sql: select * from property", "keyed-without-key"),
-        ("    input_datasets: [property]\n    incremental: {mode: full, key: [x]}\n    sql: select * from property", "unused-key"),
+        (
+            "    input_datasets: [property]\n    incremental: {mode: keyed}\n    sql: select * from property",
+            "keyed-without-key",
+        ),
+        (
+            "    input_datasets: [property]\n    incremental: {mode: full, key: [x]}\n    sql: select * from property",
+            "unused-key",
+        ),
         (KEYED % ("", "select tenant_id, area from property"), "key-not-in-output"),
-        (KEYED % ("", "select tenant_id, property_id, sum(area) over () as s from property"), "input-relation-unknown"),
+        (
+            KEYED % ("", "select tenant_id, property_id, sum(area) over () as s from property"),
+            "input-relation-unknown",
+        ),
         (KEYED % (", inputs: {property: {by: [tenant_id]}}", "select * from property"), "by-is-not-the-key"),
-        (KEYED % (", inputs: {property: {by: {tenant_id: tenant, property_id: property_id}}}", "select * from property"), "unknown-column"),
+        (
+            KEYED
+            % (
+                ", inputs: {property: {by: {tenant_id: tenant, property_id: property_id}}}",
+                "select * from property",
+            ),
+            "unknown-column",
+        ),
         (KEYED % (", inputs: {propertie: whole}", "select * from property"), "unknown-dataset"),
-        (KEYED % (", inputs: {property: {via: property, on: [tenant_id]}}", "select * from property"), "via-cycle"),
-        (KEYED % (", inputs: {property: {via: demand, on: [tenant_id]}}", "select * from property"), "unknown-dataset"),
+        (
+            KEYED % (", inputs: {property: {via: property, on: [tenant_id]}}", "select * from property"),
+            "via-cycle",
+        ),
+        (
+            KEYED % (", inputs: {property: {via: demand, on: [tenant_id]}}", "select * from property"),
+            "unknown-dataset",
+        ),
         (KEYED % (", inputs: {property: {via: demand}}", "select * from property"), "missing-key"),
         (KEYED % (", inputs: {property: all}", "select * from property"), "unknown-value"),
     ],
@@ -279,7 +331,9 @@ def test_a_job_gives_no_column_a_name_that_is_the_engines_own(sql: str, slug: st
         ("select (select max(area) from property) as a", {"area"}, False),
     ],
 )
-def test_the_columns_that_sql_may_read_are_known(sql: str, reads: set[str], whole: bool, tmp_path: Path) -> None:
+def test_the_columns_that_sql_may_read_are_known(
+    sql: str, reads: set[str], whole: bool, tmp_path: Path
+) -> None:
     given = inputs(tmp_path, f"    input_datasets: [property]\n    sql: {sql!r}")["property"]
 
     assert given.reads & {"area", "at"} == reads & {"area", "at"}

@@ -51,10 +51,16 @@ chains:
     follow: {hot_transactions: transactions, hot_logs: logs}     # their rows of canonical blocks, by block hash
 """
 OTHER_SPELLINGS = [
-    ("{column: block_number, size: 10000, final_after: 100}", "{column: block_at, unit: day, final_after: 2 days}"),
+    (
+        "{column: block_number, size: 10000, final_after: 100}",
+        "{column: block_at, unit: day, final_after: 2 days}",
+    ),
     ("{column: block_number, size: 10000, final_after: 100}", "{column: block_at, unit: hour}"),
     ("{column: block_number, size: 10000, final_after: 100}", "{column: block_at, unit: month}"),
-    ("{column: block_number, size: 10000, final_after: 100}", "{column: block_number, size: 10000, by: [chain_id]}"),
+    (
+        "{column: block_number, size: 10000, final_after: 100}",
+        "{column: block_number, size: 10000, by: [chain_id]}",
+    ),
     ("config: {codec: zstd}", "config: {codec: zstd, finality_threshold: 100}"),
     ("head: {most: total_difficulty}", "head: {most_summed: difficulty}"),
     ("head: {most: total_difficulty}", "head: longest"),
@@ -78,7 +84,9 @@ def accepts(schema: Mapping[str, Any], value: object) -> bool:
         "required",
         "type",
     }
-    assert set(schema) <= known | {"$defs", "$id", "$schema", "default", "description", "title"}, f"not judged: {set(schema) - known}"
+    assert set(schema) <= known | {"$defs", "$id", "$schema", "default", "description", "title"}, (
+        f"not judged: {set(schema) - known}"
+    )
     if "$ref" in schema:
         return accepts(SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[-1]], value)
     return (
@@ -111,7 +119,9 @@ def _is_of_type(name: str | None, value: object) -> bool:
 
 
 def _accepts_list(schema: Mapping[str, Any], value: list[object]) -> bool:
-    return len(value) >= schema.get("minItems", 0) and all(accepts(schema.get("items", {}), item) for item in value)
+    return len(value) >= schema.get("minItems", 0) and all(
+        accepts(schema.get("items", {}), item) for item in value
+    )
 
 
 def _accepts_object(schema: Mapping[str, Any], value: dict[str, object]) -> bool:
@@ -194,7 +204,9 @@ FILES: dict[str, str | bytes] = {
 def test_the_example_of_the_language_loads(tmp_path: Path) -> None:
     project = load(tmp_path, replaced("datasets:\n", DATASETS), FILES)
 
-    alerts, cold, chain = (project.get(name).definition for name in ("alert_events", "cold_blocks", "hot_blocks"))
+    alerts, cold, chain = (
+        project.get(name).definition for name in ("alert_events", "cold_blocks", "hot_blocks")
+    )
     assert isinstance(alerts, Job)
     assert isinstance(cold, Job)
     assert isinstance(chain, Chain)
@@ -206,7 +218,10 @@ def test_the_example_of_the_language_loads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("old", "new"), OTHER_SPELLINGS)
 def test_the_other_spellings_load_too_and_mean_something_else(old: str, new: str, tmp_path: Path) -> None:
-    one, other = (load(tmp_path, text.replace("\ndatasets:\n", f"\n{DATASETS}"), FILES) for text in (LANGUAGE, replaced(old, new)))
+    one, other = (
+        load(tmp_path, text.replace("\ndatasets:\n", f"\n{DATASETS}"), FILES)
+        for text in (LANGUAGE, replaced(old, new))
+    )
 
     node = "hot_blocks" if "head" in old else "cold_blocks"
     assert one.get(node).config.hash != other.get(node).config.hash

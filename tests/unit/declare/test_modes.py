@@ -98,7 +98,8 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
         ),
         (
-            "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n    update_strategy: append\n" + ALL,
+            "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n    update_strategy: append\n"
+            + ALL,
             "update_strategy:",
             """\
 job `a` appends in mode `keyed`; `append` exists only with `cursor`.
@@ -113,7 +114,8 @@ job `a` appends in mode `full`; `append` exists only with `cursor`.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
         ),
         (
-            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n    update_strategy: append\n" + ALL,
+            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n    update_strategy: append\n"
+            + ALL,
             "update_strategy:",
             """\
 job `a` appends in mode `partition`; `append` exists only with `cursor`.
@@ -127,7 +129,8 @@ job `a` has mode `partition` but does not say what a partition is.
   Add `partition: {column: <column>, size: 10000}`, or `unit: day` in place of `size`.  [partition-without-column]""",
         ),
         (
-            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, unit: day}\n" + ALL,
+            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, unit: day}\n"
+            + ALL,
             "partition: {",
             """\
 `partition` of job `a` needs either `size` (numbers) or `unit` (times), and has both.
@@ -153,7 +156,9 @@ job `a` has mode `partition` but does not say what a partition is.
         "neither size nor unit",
     ],
 )
-def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(text: str, at: str, told: str, tmp_path: Path) -> None:
+def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(
+    text: str, at: str, told: str, tmp_path: Path
+) -> None:
     yaml = BASE + text
 
     assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {told}"
@@ -163,28 +168,32 @@ def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(text: str, at
     ("text", "at", "told"),
     [
         (
-            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      unique_key: [block_hash]\n" + ALL,
+            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      unique_key: [block_hash]\n"
+            + ALL,
             "unique_key:",
             """\
 job `a` replaces and has a `unique_key`, which only `update_strategy: append` has.
   Remove `unique_key`, or write `update_strategy: append`.  [unused-key]""",
         ),
         (
-            "    incremental:\n      mode: keyed\n      key: [block_hash]\n      unique_key: [block_hash]\n" + ALL,
+            "    incremental:\n      mode: keyed\n      key: [block_hash]\n      unique_key: [block_hash]\n"
+            + ALL,
             "unique_key:",
             """\
 job `a` has mode `keyed` and `unique_key`, which only mode `cursor` has.
   Remove `unique_key`, or write `mode: cursor`.  [unused-key]""",
         ),
         (
-            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      key: [block_hash]\n" + ALL,
+            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      key: [block_hash]\n"
+            + ALL,
             " key:",
             """\
 job `a` has mode `cursor` and `key`, which only mode `keyed` has.
   Remove `key`, or write `mode: keyed`.  [unused-key]""",
         ),
         (
-            "    incremental:\n      mode: partition\n      key: [block_hash]\n    partition: {column: block_number, size: 10}\n" + ALL,
+            "    incremental:\n      mode: partition\n      key: [block_hash]\n    partition: {column: block_number, size: 10}\n"
+            + ALL,
             " key:",
             """\
 job `a` has mode `partition` and `key`, which only mode `keyed` has.
@@ -214,7 +223,9 @@ job `a` has `partition`, which only mode `partition` has.
         "partition of a cursor",
     ],
 )
-def test_what_a_mode_has_no_use_for_is_told_once_with_its_line_and_a_remedy(text: str, at: str, told: str, tmp_path: Path) -> None:
+def test_what_a_mode_has_no_use_for_is_told_once_with_its_line_and_a_remedy(
+    text: str, at: str, told: str, tmp_path: Path
+) -> None:
     yaml = BASE + text
 
     assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {told}"
@@ -232,16 +243,23 @@ def test_what_a_mode_has_no_use_for_is_told_once_with_its_line_and_a_remedy(text
     ],
 )
 def test_a_finality_that_does_not_fit_is_told_with_its_value(words: str, value: str, tmp_path: Path) -> None:
-    yaml = BASE + f"    incremental: {{mode: partition}}\n    partition: {{column: block_at, {words}, final_after: {value}}}\n{ALL}"
+    yaml = (
+        BASE
+        + f"    incremental: {{mode: partition}}\n    partition: {{column: block_at, {words}, final_after: {value}}}\n{ALL}"
+    )
 
     told = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, 'final_after')}"
     if "size" in words:
-        assert told == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n  Write `100`.  [final-after]"
+        assert (
+            told
+            == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n  Write `100`.  [final-after]"
+        )
     else:
         assert (
-            told == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n  Write `2 days` or `36 hours`.  [final-after]"
+            told
+            == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n  Write `2 days` or `36 hours`.  [final-after]"
         )
 
 
@@ -251,7 +269,9 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
 
     told = report(tmp_path, yaml)
 
-    assert told.startswith(f"strandline.yaml:{line_of(yaml, 'finality_threshold')}: `final_after` of job `a` is `soon`")
+    assert told.startswith(
+        f"strandline.yaml:{line_of(yaml, 'finality_threshold')}: `final_after` of job `a` is `soon`"
+    )
     assert slugs(tmp_path, yaml) == ["final-after"]
 
 
@@ -262,10 +282,22 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
         ("column: block_at, unit: week", "`unit` is `week` in `jobs[0].partition`, which it cannot be."),
         ("column: block_at, unit: dya", "Did you mean `day`?"),
         ("size: 10", "`jobs[0].partition` lacks `column`."),
-        ("column: block_number, size: 10, by: chain_id", "`jobs[0].partition.by` is `chain_id`, not a list.\n  Write `[chain_id]`."),
-        ("column: block_number, size: 10, final_after: true", "`jobs[0].partition.final_after` is `true`, not a whole number or text."),
-        ("column: block_number, size: 10, final_after: [1]", "`jobs[0].partition.final_after` is a list, not a whole number or text."),
-        ("column: block_number, sise: 10", "unknown key `sise` in `jobs[0].partition`.\n  Did you mean `size`?"),
+        (
+            "column: block_number, size: 10, by: chain_id",
+            "`jobs[0].partition.by` is `chain_id`, not a list.\n  Write `[chain_id]`.",
+        ),
+        (
+            "column: block_number, size: 10, final_after: true",
+            "`jobs[0].partition.final_after` is `true`, not a whole number or text.",
+        ),
+        (
+            "column: block_number, size: 10, final_after: [1]",
+            "`jobs[0].partition.final_after` is a list, not a whole number or text.",
+        ),
+        (
+            "column: block_number, sise: 10",
+            "unknown key `sise` in `jobs[0].partition`.\n  Did you mean `size`?",
+        ),
     ],
 )
 def test_a_wrong_shape_of_a_partition_is_told_once(words: str, told: str, tmp_path: Path) -> None:
@@ -276,7 +308,12 @@ def test_a_wrong_shape_of_a_partition_is_told_once(words: str, told: str, tmp_pa
 
 
 def test_a_unique_key_that_the_output_lacks_is_told_with_the_nearest(tmp_path: Path) -> None:
-    yaml = BASE + CURSOR.replace("block_number}", "block_number, unique_key: [block_hash, tx_hsh]}") + "    update_strategy: append\n" + ALL
+    yaml = (
+        BASE
+        + CURSOR.replace("block_number}", "block_number, unique_key: [block_hash, tx_hsh]}")
+        + "    update_strategy: append\n"
+        + ALL
+    )
 
     told = report(tmp_path, yaml)
 
@@ -293,7 +330,10 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
 
     told = report(tmp_path, yaml)
 
-    assert "names `block_number`, which its SQL does not give.\n  Did you mean `block_numbr`?  [key-not-in-output]" in told
+    assert (
+        "names `block_number`, which its SQL does not give.\n  Did you mean `block_numbr`?  [key-not-in-output]"
+        in told
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,9 +341,19 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
     [
         ("    incremental: {mode: cursor, cursor_column: _ingested_at}\n", "_ingested_at"),
         ("    incremental: {mode: keyed, key: [block_hash, _ingested_at]}\n", "_ingested_at"),
-        (CURSOR.replace("block_number}", "block_number, unique_key: [_Key]}") + "    update_strategy: append\n", "_key"),
-        ("    incremental: {mode: partition}\n    partition: {column: _source_at, unit: day}\n", "_source_at"),
-        ("    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, by: [_config]}\n", "_config"),
+        (
+            CURSOR.replace("block_number}", "block_number, unique_key: [_Key]}")
+            + "    update_strategy: append\n",
+            "_key",
+        ),
+        (
+            "    incremental: {mode: partition}\n    partition: {column: _source_at, unit: day}\n",
+            "_source_at",
+        ),
+        (
+            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, by: [_config]}\n",
+            "_config",
+        ),
     ],
     ids=["cursor_column", "key", "unique_key", "column", "by"],
 )
@@ -321,7 +371,11 @@ def test_a_python_job_in_any_mode_declares_its_inputs(tmp_path: Path) -> None:
     yaml = BASE + CURSOR + "    python: a.py:f\n"
 
     undeclared = report(tmp_path, yaml, files)
-    declared = report(tmp_path, yaml.replace("block_number}", "block_number, inputs: {hot_blocks: {by: [block_number]}}}"), files)
+    declared = report(
+        tmp_path,
+        yaml.replace("block_number}", "block_number, inputs: {hot_blocks: {by: [block_number]}}}"),
+        files,
+    )
 
     assert "job `a` follows `block_number`, and how `hot_blocks` relates to that is not known" in undeclared
     assert "Python jobs always declare `inputs`" in undeclared
@@ -342,15 +396,26 @@ def test_a_job_that_appends_has_a_unique_key(tmp_path: Path) -> None:
     job = job_of(tmp_path, ALERTS)
     node = load(tmp_path, BASE + ALERTS).get("a_out")
 
-    assert (job.mode, job.key, job.unique_key) == (Mode.CURSOR, ("block_number",), ("limit_id", "block_hash", "tx_hash"))
-    assert {i.name: i.relation for i in node.inputs} == {"hot_blocks": By(columns=("block_number",)), "limits": Lookup()}
+    assert (job.mode, job.key, job.unique_key) == (
+        Mode.CURSOR,
+        ("block_number",),
+        ("limit_id", "block_hash", "tx_hash"),
+    )
+    assert {i.name: i.relation for i in node.inputs} == {
+        "hot_blocks": By(columns=("block_number",)),
+        "limits": Lookup(),
+    }
     assert node.traits.only_grows
 
 
 @pytest.mark.parametrize(
     ("words", "partitioning", "key"),
     [
-        ("column: Block_Number, size: 10000", Partitioning(column="block_number", size=10_000), ("block_number",)),
+        (
+            "column: Block_Number, size: 10000",
+            Partitioning(column="block_number", size=10_000),
+            ("block_number",),
+        ),
         (
             "column: block_number, size: 10, by: [Chain_Id, chain_id], final_after: 0",
             Partitioning(column="block_number", size=10, by=("chain_id",), final_after=0),
@@ -384,7 +449,9 @@ def test_a_job_that_appends_has_a_unique_key(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_partition_is_taken_as_declared(words: str, partitioning: Partitioning, key: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_partition_is_taken_as_declared(
+    words: str, partitioning: Partitioning, key: tuple[str, ...], tmp_path: Path
+) -> None:
     job = load(tmp_path, partition(words)).get("a_out").definition
 
     assert isinstance(job, Job)
@@ -396,7 +463,9 @@ def test_a_partition_is_taken_as_declared(words: str, partitioning: Partitioning
     [("100", "size: 10", 100), ("2 days", "unit: day", 172_800), ("100", "size: 10, final_after: 7", 7)],
     ids=["numbers", "times", "the partition's own comes first"],
 )
-def test_the_seeds_word_means_final_after_and_is_config_all_the_same(threshold: str, words: str, final_after: int, tmp_path: Path) -> None:
+def test_the_seeds_word_means_final_after_and_is_config_all_the_same(
+    threshold: str, words: str, final_after: int, tmp_path: Path
+) -> None:
     text = f"    partition: {{column: block_at, {words}}}\n    config: {{finality_threshold: {threshold}}}\n"
 
     job = job_of(tmp_path, "    incremental: {mode: partition}\n" + text + ALL)
@@ -407,9 +476,7 @@ def test_the_seeds_word_means_final_after_and_is_config_all_the_same(threshold: 
 
 
 def test_the_columns_that_scopes_lie_along_are_those_that_statistics_are_kept_of(tmp_path: Path) -> None:
-    second = (
-        "  - name: b\n    output_dataset: b_out\n    input_datasets: [a_out]\n    incremental: {mode: cursor, cursor_column: block_hash}\n"
-    )
+    second = "  - name: b\n    output_dataset: b_out\n    input_datasets: [a_out]\n    incremental: {mode: cursor, cursor_column: block_hash}\n"
     project = load(tmp_path, BASE + RANGES + second + "    sql: select * from a_out\n")
 
     assert project.indexed("a_out") == ("block_number", "block_hash")
@@ -426,8 +493,18 @@ PER = "select {0} as part, count(*) as blocks from hot_blocks group by {0}"
     ("words", "sql", "timezone", "columns"),
     [
         ("column: block_number, size: 10", "select * from hot_blocks", "Asia/Kolkata", ("block_number",)),
-        ("column: block_number, size: 10, by: [chain_id]", "select * from hot_blocks", "UTC", ("chain_id", "block_number")),
-        ("column: block_at, unit: hour", "select block_at, weight * 2 as weight from hot_blocks", "Asia/Kolkata", ("block_at",)),
+        (
+            "column: block_number, size: 10, by: [chain_id]",
+            "select * from hot_blocks",
+            "UTC",
+            ("chain_id", "block_number"),
+        ),
+        (
+            "column: block_at, unit: hour",
+            "select block_at, weight * 2 as weight from hot_blocks",
+            "Asia/Kolkata",
+            ("block_at",),
+        ),
         ("column: block_at, unit: day", PER.format("local_date(block_at)"), "UTC", ("block_at",)),
         ("column: block_at, unit: day", PER.format("local_date(block_at)"), "Asia/Kolkata", ("block_at",)),
         ("column: block_at, unit: month", PER.format("local_date(block_at)"), "Asia/Kolkata", ("block_at",)),
@@ -442,7 +519,12 @@ PER = "select {0} as part, count(*) as blocks from hot_blocks group by {0}"
             "UTC",
             ("block_at",),
         ),
-        ("column: block_at, unit: day", "select distinct local_date(block_at) as day from hot_blocks", "Asia/Kolkata", ("block_at",)),
+        (
+            "column: block_at, unit: day",
+            "select distinct local_date(block_at) as day from hot_blocks",
+            "Asia/Kolkata",
+            ("block_at",),
+        ),
         (
             "column: block_at, unit: day, by: [chain_id]",
             "select chain_id, local_date(block_at) as day, count(*) as n from hot_blocks group by chain_id, local_date(block_at)",
@@ -476,17 +558,72 @@ def test_by_is_proved_where_rows_of_two_partitions_never_meet(
 @pytest.mark.parametrize(
     ("words", "sql", "timezone", "reason"),
     [
-        ("column: block_at, unit: hour", PER.format("local_date(block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: day", PER.format("local_month(block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: day", PER.format("to_date(block_at)"), "Asia/Kolkata", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: day", PER.format("cast(block_at as date)"), "Asia/Kolkata", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: month", PER.format("date_trunc('day', block_at)"), "Asia/Kolkata", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: month", PER.format("date_trunc('week', block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: day", PER.format("date_trunc('month', block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: month", PER.format("financial_year(block_at)"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_number, size: 10", PER.format("local_date(block_number)"), "UTC", "a GROUP BY lacks `block_number`"),
-        ("column: block_at, unit: day", PER.format("trunc(block_at, 'day')"), "UTC", "a GROUP BY lacks `block_at`"),
-        ("column: block_at, unit: day", PER.format("to_date(block_at, 'yyyy')"), "UTC", "a GROUP BY lacks `block_at`"),
+        (
+            "column: block_at, unit: hour",
+            PER.format("local_date(block_at)"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("local_month(block_at)"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("to_date(block_at)"),
+            "Asia/Kolkata",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("cast(block_at as date)"),
+            "Asia/Kolkata",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: month",
+            PER.format("date_trunc('day', block_at)"),
+            "Asia/Kolkata",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: month",
+            PER.format("date_trunc('week', block_at)"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("date_trunc('month', block_at)"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: month",
+            PER.format("financial_year(block_at)"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_number, size: 10",
+            PER.format("local_date(block_number)"),
+            "UTC",
+            "a GROUP BY lacks `block_number`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("trunc(block_at, 'day')"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
+        (
+            "column: block_at, unit: day",
+            PER.format("to_date(block_at, 'yyyy')"),
+            "UTC",
+            "a GROUP BY lacks `block_at`",
+        ),
         (
             "column: block_at, unit: day",
             "select local_date(d) as d, count(*) as n from (select local_date(block_at) as d from hot_blocks) group by local_date(d)",
@@ -501,8 +638,18 @@ def test_by_is_proved_where_rows_of_two_partitions_never_meet(
             "it is joined on `block_at`, which is not declared to be of one type on both sides",
         ),
         ("column: block_number, size: 10", PER.format("chain_id"), "UTC", "a GROUP BY lacks `block_number`"),
-        ("column: block_at, unit: day, by: [chain_id]", PER.format("local_date(block_at)"), "UTC", "a GROUP BY lacks `chain_id`"),
-        ("column: block_number, size: 10", "select count(*) as blocks from hot_blocks", "UTC", "it is aggregated over all keys at once"),
+        (
+            "column: block_at, unit: day, by: [chain_id]",
+            PER.format("local_date(block_at)"),
+            "UTC",
+            "a GROUP BY lacks `chain_id`",
+        ),
+        (
+            "column: block_number, size: 10",
+            "select count(*) as blocks from hot_blocks",
+            "UTC",
+            "it is aggregated over all keys at once",
+        ),
         (
             "column: block_number, size: 10",
             "select *, sum(weight) over () as total from hot_blocks",
@@ -517,7 +664,9 @@ def test_by_is_proved_where_rows_of_two_partitions_never_meet(
         ),
     ],
 )
-def test_by_is_asked_for_where_rows_of_two_partitions_may_meet(words: str, sql: str, timezone: str, reason: str, tmp_path: Path) -> None:
+def test_by_is_asked_for_where_rows_of_two_partitions_may_meet(
+    words: str, sql: str, timezone: str, reason: str, tmp_path: Path
+) -> None:
     yaml = partition(words, sql, timezone)
 
     told = report(tmp_path, yaml)
@@ -532,7 +681,10 @@ def test_what_is_declared_is_taken_although_it_is_not_proved(tmp_path: Path) -> 
     yaml = partition("column: block_number, size: 10", sql).replace("[hot_blocks]", "[hot_blocks, limits]")
 
     found = inputs_of(
-        tmp_path, yaml.replace("mode: partition", "mode: partition, inputs: {hot_blocks: {by: [block_number]}, limits: whole}")
+        tmp_path,
+        yaml.replace(
+            "mode: partition", "mode: partition, inputs: {hot_blocks: {by: [block_number]}, limits: whole}"
+        ),
     )
 
     assert {name: (i.relation, i.proved) for name, i in found.items()} == {
@@ -544,7 +696,12 @@ def test_what_is_declared_is_taken_although_it_is_not_proved(tmp_path: Path) -> 
 def test_the_partitions_column_may_have_another_name_in_an_input(tmp_path: Path) -> None:
     yaml = partition("column: number, size: 10", "select block_number as number from hot_blocks")
 
-    found = inputs_of(tmp_path, yaml.replace("mode: partition", "mode: partition, inputs: {hot_blocks: {by: {number: block_number}}}"))
+    found = inputs_of(
+        tmp_path,
+        yaml.replace(
+            "mode: partition", "mode: partition, inputs: {hot_blocks: {by: {number: block_number}}}"
+        ),
+    )
 
     assert found["hot_blocks"].relation == By(columns=("block_number",))
 
@@ -555,7 +712,12 @@ def test_the_partitions_column_may_have_another_name_in_an_input(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "edits", "parts", "freezes"),
     [
-        (ALERTS, [("limit_id, Block_Hash, tx_hash, block_hash]", "limit_id, block_hash]")], {"unique_key"}, True),
+        (
+            ALERTS,
+            [("limit_id, Block_Hash, tx_hash, block_hash]", "limit_id, block_hash]")],
+            {"unique_key"},
+            True,
+        ),
         (ALERTS, [("b.weight > l.least", "b.weight >= l.least")], {"sql"}, False),
         (
             ALERTS,
@@ -564,7 +726,12 @@ def test_the_partitions_column_may_have_another_name_in_an_input(tmp_path: Path)
             True,
         ),
         (ALERTS, [("Block_Number", "block_number")], set(), False),
-        (CURSOR + ALL, [("mode: cursor, cursor_column: block_number", "mode: keyed, key: [block_number]")], {"mode"}, True),
+        (
+            CURSOR + ALL,
+            [("mode: cursor, cursor_column: block_number", "mode: keyed, key: [block_number]")],
+            {"mode"},
+            True,
+        ),
         (
             CURSOR + ALL,
             [("block_number}", "block_number, unique_key: [block_hash]}\n    update_strategy: append")],
@@ -576,7 +743,12 @@ def test_the_partitions_column_may_have_another_name_in_an_input(tmp_path: Path)
         (RANGES, [("column: block_number", "column: weight")], {"key", "inputs"}, True),
         (RANGES, [("final_after: 100", "final_after: 200")], {"final_after"}, False),
         (RANGES, [(", final_after: 100", "")], {"final_after"}, False),
-        (RANGES, [(", final_after: 100", ""), ("codec: zstd", "codec: zstd, finality_threshold: 100")], {"config"}, False),
+        (
+            RANGES,
+            [(", final_after: 100", ""), ("codec: zstd", "codec: zstd, finality_threshold: 100")],
+            {"config"},
+            False,
+        ),
         (RANGES, [("codec: zstd", "codec: lz4")], {"config"}, False),
         (RANGES, [("select * from hot_blocks", "select *, 1 as one from hot_blocks")], {"sql"}, False),
         (RANGES, [("select * from hot_blocks", "SELECT  *  FROM hot_blocks -- all")], set(), False),

@@ -88,7 +88,9 @@ def test_facts_take_new_rows_and_snapshots_the_keys_in_them(tmp_path: Path) -> N
     project = load(tmp_path, YAML)
 
     assert [(i.dataset, i.relation) for i in project.get("person_facts").inputs] == [("events", NewRows())]
-    assert [(i.dataset, i.relation) for i in project.get("person_quarantine").inputs] == [("events", NewRows())]
+    assert [(i.dataset, i.relation) for i in project.get("person_quarantine").inputs] == [
+        ("events", NewRows())
+    ]
     assert project.get("person").inputs[0].relation == By(columns=("tenant", "person_id"))
     assert project.get("child").inputs[0].relation == By(columns=("tenant", "person_id"))
 
@@ -128,27 +130,81 @@ def changed(folder: Path, node: str, *edits: tuple[str, str]) -> tuple[set[str],
     ("node", "old", "new", "parts", "freezes"),
     [
         ("person_facts", "person_id: p\n", "person_id: q\n", {"column person_id", "deciding columns"}, False),
-        ("person_facts", "person_id: p\n", "person_id: {path: p, default: x}\n", {"default person_id"}, False),
-        ("person_facts", "born_on: {path: b, type: date}", "born_on: {path: c, type: date}", {"column born_on"}, False),
-        ("person_facts", "      tenant: t\n", "      tenant: t\n      name: n\n", {"column name", "type name"}, False),
-        ("person_facts", "      born_on: {path: b, type: date}\n", "", {"column born_on", "type born_on"}, True),
+        (
+            "person_facts",
+            "person_id: p\n",
+            "person_id: {path: p, default: x}\n",
+            {"default person_id"},
+            False,
+        ),
+        (
+            "person_facts",
+            "born_on: {path: b, type: date}",
+            "born_on: {path: c, type: date}",
+            {"column born_on"},
+            False,
+        ),
+        (
+            "person_facts",
+            "      tenant: t\n",
+            "      tenant: t\n      name: n\n",
+            {"column name", "type name"},
+            False,
+        ),
+        (
+            "person_facts",
+            "      born_on: {path: b, type: date}\n",
+            "",
+            {"column born_on", "type born_on"},
+            True,
+        ),
         ("person_facts", "type: date", "type: timestamp", {"column born_on", "type born_on"}, True),
-        ("person_facts", "type: timestamp_ms", "type: timestamp_us", {"column at", "deciding columns", "source_at"}, False),
-        ("person_facts", "order_by: [at]}", "order_by: [at], deleted: \"year = 'x'\"}", {"deleted", "deciding columns"}, True),
+        (
+            "person_facts",
+            "type: timestamp_ms",
+            "type: timestamp_us",
+            {"column at", "deciding columns", "source_at"},
+            False,
+        ),
+        (
+            "person_facts",
+            "order_by: [at]}",
+            "order_by: [at], deleted: \"year = 'x'\"}",
+            {"deleted", "deciding columns"},
+            True,
+        ),
         ("person_facts", "key: [tenant, person_id]", "key: [person_id, tenant]", {"key"}, True),
-        ("person_facts", "from: events\n    columns:\n", "from: events\n    where: t is not null\n    columns:\n", {"where"}, False),
+        (
+            "person_facts",
+            "from: events\n    columns:\n",
+            "from: events\n    where: t is not null\n    columns:\n",
+            {"where"},
+            False,
+        ),
         ("person_facts", "timezone: UTC", "timezone: Asia/Kolkata", {"column year"}, False),
         ("child_facts", "timezone: UTC", "timezone: Asia/Kolkata", set(), False),
         ("person_facts", "order_by: [at]}", "order_by: [at]}\n    guard: {at_least: 3}", set(), False),
         ("person_facts", "sources:", "settings: {workers: 7}\nsources:", set(), False),
-        ("person", "      tenant: t\n", "      tenant: t\n      name: n\n", {"column name", "type name"}, False),
+        (
+            "person",
+            "      tenant: t\n",
+            "      tenant: t\n      name: n\n",
+            {"column name", "type name"},
+            False,
+        ),
         ("person", "person_id: p\n", "person_id: q\n", {"column person_id", "deciding columns"}, False),
         ("person", "type: date", "type: timestamp", {"column born_on", "type born_on"}, True),
         ("person_quarantine", "type: date", "type: timestamp", {"column born_on", "type born_on"}, False),
         ("child", ", children: replace", "", {"children"}, True),
         ("child_facts", "explode: children", "explode: kids", {"explode"}, True),
         ("visits_facts", "    event_stream: {identity: [id]}\n", "", {"identity", "deciding columns"}, True),
-        ("register_facts", "amount: {type: bigint}", "amount: {type: bigint}, name: {type: date}", {"column name", "cast name"}, True),
+        (
+            "register_facts",
+            "amount: {type: bigint}",
+            "amount: {type: bigint}, name: {type: date}",
+            {"column name", "cast name"},
+            True,
+        ),
         (
             "register_facts",
             "amount: {type: bigint}",
@@ -174,14 +230,22 @@ def test_a_change_is_named_and_freezes_only_what_it_must(
 
 @pytest.mark.parametrize("node", ["person_facts", "person"])
 def test_a_source_that_becomes_complete_freezes_what_is_made_of_it(node: str, tmp_path: Path) -> None:
-    edits = ('"d/*.jsonl"', '"d/*.jsonl", complete: true'), ("event_stream: {identity: [id]}", "record_set: {key: [id], order_by: [id]}")
+    edits = (
+        ('"d/*.jsonl"', '"d/*.jsonl", complete: true'),
+        ("event_stream: {identity: [id]}", "record_set: {key: [id], order_by: [id]}"),
+    )
 
     assert changed(tmp_path, node, *edits) == ({"complete"}, True)
 
 
-@pytest.mark.parametrize("node", ["person_facts", "person_quarantine", "person", "child_facts", "visits_facts"])
+@pytest.mark.parametrize(
+    "node", ["person_facts", "person_quarantine", "person", "child_facts", "visits_facts"]
+)
 def test_another_source_freezes_what_is_made_of_it(node: str, tmp_path: Path) -> None:
-    edits = ('  events: {files: "d/*.jsonl"}', '  messages: {files: "d/*.jsonl"}'), ("from: events", "from: messages")
+    edits = (
+        ('  events: {files: "d/*.jsonl"}', '  messages: {files: "d/*.jsonl"}'),
+        ("from: events", "from: messages"),
+    )
 
     assert changed(tmp_path, node, *edits) == ({"from"}, True)
 
@@ -211,7 +275,8 @@ jobs:
   - {{name: j, input_datasets: {inputs}, output_dataset: j, sql: "{sql}"}}
 """
     before, after = (
-        load(tmp_path, text).get("j").config for text in (yaml, yaml.replace("{id: id, page: page}", "{page: page, id: id}", 1))
+        load(tmp_path, text).get("j").config
+        for text in (yaml, yaml.replace("{id: id, page: page}", "{page: page, id: id}", 1))
     )
 
     assert (before.hash != after.hash) is counts

@@ -64,7 +64,10 @@ def refused(body: str, imports: str = "") -> list[str]:
         ("from pyspark.sql import functions as F", "rows.agg(F.max_by('x', 'y'))"),
         ("from pyspark.sql import functions as F", "rows.agg(F.expr('max_by(x, y)'))"),
         ("from pyspark.sql import functions as F", "F.expr('row_number() over (partition by k order by g)')"),
-        ("from pyspark.sql import functions as F", "F.row_number().over(Window.partitionBy('k').orderBy('g'))"),
+        (
+            "from pyspark.sql import functions as F",
+            "F.row_number().over(Window.partitionBy('k').orderBy('g'))",
+        ),
         ("from pyspark.sql import functions as F", "F.lag('x').over(window)"),
     ],
 )
@@ -113,7 +116,9 @@ def test_what_has_one_answer_is_taken(body: str) -> None:
         ("", "inputs['a'].agg({'x': context.config['how']})", "text-not-literal"),
     ],
 )
-def test_what_is_not_an_input_and_text_that_cannot_be_looked_into_are_refused(imports: str, body: str, slug: str) -> None:
+def test_what_is_not_an_input_and_text_that_cannot_be_looked_into_are_refused(
+    imports: str, body: str, slug: str
+) -> None:
     assert set(refused(body, imports)) == {slug}
 
 
@@ -126,9 +131,18 @@ def test_the_logical_time_is_noticed() -> None:
     ("text", "told"),
     [
         ("def totals(inputs, context): ...", ""),
-        ("def total(inputs, context): ...", "`jobs/a.py` has no function `totals` at its top level.\n  Did you mean `total`?"),
-        ("class A:\n    def totals(inputs, context): ...", "has no function `totals` at its top level.\n  There are no functions"),
-        ("def totals(context, inputs): ...", "jobs/a.py:1: `totals` must take exactly `(inputs, context)`, and takes `(context, inputs)`."),
+        (
+            "def total(inputs, context): ...",
+            "`jobs/a.py` has no function `totals` at its top level.\n  Did you mean `total`?",
+        ),
+        (
+            "class A:\n    def totals(inputs, context): ...",
+            "has no function `totals` at its top level.\n  There are no functions",
+        ),
+        (
+            "def totals(context, inputs): ...",
+            "jobs/a.py:1: `totals` must take exactly `(inputs, context)`, and takes `(context, inputs)`.",
+        ),
         ("def totals(inputs, context, extra=1): ...", "wrong-parameters"),
         ("def totals(inputs, context, **options): ...", "wrong-parameters"),
         ("\ndef totals(:\n", "jobs/a.py:2: the file is not Python"),

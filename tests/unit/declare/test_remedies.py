@@ -126,11 +126,28 @@ def in_python(slug: str, wrong: str, remedy: str, mended: str) -> Case:
 
 CASES: tuple[Case, ...] = (
     # The text of the file
-    case("yaml-syntax", ("project: shop", "project: a: shop"), "text with `: `, `#` or `{` in it needs quotes", ("a: shop", "'a: shop'")),
-    case("unknown-key", ("order_by: [at]}\n  part", "orderby: [at]}\n  part"), "Did you mean `order_by`?", ("orderby", "order_by")),
+    case(
+        "yaml-syntax",
+        ("project: shop", "project: a: shop"),
+        "text with `: `, `#` or `{` in it needs quotes",
+        ("a: shop", "'a: shop'"),
+    ),
+    case(
+        "unknown-key",
+        ("order_by: [at]}\n  part", "orderby: [at]}\n  part"),
+        "Did you mean `order_by`?",
+        ("orderby", "order_by"),
+    ),
     case("wrong-type", ("size: 10,", "size: ten,"), "Write a whole number.", ("size: ten", "size: 10000")),
-    case("missing-key", ("project: shop\n", ""), "Add `project:`.", ("sources:\n", "project: any\nsources:\n")),
-    case("unknown-value", ("mode: partition}", "mode: partitions}"), "Did you mean `partition`?", ("mode: partitions", "mode: partition")),
+    case(
+        "missing-key", ("project: shop\n", ""), "Add `project:`.", ("sources:\n", "project: any\nsources:\n")
+    ),
+    case(
+        "unknown-value",
+        ("mode: partition}", "mode: partitions}"),
+        "Did you mean `partition`?",
+        ("mode: partitions", "mode: partition"),
+    ),
     case(
         "not-yet",
         ("jobs:\n", "views:\n  one: {}\njobs:\n"),
@@ -157,11 +174,36 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     # Names
-    case("unknown-source", ("from: sheets", "from: sheet"), "Did you mean `sheets`?", ("from: sheet", "from: sheets")),
-    case("unknown-dataset", (TOTALS, TOTALS.replace("item", "itm")), "Did you mean `item`?", ("[itm]", "[item]")),
-    case("unknown-column", ("key: [id], order", "key: [ident], order"), "`at`, `id`, `price`, `shop`", ("key: [ident]", "key: [shop]")),
-    case("unknown-format", ('"s/*.csv"', '"s/*.xml"'), "Add `format: jsonl`, `json`, `csv`", ('"s/*.xml"', '"s/*.xml", format: csv')),
-    case("unknown-type", ("type: bigint}\n      at", "type: bigit}\n      at"), "Did you mean `bigint`?", ("bigit}", "bigint}")),
+    case(
+        "unknown-source",
+        ("from: sheets", "from: sheet"),
+        "Did you mean `sheets`?",
+        ("from: sheet", "from: sheets"),
+    ),
+    case(
+        "unknown-dataset",
+        (TOTALS, TOTALS.replace("item", "itm")),
+        "Did you mean `item`?",
+        ("[itm]", "[item]"),
+    ),
+    case(
+        "unknown-column",
+        ("key: [id], order", "key: [ident], order"),
+        "`at`, `id`, `price`, `shop`",
+        ("key: [ident]", "key: [shop]"),
+    ),
+    case(
+        "unknown-format",
+        ('"s/*.csv"', '"s/*.xml"'),
+        "Add `format: jsonl`, `json`, `csv`",
+        ('"s/*.xml"', '"s/*.xml", format: csv'),
+    ),
+    case(
+        "unknown-type",
+        ("type: bigint}\n      at", "type: bigit}\n      at"),
+        "Did you mean `bigint`?",
+        ("bigit}", "bigint}"),
+    ),
     case(
         "unknown-timezone",
         ("project: shop", "project: shop\ntimezone: asia/kolkata"),
@@ -173,7 +215,10 @@ CASES: tuple[Case, ...] = (
         ("project: shop", "project: shop\nsettings: {catalog: 'mysql://x'}"),
         "Write `sqlite:///.strandline/catalog.db` or `postgresql+psycopg://user:${PASSWORD}@host/database`",
         ("mysql://x", "sqlite:///.strandline/catalog.db"),
-        Mend(edits=(("mysql://x", "postgresql+psycopg://user:${PASSWORD}@host/database"),), environ={"PASSWORD": "p"}),
+        Mend(
+            edits=(("mysql://x", "postgresql+psycopg://user:${PASSWORD}@host/database"),),
+            environ={"PASSWORD": "p"},
+        ),
     ),
     case("unknown-parameter", (":least", ":lest"), "Did you mean `least`?", (":lest", ":least")),
     case(
@@ -202,9 +247,21 @@ CASES: tuple[Case, ...] = (
         "Give it a name without that ending.",
         ("totals_facts", "all_totals"),
     ),
-    case("name-taken", ("output_dataset: totals", "output_dataset: item"), "Rename one of them", ("dataset: item", "dataset: items")),
-    case("named-twice", ("key: [id], order", "key: [id, id], order"), "Keep one of them.", ("[id, id]", "[id]")),
-    case("metadata-column", ("as price from", "as _key from"), "Give it another name: `AS key`.", ("as _key", "AS key")),
+    case(
+        "name-taken",
+        ("output_dataset: totals", "output_dataset: item"),
+        "Rename one of them",
+        ("dataset: item", "dataset: items"),
+    ),
+    case(
+        "named-twice", ("key: [id], order", "key: [id, id], order"), "Keep one of them.", ("[id, id]", "[id]")
+    ),
+    case(
+        "metadata-column",
+        ("as price from", "as _key from"),
+        "Give it another name: `AS key`.",
+        ("as _key", "AS key"),
+    ),
     # Datasets
     case(
         "record-set-without-ordering",
@@ -230,7 +287,10 @@ CASES: tuple[Case, ...] = (
         "Add `explode: <path of the list>`, or remove `children`.",
         ("{key: [id], order_by: [at], children: replace}", "{key: [id], order_by: [at]}"),
         (
-            ("from: events\n    columns:\n      id: id", "from: events\n    explode: parts\n    columns:\n      id: id"),
+            (
+                "from: events\n    columns:\n      id: id",
+                "from: events\n    explode: parts\n    columns:\n      id: id",
+            ),
             ("      shop: shop\n", "      shop: shop\n      part_id: item.id\n"),
             ("{key: [id], order_by: [at], children", "{key: [id, part_id], order_by: [at], children"),
         ),
@@ -245,7 +305,10 @@ CASES: tuple[Case, ...] = (
         "item-without-explode",
         ("shop: shop\n", "shop: item.shop\n"),
         "Add `explode: <path of a list>` to the dataset, or take the field `item` by `sql:`.",
-        ("from: events\n    columns:\n      id: id", "from: events\n    explode: parts\n    columns:\n      id: id"),
+        (
+            "from: events\n    columns:\n      id: id",
+            "from: events\n    explode: parts\n    columns:\n      id: id",
+        ),
         ("shop: item.shop\n", "shop: {sql: item.shop}\n"),
     ),
     case(
@@ -267,8 +330,18 @@ CASES: tuple[Case, ...] = (
         ("path: price, sql: 'price'", "path: price"),
         ("path: price, sql: 'price'", "sql: 'price'"),
     ),
-    case("column-without-path", ("{path: price, type: bigint}", "{type: bigint}"), "Add `path: price`", ("{type", "{path: price, type")),
-    case("columns-coincide", ("shop: shop\n", "shop: shop\n      SHOP: store\n"), "Rename one of them.", ("SHOP: store", "store: store")),
+    case(
+        "column-without-path",
+        ("{path: price, type: bigint}", "{type: bigint}"),
+        "Add `path: price`",
+        ("{type", "{path: price, type"),
+    ),
+    case(
+        "columns-coincide",
+        ("shop: shop\n", "shop: shop\n      SHOP: store\n"),
+        "Rename one of them.",
+        ("SHOP: store", "store: store"),
+    ),
     case(
         "default-does-not-fit",
         ("{path: price, type: bigint}", "{path: price, type: bigint, default: x}"),
@@ -293,7 +366,12 @@ CASES: tuple[Case, ...] = (
         "Remove `guard`.",
         ("\n    guard: {max_deleted: 10%}", ""),
     ),
-    case("bad-path", ("shop: shop\n", "shop: 'a..b'\n"), "Write field names with dots between them", ("'a..b'", "a.b")),
+    case(
+        "bad-path",
+        ("shop: shop\n", "shop: 'a..b'\n"),
+        "Write field names with dots between them",
+        ("'a..b'", "a.b"),
+    ),
     case(
         "parent-without-nesting",
         ("part_id: item.id", "part_id: parent.id"),
@@ -326,7 +404,12 @@ CASES: tuple[Case, ...] = (
         ("{is_event_stream: false}", "{is_event_stream: false, override_channel: id, override_ordering: at}"),
     ),
     # Chains
-    case("chain-needs-stream", ("{from: block, number", "{from: item, number"), "`block`", ("{from: item, number", "{from: block, number")),
+    case(
+        "chain-needs-stream",
+        ("{from: block, number", "{from: item, number"),
+        "`block`",
+        ("{from: item, number", "{from: block, number"),
+    ),
     case(
         "chain-number",
         ("number: {path: n, type: bigint}", "number: n"),
@@ -349,7 +432,10 @@ CASES: tuple[Case, ...] = (
         "head-rule",
         ("head: {most: weight}", "head: {most: weight, last: weight}"),
         "Write one of `longest`, `{most: <column>}`, `{most_summed: <column>}`, `{last: <column>}`.",
-        *(("{most: weight, last: weight}", rule) for rule in ("longest", "{most: weight}", "{most_summed: weight}", "{last: number}")),
+        *(
+            ("{most: weight, last: weight}", rule)
+            for rule in ("longest", "{most: weight}", "{most_summed: weight}", "{last: number}")
+        ),
     ),
     case(
         "follow-needs-dataset",
@@ -365,7 +451,12 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     # What jobs are made of
-    case("sql-syntax", (SQL, "select shop, from where"), "Write it as Spark SQL takes it.", ("select shop, from where", SQL)),
+    case(
+        "sql-syntax",
+        (SQL, "select shop, from where"),
+        "Write it as Spark SQL takes it.",
+        ("select shop, from where", SQL),
+    ),
     case("sql-not-a-select", (SQL, "delete from item"), "Write one SELECT", ("delete from item", SQL)),
     case(
         "sql-and-python",
@@ -377,7 +468,10 @@ CASES: tuple[Case, ...] = (
         "job-without-code",
         (f"    sql: {SQL}\n", ""),
         "Add `sql: jobs/totals.sql`, say.",
-        Mend(edits=(("    config: {least: 1}\n", "    config: {least: 1}\n    sql: jobs/totals.sql\n"),), files={"jobs/totals.sql": SQL}),
+        Mend(
+            edits=(("    config: {least: 1}\n", "    config: {least: 1}\n    sql: jobs/totals.sql\n"),),
+            files={"jobs/totals.sql": SQL},
+        ),
     ),
     case(
         "substitution",
@@ -393,13 +487,22 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "undeclared-input",
-        (SQL, "select t.shop, count(p.id) as parts from item t left join part p on p.id = t.shop group by t.shop"),
+        (
+            SQL,
+            "select t.shop, count(p.id) as parts from item t left join part p on p.id = t.shop group by t.shop",
+        ),
         "Add `part` to `input_datasets`.",
         # Then it is asked how `part` relates to the key, with what to paste.
-        ((TOTALS, TOTALS.replace("[item]", "[item, part]")), ("key: [shop]}\n", "key: [shop], inputs: {part: whole}}\n")),
+        (
+            (TOTALS, TOTALS.replace("[item]", "[item, part]")),
+            ("key: [shop]}\n", "key: [shop], inputs: {part: whole}}\n"),
+        ),
     ),
     case(
-        "unused-input", (TOTALS, TOTALS.replace("[item]", "[item, part]")), "Remove it from `input_datasets`.", ("[item, part]", "[item]")
+        "unused-input",
+        (TOTALS, TOTALS.replace("[item]", "[item, part]")),
+        "Remove it from `input_datasets`.",
+        ("[item, part]", "[item]"),
     ),
     case(
         "hidden-table",
@@ -411,20 +514,48 @@ CASES: tuple[Case, ...] = (
         "parameter-not-a-value",
         ("config: {least: 1}", "config: {least: [1, 2]}"),
         "Give each value a name of its own.",
-        (("config: {least: [1, 2]}", "config: {low: 1, high: 2}"), ("price > :least", "price between :low and :high")),
+        (
+            ("config: {least: [1, 2]}", "config: {low: 1, high: 2}"),
+            ("price > :least", "price between :low and :high"),
+        ),
     ),
-    case("bad-python", ("jobs/rows.py:rows", "jobs/rows.py"), "Write it as `jobs/rows.py:rows`", ("jobs/rows.py\n", "jobs/rows.py:rows\n")),
-    case("file-not-found", ("jobs/rows.py:", "jobs/row.py:"), "Did you mean `jobs/rows.py`?", ("jobs/row.py", "jobs/rows.py")),
-    case("function-not-found", ("rows.py:rows", "rows.py:row"), "Did you mean `rows`?", ("rows.py:row\n", "rows.py:rows\n")),
+    case(
+        "bad-python",
+        ("jobs/rows.py:rows", "jobs/rows.py"),
+        "Write it as `jobs/rows.py:rows`",
+        ("jobs/rows.py\n", "jobs/rows.py:rows\n"),
+    ),
+    case(
+        "file-not-found",
+        ("jobs/rows.py:", "jobs/row.py:"),
+        "Did you mean `jobs/rows.py`?",
+        ("jobs/row.py", "jobs/rows.py"),
+    ),
+    case(
+        "function-not-found",
+        ("rows.py:rows", "rows.py:row"),
+        "Did you mean `rows`?",
+        ("rows.py:row\n", "rows.py:rows\n"),
+    ),
     case(
         "file-not-text",
         Mend(files={"jobs/filed.sql": "select 'é' as id from item".encode("latin-1")}),
         "Save it as UTF-8.",
         Mend(files={"jobs/filed.sql": "select 'é' as id from item".encode()}),
     ),
-    case("cycle", (TOTALS, TOTALS.replace("[item]", "[totals]")), "Read the dataset it is made from instead.", ("[totals]", "[item]")),
+    case(
+        "cycle",
+        (TOTALS, TOTALS.replace("[item]", "[totals]")),
+        "Read the dataset it is made from instead.",
+        ("[totals]", "[item]"),
+    ),
     # How jobs follow changes
-    case("key-not-in-output", ("key: [shop]}\n", "key: [id]}\n"), "`price`, `shop`", ("key: [id]}\n", "key: [shop]}\n")),
+    case(
+        "key-not-in-output",
+        ("key: [shop]}\n", "key: [id]}\n"),
+        "`price`, `shop`",
+        ("key: [id]}\n", "key: [shop]}\n"),
+    ),
     case(
         "input-relation-unknown",
         (
@@ -441,7 +572,12 @@ CASES: tuple[Case, ...] = (
         "Name each key column: `by: {shop: <column of item>}`.",
         (ROWS.replace("[shop]", "[id]"), ROWS.replace("[shop]", "{shop: id}")),
     ),
-    case("via-cycle", (ROWS, "inputs: {item: {via: item, on: [shop]}}"), "`by` the key.", ("{via: item, on: [shop]}", "{by: [shop]}")),
+    case(
+        "via-cycle",
+        (ROWS, "inputs: {item: {via: item, on: [shop]}}"),
+        "`by` the key.",
+        ("{via: item, on: [shop]}", "{by: [shop]}"),
+    ),
     case(
         "via-whole",
         (
@@ -490,14 +626,27 @@ CASES: tuple[Case, ...] = (
         "Add `partition: {column: <column>, size: 10000}`",
         ("{mode: partition}\n", "{mode: partition}\n    partition: {column: number, size: 10000}\n"),
     ),
-    case("partition-size", ("size: 10,", "size: 10, unit: day,"), "Write `size: 10000`, or", ("size: 10, unit: day", "size: 10000")),
-    case("final-after", ("final_after: 2", "final_after: 2 days"), "Write `100`.", ("final_after: 2 days", "final_after: 100")),
+    case(
+        "partition-size",
+        ("size: 10,", "size: 10, unit: day,"),
+        "Write `size: 10000`, or",
+        ("size: 10, unit: day", "size: 10000"),
+    ),
+    case(
+        "final-after",
+        ("final_after: 2", "final_after: 2 days"),
+        "Write `100`.",
+        ("final_after: 2 days", "final_after: 100"),
+    ),
     case(
         "unused-key",
         ("mode: partition}", "mode: partition, key: [number]}"),
         "Remove `key`, or write `mode: keyed` and remove `partition`.",
         ("mode: partition, key: [number]}", "mode: partition}"),
-        (("mode: partition, key", "mode: keyed, key"), ("    partition: {column: number, size: 10, final_after: 2}\n", "")),
+        (
+            ("mode: partition, key", "mode: keyed, key"),
+            ("    partition: {column: number, size: 10, final_after: 2}\n", ""),
+        ),
     ),
     case(
         "unused-key",
@@ -508,7 +657,9 @@ CASES: tuple[Case, ...] = (
     ),
     # Python
     in_python("python-syntax", "def rows(inputs, context:\n", "Write it so that `python` takes it.", RIGHT),
-    in_python("wrong-parameters", f"def rows(inputs):\n{PYTHON}", "Write `def rows(inputs, context):`", RIGHT),
+    in_python(
+        "wrong-parameters", f"def rows(inputs):\n{PYTHON}", "Write `def rows(inputs, context):`", RIGHT
+    ),
     in_python(
         "import-not-followed",
         f"import importlib\nrates = importlib.import_module('rates')\n\ndef rows(inputs, context):\n{PYTHON}",
@@ -559,5 +710,7 @@ def test_what_a_mistake_tells_to_write_settles_it(case: Case, mend: Mend, tmp_pa
     after = mistakes(tmp_path, case.wrong, mend)
 
     assert case.slug in [mistake.slug for mistake in before]
-    assert any(case.remedy in mistake.remedy for mistake in before if mistake.slug == case.slug), [m.remedy for m in before]
+    assert any(case.remedy in mistake.remedy for mistake in before if mistake.slug == case.slug), [
+        m.remedy for m in before
+    ]
     assert after == ()

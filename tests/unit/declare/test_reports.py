@@ -140,7 +140,9 @@ jobs/counts.sql:10: `LIMIT` without `ORDER BY` takes whichever rows come first.
 
 
 def test_a_column_that_the_inputs_lack_is_told_with_the_nearest(tmp_path: Path) -> None:
-    yaml = COUNTS + "    sql: |\n      select tenant_id, statsu\n      from property\n      where p.area > 3\n"
+    yaml = (
+        COUNTS + "    sql: |\n      select tenant_id, statsu\n      from property\n      where p.area > 3\n"
+    )
 
     told = report(tmp_path, yaml)
 
@@ -168,7 +170,10 @@ def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
         ("", "strandline.yaml:1: the project file lacks `project`.\n  Add `project:`.  [missing-key]"),
         ("[1, 2]", "strandline.yaml:1: the file holds a list, not a mapping of keys."),
         ("just text", "strandline.yaml:1: the file holds `just text`, not a mapping of keys."),
-        ("project: 3", 'strandline.yaml:1: `project` is `3`, not text.\n  Put it in quotes: "3".  [wrong-type]'),
+        (
+            "project: 3",
+            'strandline.yaml:1: `project` is `3`, not text.\n  Put it in quotes: "3".  [wrong-type]',
+        ),
         ("project: x\nsources: [a]", "strandline.yaml:2: `sources` is a list, not a mapping of names."),
         ("project: x\njobs: {a: b}", "strandline.yaml:2: `jobs` is a mapping, not a list"),
         ("project: x\ndatasets: {a: }", "strandline.yaml:2: `datasets.a` is empty, not a mapping."),
@@ -176,12 +181,24 @@ def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
             "project: x\ndatasets: {a: {from: b, record_set: {key: id}}}",
             "`datasets.a.record_set.key` is `id`, not a list.\n  Write `[id]`.",
         ),
-        ("project: x\ndatasets: {a: {from: b, record_set: {key: []}}}", "`key` is empty in `datasets.a.record_set`."),
-        ("project: x\ndatasets: {a: {from: b, columns: {c: 3}}}", '`datasets.a.columns.c` is `3`, not text.\n  Put it in quotes: "3".'),
-        ("project: x\ndatasets: {a: {from: b, columns: {c: [d]}}}", "`datasets.a.columns.c` is a list, not text or a mapping."),
+        (
+            "project: x\ndatasets: {a: {from: b, record_set: {key: []}}}",
+            "`key` is empty in `datasets.a.record_set`.",
+        ),
+        (
+            "project: x\ndatasets: {a: {from: b, columns: {c: 3}}}",
+            '`datasets.a.columns.c` is `3`, not text.\n  Put it in quotes: "3".',
+        ),
+        (
+            "project: x\ndatasets: {a: {from: b, columns: {c: [d]}}}",
+            "`datasets.a.columns.c` is a list, not text or a mapping.",
+        ),
         ("project: x\nsettings: {workers: 0}", "`workers` is `0` in `settings`."),
         ("project: x\ntimezone: true", "`timezone` is `true`, not text."),
-        ("project: x\nsources: {a: {files: x.csv, complete: 1}}", "`sources.a.complete` is `1`, not true or false."),
+        (
+            "project: x\nsources: {a: {files: x.csv, complete: 1}}",
+            "`sources.a.complete` is `1`, not true or false.",
+        ),
         ("project: x\nfoo: 1", "unknown key `foo`."),
     ],
 )
@@ -192,7 +209,11 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("entry", "what", "wanted"),
     [
-        ("sources: {a: {files: x.csv, options: {sep: [1]}}}", "`sources.a.options.sep` is a list", "text or a number or true or false"),
+        (
+            "sources: {a: {files: x.csv, options: {sep: [1]}}}",
+            "`sources.a.options.sep` is a list",
+            "text or a number or true or false",
+        ),
         (
             "sources: {a: {files: x.csv, options: {int: {str: 1}}}}",
             "`sources.a.options.int` is a mapping",
@@ -204,10 +225,16 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
             "`datasets.a.guard.max_deleted` is `true`",
             "text or a number",
         ),
-        ("settings: {spark: {conf: {a.b: }}}", "`settings.spark.conf.a.b` is empty", "text or a number or true or false"),
+        (
+            "settings: {spark: {conf: {a.b: }}}",
+            "`settings.spark.conf.a.b` is empty",
+            "text or a number or true or false",
+        ),
     ],
 )
-def test_a_value_that_is_of_none_of_several_types_is_told_once(entry: str, what: str, wanted: str, tmp_path: Path) -> None:
+def test_a_value_that_is_of_none_of_several_types_is_told_once(
+    entry: str, what: str, wanted: str, tmp_path: Path
+) -> None:
     told = report(tmp_path, f"project: x\n{entry}")
 
     assert told == f"strandline.yaml:2: {what}, not {wanted}.\n  Write {wanted}.  [wrong-type]"
@@ -216,14 +243,26 @@ def test_a_value_that_is_of_none_of_several_types_is_told_once(entry: str, what:
 @pytest.mark.parametrize(
     ("yaml", "told"),
     [
-        ("entities: {workspace: {id: a}}", "Entities and their variables are not supported by this version yet."),
+        (
+            "entities: {workspace: {id: a}}",
+            "Entities and their variables are not supported by this version yet.",
+        ),
         ("timelines: {}", "Timelines are not supported by this version yet."),
         ("views: {a: {from: b}}", "Views are not supported by this version yet."),
         ("sources: {live: {kafka: {topic: a}}}", "A Kafka source is not supported by this version yet."),
         ("sources: {a: {postgres: {url: x}}}", "A Postgres source is not supported by this version yet."),
-        ("sources: {a: {files: x.jsonl, envelope: debezium}}", "`envelope` is not supported by this version yet."),
-        ("datasets: {a: {key: [b], mirror: {postgres: x}}}", "`mirror` is not supported by this version yet."),
-        ("sources: {a: {files: 's3a://bucket/*.csv'}}", "Files at `s3a://` are not supported by this version yet."),
+        (
+            "sources: {a: {files: x.jsonl, envelope: debezium}}",
+            "`envelope` is not supported by this version yet.",
+        ),
+        (
+            "datasets: {a: {key: [b], mirror: {postgres: x}}}",
+            "`mirror` is not supported by this version yet.",
+        ),
+        (
+            "sources: {a: {files: 's3a://bucket/*.csv'}}",
+            "Files at `s3a://` are not supported by this version yet.",
+        ),
     ],
 )
 def test_what_is_not_due_yet_is_said_once_and_is_no_unknown_key(yaml: str, told: str, tmp_path: Path) -> None:

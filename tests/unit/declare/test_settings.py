@@ -21,9 +21,14 @@ def test_relative_places_are_the_projects_and_uris_are_left_alone(tmp_path: Path
     yaml = "project: x\nsettings: {{lake: {lake}, catalog: '{catalog}'}}"
 
     relative = load(tmp_path, yaml.format(lake="data/lake", catalog="sqlite:///state/c.db")).settings
-    elsewhere = load(tmp_path, yaml.format(lake="s3a://bucket/lake", catalog="postgresql+psycopg://h/d")).settings
+    elsewhere = load(
+        tmp_path, yaml.format(lake="s3a://bucket/lake", catalog="postgresql+psycopg://h/d")
+    ).settings
 
-    assert (relative.lake, relative.catalog) == (str(tmp_path / "data/lake"), f"sqlite:///{tmp_path}/state/c.db")
+    assert (relative.lake, relative.catalog) == (
+        str(tmp_path / "data/lake"),
+        f"sqlite:///{tmp_path}/state/c.db",
+    )
     assert (elsewhere.lake, elsewhere.catalog) == ("s3a://bucket/lake", "postgresql+psycopg://h/d")
 
 
@@ -77,7 +82,9 @@ def test_a_secret_never_reaches_a_hash_or_a_mistake(tmp_path: Path) -> None:
     yaml = "project: x\nsources: {a: {files: 'd/*.csv', options: {password: '${SECRET}'}}}\n"
 
     one, other = (load(tmp_path, yaml, environ={"SECRET": secret}) for secret in ("hunter2", "other"))
-    told = report(tmp_path, yaml + "settings: {catalog: 'mysql://${SECRET}@host'}", environ={"SECRET": "hunter2"})
+    told = report(
+        tmp_path, yaml + "settings: {catalog: 'mysql://${SECRET}@host'}", environ={"SECRET": "hunter2"}
+    )
 
     assert one.nodes[0].config == other.nodes[0].config
     assert "unknown-catalog" in told
@@ -101,14 +108,16 @@ def test_a_day_that_not_every_year_has_starts_no_financial_year(day: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("zone", "meant"), [("asia/kolkata", "Asia/Kolkata"), ("Kolkata", "Asia/Kolkata"), ("Europe/Berln", "Europe/Berlin")]
+    ("zone", "meant"),
+    [("asia/kolkata", "Asia/Kolkata"), ("Kolkata", "Asia/Kolkata"), ("Europe/Berln", "Europe/Berlin")],
 )
 def test_a_misspelt_time_zone_shows_the_nearest(zone: str, meant: str, tmp_path: Path) -> None:
     assert f"Did you mean `{meant}`?" in report(tmp_path, f"project: x\ntimezone: {zone}")
 
 
 @pytest.mark.parametrize(
-    ("text", "keep"), [("7 days", timedelta(days=7)), ("36 hours", timedelta(hours=36)), ("2 weeks", timedelta(weeks=2))]
+    ("text", "keep"),
+    [("7 days", timedelta(days=7)), ("36 hours", timedelta(hours=36)), ("2 weeks", timedelta(weeks=2))],
 )
 def test_how_long_everything_is_kept_is_a_length_of_time(tmp_path: Path, text: str, keep: timedelta) -> None:
     assert load(tmp_path, "project: x").settings.keep == timedelta(days=30)
@@ -133,7 +142,9 @@ def test_too_short_a_time_or_none_at_all_is_a_mistake(tmp_path: Path, text: str)
 def test_what_a_run_fails_on_is_declared_or_comes_from_the_environment(
     tmp_path: Path, declared: str, environ: dict[str, str], expected: str
 ) -> None:
-    assert load(tmp_path, f"project: x\nsettings: {{{declared}}}", environ=environ).settings.fail_on == expected
+    assert (
+        load(tmp_path, f"project: x\nsettings: {{{declared}}}", environ=environ).settings.fail_on == expected
+    )
 
 
 def test_a_wrong_word_for_what_a_run_fails_on_is_a_mistake(tmp_path: Path) -> None:
@@ -165,14 +176,25 @@ def test_a_setting_of_spark_that_may_change_results_is_refused(key: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "key", ["spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.driver.memory", "spark.hadoop.fs.s3a.endpoint"]
+    "key",
+    [
+        "spark.sql.shuffle.partitions",
+        "spark.sql.adaptive.enabled",
+        "spark.driver.memory",
+        "spark.hadoop.fs.s3a.endpoint",
+    ],
 )
 def test_a_setting_of_spark_that_changes_speed_or_place_is_taken(key: str, tmp_path: Path) -> None:
     assert report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: 1}}}}}}") == ""
 
 
-@pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions", "spark.driver.defaultJavaOptions"])
-@pytest.mark.parametrize("option", ["-Duser.timezone=Asia/Kolkata", "-Dfile.encoding=latin1", "-Duser.language=tr"])
+@pytest.mark.parametrize(
+    "key",
+    ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions", "spark.driver.defaultJavaOptions"],
+)
+@pytest.mark.parametrize(
+    "option", ["-Duser.timezone=Asia/Kolkata", "-Dfile.encoding=latin1", "-Duser.language=tr"]
+)
 def test_an_option_of_java_that_may_change_results_is_refused(key: str, option: str, tmp_path: Path) -> None:
     told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: '-Xss4m {option}'}}}}}}")
 
@@ -181,4 +203,10 @@ def test_an_option_of_java_that_may_change_results_is_refused(key: str, option: 
 
 
 def test_an_option_of_java_that_changes_memory_is_taken(tmp_path: Path) -> None:
-    assert report(tmp_path, "project: x\nsettings: {spark: {conf: {spark.driver.extraJavaOptions: '-Xss4m -Dmy.app=1'}}}") == ""
+    assert (
+        report(
+            tmp_path,
+            "project: x\nsettings: {spark: {conf: {spark.driver.extraJavaOptions: '-Xss4m -Dmy.app=1'}}}",
+        )
+        == ""
+    )

@@ -44,7 +44,9 @@ def test_a_source_takes_format_options_and_what_to_do_with_a_rewrite(tmp_path: P
 def source(files: str, **options: str) -> FileSource:
     found = find_format(files)
     assert found is not None
-    return FileSource(name="a", place=Place(file="strandline.yaml", line=1), files=files, format=found, options=options)
+    return FileSource(
+        name="a", place=Place(file="strandline.yaml", line=1), files=files, format=found, options=options
+    )
 
 
 def test_the_header_of_every_csv_file_counts(tmp_path: Path) -> None:
@@ -93,7 +95,9 @@ def test_columns_that_files_do_not_have_are_found_when_there_are_files(tmp_path:
     told = report(tmp_path, NATIVE, {"a.csv": "personid,fullname,born_on,seq\n"})
 
     assert "have no column `full_name`.\n  Did you mean `fullname`?" in told
-    assert "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?" in told
+    assert (
+        "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?" in told
+    )
 
 
 def test_columns_are_left_to_run_time_when_there_are_no_files(tmp_path: Path) -> None:
@@ -122,7 +126,9 @@ def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:
 def test_the_header_comes_after_comments_and_is_named_as_the_source_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("# made by hand\n\nFirst name,a(b),,__op,_KEY\n")
 
-    assert find_columns(source("*.csv", comment="#"), tmp_path) == frozenset({"first_name", "a_b_", "_c2", "__op", "__key"})
+    assert find_columns(source("*.csv", comment="#"), tmp_path) == frozenset(
+        {"first_name", "a_b_", "_c2", "__op", "__key"}
+    )
 
 
 @pytest.mark.parametrize("data", ["k,v\n".encode("utf-16"), b"k,caf\xe9\n", b'k,"two\nlines"\n', b""])

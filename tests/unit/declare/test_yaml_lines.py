@@ -53,7 +53,10 @@ def test_every_path_knows_its_line() -> None:
     document, _ = read("a:\n  b: 1\n  c:\n    - x\n    - d: 2\n")
 
     assert document is not None
-    assert [document.place(*path).line for path in (("a",), ("a", "b"), ("a", "c"), ("a", "c", 1), ("a", "c", 1, "d"))] == [1, 2, 3, 5, 5]
+    assert [
+        document.place(*path).line
+        for path in (("a",), ("a", "b"), ("a", "c"), ("a", "c", 1), ("a", "c", 1, "d"))
+    ] == [1, 2, 3, 5, 5]
 
 
 def test_a_path_that_is_missing_has_the_line_of_what_is_around_it() -> None:
@@ -79,13 +82,18 @@ def test_anchors_and_merge_keys_work_and_the_nearer_wins() -> None:
 def test_a_key_written_twice_is_told_with_both_lines() -> None:
     _, mistakes = read("a: 1\nb: 2\na: 3\n")
 
-    assert mistakes == ["strandline.yaml:3: the key `a` is written twice, in lines 1 and 3.\n  Keep one of them.  [duplicate-key]"]
+    assert mistakes == [
+        "strandline.yaml:3: the key `a` is written twice, in lines 1 and 3.\n  Keep one of them.  [duplicate-key]"
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a:\n\tb: 1", "strandline.yaml:2: this is not YAML: while scanning for the next token, found character '\\t'"),
+        (
+            "a:\n\tb: 1",
+            "strandline.yaml:2: this is not YAML: while scanning for the next token, found character '\\t'",
+        ),
         ("a: [1, 2", "strandline.yaml:1: this is not YAML"),
         ("a: 1\n---\nb: 2", "Keep one document in the file"),
         (b"a: 1\nb: \xff\n", "strandline.yaml:2: the file is not UTF-8: byte 0xff cannot be read."),

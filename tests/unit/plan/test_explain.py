@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from strandline.model.catalog_records import CatalogView
 from strandline.model.explained import Explained
 from strandline.model.plan import Plan
-from strandline.model.records import CatalogView
 from strandline.plan import Observed
 from strandline.plan.explain import explain_node
 from tests.unit.declare.builders import load
@@ -36,7 +36,9 @@ jobs:
 
 def explained(folder: Path, name: str) -> Explained:
     observed = Observed(view=CatalogView(nodes={}), tables={}, listings={})
-    return explain_node(load(folder, YAML).get(name), Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), observed)
+    return explain_node(
+        load(folder, YAML).get(name), Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), observed
+    )
 
 
 def test_a_chain_is_explained_by_its_blocks(tmp_path: Path) -> None:
@@ -48,5 +50,7 @@ def test_a_chain_is_explained_by_its_blocks(tmp_path: Path) -> None:
 
 def test_a_snapshot_by_its_facts_and_a_job_by_its_proof(tmp_path: Path) -> None:
     assert [i.why for i in explained(tmp_path, "account").inputs] == ["each fact names its key"]
-    assert [i.why for i in explained(tmp_path, "totals").inputs] == ["its columns number are the key (proved from the SQL)"]
+    assert [i.why for i in explained(tmp_path, "totals").inputs] == [
+        "its columns number are the key (proved from the SQL)"
+    ]
     assert explained(tmp_path, "kept").how.startswith("Mode `keyed`: the SQL is run for the keys (hash)")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from strandline.model.files import FileRead, FileSeen
 from strandline.model.plan import Cursor
-from strandline.model.records import FileRead, FileSeen
 from strandline.plan.draft import pending
 from strandline.plan.sources import is_pending
 from tests.golden.cases import tell
@@ -12,7 +12,15 @@ READ = FileRead(path="a", revision=0, bytes=10, rows=2, digest="d", size=10, mod
 
 
 def test_only_commits_that_change_rows_are_pending() -> None:
-    told = tell(("project small", "built", "commit sale fence", "commit sale replace_keys 1 rows", "commit sale optimize"))
+    told = tell(
+        (
+            "project small",
+            "built",
+            "commit sale fence",
+            "commit sale replace_keys 1 rows",
+            "commit sale optimize",
+        )
+    )
     table, reader = told.tables["sale"], next(told.project.readers_of("sale"))
 
     assert pending(reader, table, Cursor(table_id="sale table", version=0)) == (2,)
@@ -29,5 +37,7 @@ def test_only_commits_that_change_rows_are_pending() -> None:
     ],
     ids=["new", "unchanged", "grown", "touched"],
 )
-def test_a_file_is_opened_only_if_its_size_or_time_is_new(size: int, modified_ns: int, read: FileRead | None, *, expected: bool) -> None:
+def test_a_file_is_opened_only_if_its_size_or_time_is_new(
+    size: int, modified_ns: int, read: FileRead | None, *, expected: bool
+) -> None:
     assert is_pending(FileSeen(path="a", size=size, modified_ns=modified_ns), read) is expected

@@ -57,7 +57,9 @@ class BlockTable:
         grouped = f"GROUP BY {names}" if names else ""
         select = f"{names}{', ' if names else ''}min({number}) AS low, max({number}) AS high"
         rows = rows_of(self.query(select, where, grouped))
-        return next(((_whole(low), _whole(high)) for *own, low, high in rows if tuple(own) == group), (None, None))
+        return next(
+            ((_whole(low), _whole(high)) for *own, low, high in rows if tuple(own) == group), (None, None)
+        )
 
     def count(self, group: Group, low: int) -> int:
         """Blocks with numbers from `low` on, each number and hash once."""
@@ -91,7 +93,11 @@ def group_condition(chain: Chain, group: Group) -> str:
 
 def block_columns(chain: Chain) -> list[str]:
     head = [chain.head.column] if chain.head.column else []
-    return list(dict.fromkeys([*chain.group_by, chain.number, chain.hash, chain.parent, *head, *chain.order_by, POSITION]))
+    return list(
+        dict.fromkeys(
+            [*chain.group_by, chain.number, chain.hash, chain.parent, *head, *chain.order_by, POSITION]
+        )
+    )
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -132,7 +138,9 @@ def first_announced(chain: Chain, one: Block, other: Block) -> Block:
     first, later = (one, other) if one.seen <= other.seen else (other, one)
     if chain.head.kind is not Head.LAST or first.weight >= later.weight:
         return first
-    return Block(number=first.number, hash=first.hash, parent=first.parent, weight=later.weight, seen=first.seen)
+    return Block(
+        number=first.number, hash=first.hash, parent=first.parent, weight=later.weight, seen=first.seen
+    )
 
 
 def _weigh(chain: Chain, number: int, value: Any) -> Any:
@@ -196,7 +204,10 @@ class PublishedGroup:
     def summed_after(self, number: int) -> Any:
         last = self.own.bounds(self.group)[1]
         starts = range(number + 1, (number if last is None else last) + 1, self.stride)
-        return sum((b.weight for low in starts for b in self.own.blocks(self.group, low, low + self.stride - 1)), Fraction(0))
+        return sum(
+            (b.weight for low in starts for b in self.own.blocks(self.group, low, low + self.stride - 1)),
+            Fraction(0),
+        )
 
 
 def read_new(lake: Lake, chain: Chain, dataset: str, after: int, upto: int) -> list[tuple[Group, Block]]:

@@ -135,7 +135,9 @@ def follow(
     again: list[Block] = []
     for block in new:
         if block.number >= anchor:
-            again.append(block) if block.place in known else fresh.setdefault(block.number, {}).setdefault(block.hash, block)
+            again.append(block) if block.place in known else fresh.setdefault(block.number, {}).setdefault(
+                block.hash, block
+            )
     linked: dict[Place, _Linked] = {}
     joined = waiting = 0
     level: dict[Hash, _Linked] = {}
@@ -206,7 +208,9 @@ def _on_canonical(rule: HeadRule, canonical: Canonical, number: int, hash_: Hash
     return _Linked(Block(number=number, hash=hash_, parent=None, weight=None, seen=()), None, weight)
 
 
-def _choose(rule: HeadRule, canonical: Canonical, tip: Block | None, linked: dict[Place, _Linked]) -> Step | None:
+def _choose(
+    rule: HeadRule, canonical: Canonical, tip: Block | None, linked: dict[Place, _Linked]
+) -> Step | None:
     best: _Linked | None = None
     at_stake = (0 if rule.summed else tip.weight, tip.seen) if tip is not None else None
     for one in linked.values():
@@ -217,7 +221,9 @@ def _choose(rule: HeadRule, canonical: Canonical, tip: Block | None, linked: dic
         return None
     branch: list[Block] = []
     at: _Linked | None = best
-    while at is not None and at.block.weight is not None and canonical.hash_at(at.block.number) != at.block.hash:
+    while (
+        at is not None and at.block.weight is not None and canonical.hash_at(at.block.number) != at.block.hash
+    ):
         branch.append(at.block)
         at = at.below
     assert at is not None  # every branch stands on the canonical one, or on the anchor
@@ -254,7 +260,9 @@ def build(rule: HeadRule, announced: Announced, anchor: int, *, stride: int) -> 
     while at is not None and at.block.number >= anchor + len(decided):
         tail.append(at.block.hash)
         at = at.below
-    return Built(first=anchor, hashes=(*decided, *reversed(tail)), waiting=announced.count(anchor) - connected)
+    return Built(
+        first=anchor, hashes=(*decided, *reversed(tail)), waiting=announced.count(anchor) - connected
+    )
 
 
 def _decide(decided: list[Hash], alive: list[_Linked], anchor: int) -> None:

@@ -33,16 +33,22 @@ def expect_chain(work: Work, chain: Chain) -> DataFrame:
     by_group: dict[tuple[Any, ...], list[_Announcement]] = defaultdict(list)
     for group, announcement in _announcements(chain, facts):
         by_group[group].append(announcement)
-    canonical = [(group, *place) for group, listed in by_group.items() for place in find_canonical(chain, listed)]
+    canonical = [
+        (group, *place) for group, listed in by_group.items() for place in find_canonical(chain, listed)
+    ]
     names = (*chain.key, chain.hash)
     schema = StructType([StructField(f"__{c}", facts.schema[c].dataType) for c in names])
     rows = [(*group, number, hash_) for group, number, hash_ in canonical]
-    columns = {f.name: pa.array([row[i] for row in rows], to_arrow_type(f.dataType)) for i, f in enumerate(schema)}
+    columns = {
+        f.name: pa.array([row[i] for row in rows], to_arrow_type(f.dataType)) for i, f in enumerate(schema)
+    }
     path = f"{work.staging}/canonical.parquet"
     write_parquet(pa.table(columns), path)
     wanted = work.session.read.schema(schema).parquet(path)
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__{c}"))) for c in names]
-    seen = F.struct(*(F.col(POSITION if c == POSITION else quote(c)).alias(f"o{i}") for i, c in enumerate(chain.order_by)))
+    seen = F.struct(
+        *(F.col(POSITION if c == POSITION else quote(c)).alias(f"o{i}") for i, c in enumerate(chain.order_by))
+    )
     order = F.struct(seen, F.col(POSITION), row_hash(declared))
     row = F.min_by(F.struct(*map(quote, declared)), order).alias("__row")
     first = facts.join(wanted, same, "left_semi").groupBy(*map(quote, names)).agg(row)
@@ -70,7 +76,9 @@ def find_canonical(chain: Chain, announcements: Iterable[_Announcement]) -> list
     if not total:
         return []
     heaviest = max(total.values())
-    head = min((place for place, weight in total.items() if weight == heaviest), key=lambda place: blocks[place][2])
+    head = min(
+        (place for place, weight in total.items() if weight == heaviest), key=lambda place: blocks[place][2]
+    )
     branch = [head]
     while branch[-1][0] > anchor:
         number, hash_ = branch[-1]
@@ -78,7 +86,9 @@ def find_canonical(chain: Chain, announcements: Iterable[_Announcement]) -> list
     return branch
 
 
-def _first_announced(chain: Chain, announcements: Iterable[_Announcement]) -> dict[tuple[int, Any], tuple[Any, Any, tuple[Any, ...]]]:
+def _first_announced(
+    chain: Chain, announcements: Iterable[_Announcement]
+) -> dict[tuple[int, Any], tuple[Any, Any, tuple[Any, ...]]]:
     """By number and hash: parent, weight and order of the first announcement. Under `last`, the weight of the heaviest one."""
     blocks: dict[tuple[int, Any], tuple[Any, Any, tuple[Any, ...]]] = {}
     for number, hash_, parent, weight, seen in announcements:
@@ -94,12 +104,18 @@ def _first_announced(chain: Chain, announcements: Iterable[_Announcement]) -> di
 
 def _announcements(chain: Chain, facts: DataFrame) -> Iterable[tuple[tuple[Any, ...], _Announcement]]:
     head = [chain.head.column] if chain.head.column else []
-    names = list(dict.fromkeys([*chain.group_by, chain.number, chain.hash, chain.parent, *head, *chain.order_by, POSITION]))
+    names = list(
+        dict.fromkeys(
+            [*chain.group_by, chain.number, chain.hash, chain.parent, *head, *chain.order_by, POSITION]
+        )
+    )
     table = facts.select(*map(quote, names)).toArrow()
     columns = {}
     for name in names:
         column = table.column(name)
-        columns[name] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        columns[name] = (
+            column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        ).to_pylist()
     for i in range(table.num_rows):
         number, hash_ = columns[chain.number][i], columns[chain.hash][i]
         if number is None or hash_ is None:

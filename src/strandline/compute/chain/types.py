@@ -26,19 +26,44 @@ _GROUPS = _NAMES | BooleanType | DateType
 def require_types(chain: Chain, kinds: Mapping[str, DataType]) -> None:
     """Refuse a chain over columns of other types. A source with columns of its own tells them only when it is read."""
     number = kinds[chain.number]
-    is_whole = isinstance(number, IntegralType) or (isinstance(number, DecimalType) and number.scale == 0 and number.precision <= 18)
+    is_whole = isinstance(number, IntegralType) or (
+        isinstance(number, DecimalType) and number.scale == 0 and number.precision <= 18
+    )
     _require(chain, "number", chain.number, number, is_whole, "a whole number of at most 18 digits")
-    _require(chain, "hash", chain.hash, kinds[chain.hash], isinstance(kinds[chain.hash], _NAMES), "text, bytes or a whole number")
-    _require(chain, "parent", chain.parent, kinds[chain.parent], kinds[chain.parent] == kinds[chain.hash], f"of the type of `{chain.hash}`")
+    _require(
+        chain,
+        "hash",
+        chain.hash,
+        kinds[chain.hash],
+        isinstance(kinds[chain.hash], _NAMES),
+        "text, bytes or a whole number",
+    )
+    _require(
+        chain,
+        "parent",
+        chain.parent,
+        kinds[chain.parent],
+        kinds[chain.parent] == kinds[chain.hash],
+        f"of the type of `{chain.hash}`",
+    )
     for column in chain.group_by:
         fits = isinstance(kinds[column], _GROUPS)
-        _require(chain, "group_by", column, kinds[column], fits, "text, bytes, a number, a date or true/false")
+        _require(
+            chain, "group_by", column, kinds[column], fits, "text, bytes, a number, a date or true/false"
+        )
     for column in chain.order_by:
         fits = column.startswith("_") or isinstance(kinds[column], AtomicType)
         _require(chain, "order_by", column, kinds[column], fits, "a single value")
     if chain.head.kind is Head.MOST_SUMMED:
         weight = kinds[chain.head.column]
-        _require(chain, "head", chain.head.column, weight, isinstance(weight, IntegralType | DecimalType), "a whole number or a decimal")
+        _require(
+            chain,
+            "head",
+            chain.head.column,
+            weight,
+            isinstance(weight, IntegralType | DecimalType),
+            "a whole number or a decimal",
+        )
     elif chain.head.column:
         weight = kinds[chain.head.column]
         fits = isinstance(weight, NumericType | DateType | TimestampType | TimestampNTZType)

@@ -9,7 +9,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
-from strandline.compute.compare import compared_columns, replace_differences, stage_differences, tag, write_whole
+from strandline.compute.compare import (
+    compared_columns,
+    replace_differences,
+    stage_differences,
+    tag,
+    write_whole,
+)
 from strandline.compute.keys import row_hash, typed_key, user_columns
 from strandline.compute.shape import fit_types
 from strandline.lake.location import write_parquet
@@ -18,10 +24,10 @@ from strandline.lake.table import get_table
 from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
+from strandline.model.commits import Invalidation, Operation
 from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
 from strandline.model.plan import Strategy
 from strandline.model.project import Chain, Head
-from strandline.model.records import Invalidation, Operation
 from strandline.sql.literals import datafusion_name
 
 from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, first_announced, read_new
@@ -54,12 +60,23 @@ def prepare(work: Work) -> Prepared:
         return _prepare_whole(work, chain, own, full_rows, "everything")
     touched = _follow(work, chain, dataset)
     if touched is None:
-        return _prepare_whole(work, chain, own, full_rows, "everything: the lowest block is another, or a block's first announcement")
+        return _prepare_whole(
+            work,
+            chain,
+            own,
+            full_rows,
+            "everything: the lowest block is another, or a block's first announcement",
+        )
     counts = {"waiting": touched.waiting} if touched.waiting else {}
     if not touched.hashes:
         write = Write(operation=Operation.COUNTS, rows=own.limit(0)) if counts else None
         return Prepared(
-            write=write, rows_read=touched.read, rows_full=full_rows, live_rows=work.live_rows, counts=counts, scope="no number"
+            write=write,
+            rows_read=touched.read,
+            rows_full=full_rows,
+            live_rows=work.live_rows,
+            counts=counts,
+            scope="no number",
         )
     wanted = _stage_wanted(work, chain, touched.hashes)
     new = _canonical_rows(work, chain, wanted, touched.hashes)
@@ -70,7 +87,9 @@ def prepare(work: Work) -> Prepared:
     numbers = [number for _, number in touched.hashes]
     near = Within(column=chain.number, low=min(numbers), high=max(numbers))
     read = touched.read + staged.counts["new_live"] + staged.counts["old_live"]
-    prepared = replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False, within=near)
+    prepared = replace_differences(
+        work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False, within=near
+    )
     if prepared.write is None and counts:
         prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
     reorgs = [(group, step) for group, step in touched.steps if step.is_reorg]
@@ -85,7 +104,9 @@ def prepare(work: Work) -> Prepared:
 def expect(work: Work) -> Expected:
     chain, own = chain_of(work), work.read_own()
     assert own is not None
-    return Expected(rows=expect_chain(work, chain), published=own.where(~F.col(DELETED)), sampled_by=chain.key)
+    return Expected(
+        rows=expect_chain(work, chain), published=own.where(~F.col(DELETED)), sampled_by=chain.key
+    )
 
 
 def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
@@ -98,7 +119,9 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
     assert work.own_version is not None
     facts = BlockTable(lake=work.lake, dataset=dataset, version=upto, chain=chain, live_only=False)
     before = BlockTable(lake=work.lake, dataset=dataset, version=after, chain=chain, live_only=False)
-    own = BlockTable(lake=work.lake, dataset=work.node.name, version=work.own_version, chain=chain, live_only=True)
+    own = BlockTable(
+        lake=work.lake, dataset=work.node.name, version=work.own_version, chain=chain, live_only=True
+    )
     touched = _Touched()
     by_group: dict[Group, list[Block]] = {}
     for group, block in read_new(work.lake, chain, dataset, after, upto):
@@ -118,7 +141,15 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
             anchor = lowest if first is None else first
         stride = work.project.settings.thresholds.followed_numbers
         published = PublishedGroup(own=own, facts=facts, group=group, stride=stride)
-        found = follow(chain.head, AnnouncedGroup(facts=facts, group=group), published, blocks, known, anchor, stride=stride)
+        found = follow(
+            chain.head,
+            AnnouncedGroup(facts=facts, group=group),
+            published,
+            blocks,
+            known,
+            anchor,
+            stride=stride,
+        )
         touched.waiting += found.waiting - found.joined
         for block in blocks:
             # Announced again, perhaps earlier than before: the row of a canonical block may be another announcement's now.
@@ -135,7 +166,9 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
 def _is_another(chain: Chain, earlier: Block, block: Block) -> bool:
     """Whether a block counts otherwise now. Under `last` its weight only grows, which `follow` sees."""
     first = first_announced(chain, earlier, block)
-    return first.parent != earlier.parent or (chain.head.kind is not Head.LAST and first.weight != earlier.weight)
+    return first.parent != earlier.parent or (
+        chain.head.kind is not Head.LAST and first.weight != earlier.weight
+    )
 
 
 def _announced_before(before: BlockTable, group: Group, blocks: list[Block]) -> dict[Place, Block]:
@@ -154,7 +187,9 @@ def _announced_before(before: BlockTable, group: Group, blocks: list[Block]) -> 
 def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:
     """Every chain from its anchor on, and how many blocks wait."""
     dataset = work.node.inputs[0].dataset
-    facts = BlockTable(lake=work.lake, dataset=dataset, version=work.version(dataset), chain=chain, live_only=False)
+    facts = BlockTable(
+        lake=work.lake, dataset=dataset, version=work.version(dataset), chain=chain, live_only=False
+    )
     hashes: Wanted = {}
     waiting = 0
     stride = work.project.settings.thresholds.walked_numbers
@@ -173,9 +208,13 @@ def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: i
     rows = _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
     if own is None:
         return replace(write_whole(work, rows, rows_full=full_rows), counts={"waiting": waiting})
-    sides = tag(fit_types(rows, own, work), NEW).unionByName(tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True)
+    sides = tag(fit_types(rows, own, work), NEW).unionByName(
+        tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True
+    )
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
-    prepared = replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope=scope, whole=True)
+    prepared = replace_differences(
+        work, staged, rows_read=full_rows, rows_full=full_rows, scope=scope, whole=True
+    )
     if prepared.write is None:
         prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
     return replace(prepared, counts={"waiting": waiting})
@@ -184,7 +223,9 @@ def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: i
 def _kinds(work: Work) -> dict[str, DataType]:
     """The types of the facts' columns."""
     dataset = work.node.inputs[0].dataset
-    return {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
+    return {
+        f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))
+    }
 
 
 def _stage_wanted(work: Work, chain: Chain, hashes: Wanted) -> DataFrame:
@@ -197,7 +238,9 @@ def _stage_wanted(work: Work, chain: Chain, hashes: Wanted) -> DataFrame:
         chain.hash: list(hashes.values()),
     }
     path = f"{work.staging}/wanted.parquet"
-    write_parquet(pa.table({f.name: pa.array(values[f.name], to_arrow_type(f.dataType)) for f in schema}), path)
+    write_parquet(
+        pa.table({f.name: pa.array(values[f.name], to_arrow_type(f.dataType)) for f in schema}), path
+    )
     return work.session.read.schema(schema).parquet(path).withColumn(KEY, typed_key(chain.key))
 
 
@@ -211,7 +254,11 @@ def _read_within(work: Work, dataset: str, chain: Chain, hashes: Wanted) -> Data
     low, high = min(numbers), max(numbers)
     condition = f"{datafusion_name(chain.number)} >= {low} AND {datafusion_name(chain.number)} <= {high}"
     found = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
-    return work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high)) if found is None else found
+    return (
+        work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high))
+        if found is None
+        else found
+    )
 
 
 def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted) -> DataFrame:
@@ -219,11 +266,15 @@ def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted)
     facts = _read_within(work, work.node.inputs[0].dataset, chain, hashes)
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
     names = (*chain.key, chain.hash)
-    there = wanted.where(F.col(quote(chain.hash)).isNotNull()).select(*(F.col(quote(c)).alias(f"__wanted_{c}") for c in names))
+    there = wanted.where(F.col(quote(chain.hash)).isNotNull()).select(
+        *(F.col(quote(c)).alias(f"__wanted_{c}") for c in names)
+    )
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__wanted_{c}"))) for c in names]
     found = facts.join(there, same, "left_semi").withColumn(KEY, typed_key(chain.key))
     order = [F.col(POSITION) if c == POSITION else F.col(quote(c)) for c in chain.order_by]
-    once = Window.partitionBy(*map(quote, names)).orderBy(*(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared))
+    once = Window.partitionBy(*map(quote, names)).orderBy(
+        *(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared)
+    )
     first = found.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
     kept = [quote(c) for c in facts.columns if c in declared or c.startswith("_source_")]
     return first.select(*kept, KEY).withColumns({DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
@@ -231,8 +282,14 @@ def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted)
 
 def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalidation:
     assert step.old_tip is not None
-    named_groups = [(c, v) for c, v in zip(chain.group_by, group, strict=True) if v is not None and not isinstance(v, bytes)]
-    groups = [Comparison(column=c, operator=Operator.EQ, value=v) for c, v in named_groups]  # filters cannot compare bytes
+    named_groups = [
+        (c, v)
+        for c, v in zip(chain.group_by, group, strict=True)
+        if v is not None and not isinstance(v, bytes)
+    ]
+    groups = [
+        Comparison(column=c, operator=Operator.EQ, value=v) for c, v in named_groups
+    ]  # filters cannot compare bytes
     between = (
         Comparison(column=chain.number, operator=Operator.GTE, value=step.fork + 1),
         Comparison(column=chain.number, operator=Operator.LTE, value=step.last),
@@ -243,7 +300,11 @@ def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalid
         scope="row_range",
         row_filter=to_row_filter(Filter(comparisons=(*groups, *between))),
         reason="reorg",
-        source_event={"old_tip": show_hash(step.old_tip.hash), "new_tip": show_hash(step.new_tip.hash), "fork_block": step.fork},
+        source_event={
+            "old_tip": show_hash(step.old_tip.hash),
+            "new_tip": show_hash(step.new_tip.hash),
+            "fork_block": step.fork,
+        },
     )
 
 

@@ -32,7 +32,13 @@ from .payload import ITEM, MESSAGE, PARENT, evaluate, get_emptied, get_list, get
 from .values import decode_text, decode_value
 
 OUTCOME, SLUG, REASON = f"{RESERVED_PREFIX}outcome", f"{RESERVED_PREFIX}slug", f"{RESERVED_PREFIX}reason"
-ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = "accepted", "quarantined", "passed_over", "derived", "duplicate"
+ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = (
+    "accepted",
+    "quarantined",
+    "passed_over",
+    "derived",
+    "duplicate",
+)
 # What decoding keeps beside a row for a while; no column of a file may begin so.
 _LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("list", "misfit"))
 RAW = f"{RESERVED_PREFIX}raw_"
@@ -65,18 +71,26 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
     broken = (
         F.when(undecodable, "The line has bytes that are not text; they are shown as \\xNN.")
         .when(large, "The message is not JSON, or has a string of more than 20,000,000 characters.")
-        .otherwise("The line is not one JSON object, or a name stands twice in it, or it holds half a character.")
+        .otherwise(
+            "The line is not one JSON object, or a name stands twice in it, or it holds half a character."
+        )
     )
     slug = F.when(undecodable, "not-text").when(large, "too-large").otherwise("not-json")
-    return rows.withColumns({SLUG: F.when(F.col(MESSAGE).isNull(), slug), REASON: F.when(F.col(MESSAGE).isNull(), broken)})
+    return rows.withColumns(
+        {SLUG: F.when(F.col(MESSAGE).isNull(), slug), REASON: F.when(F.col(MESSAGE).isNull(), broken)}
+    )
 
 
 def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     rows = rows.withColumn(_LIST, F.when(F.col(OUTCOME).isNull(), get_list(dataset.explode)))
-    nothing = F.array(F.struct(F.lit(None).cast("variant").alias("parent"), F.lit(None).cast("variant").alias("item")))
+    nothing = F.array(
+        F.struct(F.lit(None).cast("variant").alias("parent"), F.lit(None).cast("variant").alias("item"))
+    )
     empty = F.coalesce(F.size(_LIST), F.lit(0)) <= 0
     passed_over = F.coalesce(F.col(OUTCOME), F.lit(PASSED_OVER))
-    elements = F.when(empty, _with_outcome(nothing, passed_over)).otherwise(_with_outcome(F.col(_LIST), F.lit(None)))
+    elements = F.when(empty, _with_outcome(nothing, passed_over)).otherwise(
+        _with_outcome(F.col(_LIST), F.lit(None))
+    )
     if dataset.record_set and dataset.record_set.children is Children.REPLACE:
         # An empty list is the whole truth too, so it leaves one deleting fact of its parent; an absent one says nothing.
         emptied = (
@@ -87,22 +101,34 @@ def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
         markers = _with_outcome(emptied, F.lit(DERIVED))
         elements = F.concat(elements, F.coalesce(markers, F.slice(elements, 1, 0)))
     rows = rows.withColumn("__element", F.explode(elements)).drop(_LIST)
-    taken = {OUTCOME: F.col("__element.outcome"), ITEM: F.col("__element.item"), PARENT: F.col("__element.parent")}
+    taken = {
+        OUTCOME: F.col("__element.outcome"),
+        ITEM: F.col("__element.item"),
+        PARENT: F.col("__element.parent"),
+    }
     return rows.withColumns(taken).drop("__element")
 
 
 def _with_outcome(elements: Column, outcome: Column) -> Column:
     outcome = outcome.cast("string").alias("outcome")
-    return F.transform(elements, lambda e: F.struct(outcome, e["parent"].alias("parent"), e["item"].alias("item")))
+    return F.transform(
+        elements, lambda e: F.struct(outcome, e["parent"].alias("parent"), e["item"].alias("item"))
+    )
 
 
 def _is_around(dataset: FactDataset, names: Sequence[str]) -> bool:
     """Whether one of the columns is taken from `parent`, the element around the exploded one, directly or through a column above."""
     around = {"parent"}
     for column in dataset.columns:
-        if column.path[:1] == ("parent",) or (column.sql is not None and around & set(find_first_names(column.sql))):
+        if column.path[:1] == ("parent",) or (
+            column.sql is not None and around & set(find_first_names(column.sql))
+        ):
             around.add(column.name)
-    return len(dataset.explode) > 1 and any(step.endswith("[]") for step in dataset.explode) and bool(around & set(names))
+    return (
+        len(dataset.explode) > 1
+        and any(step.endswith("[]") for step in dataset.explode)
+        and bool(around & set(names))
+    )
 
 
 def _add_message_column(rows: DataFrame, column: FactColumn, calendar: Calendar) -> DataFrame:
@@ -140,7 +166,9 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
     rows = received.withColumns({PAYLOAD: payload, _MISFIT: misfit})
     outcome = F.when(F.col(_MISFIT), QUARANTINED)
     if dataset.where:
-        outcome = outcome.when(~F.coalesce(F.expr(inline_calendar(dataset.where, calendar)), F.lit(False)), PASSED_OVER)
+        outcome = outcome.when(
+            ~F.coalesce(F.expr(inline_calendar(dataset.where, calendar)), F.lit(False)), PASSED_OVER
+        )
     rows = rows.withColumn(OUTCOME, outcome)
     renamed: set[str] = set()
     for column in dataset.columns:
@@ -149,13 +177,19 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
             continue
         old = native_name(".".join(column.path))
         if old not in native:
-            rows = rows.withColumn(column.name, F.lit(column.default).cast(column.type.stored if column.type else "string"))
+            rows = rows.withColumn(
+                column.name, F.lit(column.default).cast(column.type.stored if column.type else "string")
+            )
             continue
         value = F.col(quote(old))
         rows = rows.withColumn(RAW + column.name, value.cast("string"))
-        decoded = value if column.type is None else decode_value(value, received.schema[old].dataType, column.type)
+        decoded = (
+            value if column.type is None else decode_value(value, received.schema[old].dataType, column.type)
+        )
         if column.default is not None:
-            decoded = F.when(value.isNull(), F.lit(column.default).cast(column.type.stored if column.type else "string")).otherwise(decoded)
+            decoded = F.when(
+                value.isNull(), F.lit(column.default).cast(column.type.stored if column.type else "string")
+            ).otherwise(decoded)
         rows = rows.withColumn(column.name, decoded)
         if old != column.name:
             renamed.add(old)
@@ -178,24 +212,50 @@ def _check(rows: DataFrame, dataset: FactDataset) -> DataFrame:
 
     def fail(slug: str, column: str, failed: Column, text: Column) -> None:
         # What only a live record needs does not keep a deleted one alive.
-        failures.append((slug, failed if column in needed or not deletes(dataset) else failed & ~is_deleting(dataset), text))
+        failures.append(
+            (
+                slug,
+                failed if column in needed or not deletes(dataset) else failed & ~is_deleting(dataset),
+                text,
+            )
+        )
 
     for column in dataset.columns:
         raw, name = RAW + column.name, quote(column.name)
-        if raw in rows.columns and column.type is not None and column.type.name not in (TypeName.STRING, TypeName.JSON):
+        if (
+            raw in rows.columns
+            and column.type is not None
+            and column.type.name not in (TypeName.STRING, TypeName.JSON)
+        ):
             failed = F.col(quote(raw)).isNotNull() & F.col(name).isNull()
-            text = F.concat(F.lit(f"`{column.name}` = "), F.substring(F.col(quote(raw)), 1, 80), F.lit(f" does not fit {column.type}."))
+            text = F.concat(
+                F.lit(f"`{column.name}` = "),
+                F.substring(F.col(quote(raw)), 1, 80),
+                F.lit(f" does not fit {column.type}."),
+            )
             fail("does-not-fit", column.name, failed, text)
     for name in key:
-        fail("null-key", name, F.col(quote(name)).isNull(), F.lit(f"`{name}` is part of the key and is missing."))
+        fail(
+            "null-key",
+            name,
+            F.col(quote(name)).isNull(),
+            F.lit(f"`{name}` is part of the key and is missing."),
+        )
     for name in dataset.require:
-        fail("required-missing", name, F.col(quote(name)).isNull(), F.lit(f"`{name}` is required and is missing."))
+        fail(
+            "required-missing",
+            name,
+            F.col(quote(name)).isNull(),
+            F.lit(f"`{name}` is required and is missing."),
+        )
     slug, reason = F.col(SLUG), F.col(REASON)
     for failure, failed, text in failures:
         slug = F.coalesce(slug, F.when(offered & failed, failure))
         reason = F.coalesce(reason, F.when(offered & failed, text))
     rows = rows.withColumns({SLUG: slug, REASON: reason})
-    rows = rows.withColumn(OUTCOME, F.coalesce(F.when(F.col(SLUG).isNotNull(), QUARANTINED), F.col(OUTCOME), F.lit(ACCEPTED)))
+    rows = rows.withColumn(
+        OUTCOME, F.coalesce(F.when(F.col(SLUG).isNotNull(), QUARANTINED), F.col(OUTCOME), F.lit(ACCEPTED))
+    )
     return _add_metadata(rows, dataset)
 
 
@@ -206,7 +266,11 @@ def deletes(dataset: FactDataset) -> bool:
 def is_deleting(dataset: FactDataset) -> Column:
     """Whether a fact says that its record is gone."""
     assert dataset.record_set is not None
-    return F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False)) if dataset.record_set.deleted else F.lit(False)
+    return (
+        F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False))
+        if dataset.record_set.deleted
+        else F.lit(False)
+    )
 
 
 def _needed_of_deleting(dataset: FactDataset) -> frozenset[str]:
@@ -250,8 +314,16 @@ def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]
     else:
         assert given.type is not None
         column_type = given.type
-        raw = get_text(rows, given.path) if MESSAGE in rows.columns else F.col(quote(native_name(".".join(given.path)))).cast("string")
+        raw = (
+            get_text(rows, given.path)
+            if MESSAGE in rows.columns
+            else F.col(quote(native_name(".".join(given.path)))).cast("string")
+        )
         at = decode_text(raw, column_type).cast("timestamp")
-    if raw is not None and column_type is not None and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US):
+    if (
+        raw is not None
+        and column_type is not None
+        and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US)
+    ):
         return at, F.coalesce(raw.try_cast("decimal(38,0)").try_cast("bigint"), F.unix_micros(at))
     return at, F.unix_micros(at)

@@ -35,14 +35,24 @@ def expect_live(received: DataFrame, dataset: FactDataset, calendar: Calendar) -
     later = newest.join(has, list(key)).where(F.col("__has") > F.col(f"{_NEWEST}.{_NTH}"))
     counted = later.groupBy(*map(quote, key)).agg(F.count(F.lit(1)).alias("__later"))
     nth = F.col(f"{_NEWEST}.{_NTH}")
-    stays = (F.coalesce("__later", F.lit(0)) == F.lit(count) - nth) & (nth > emptied) & ~F.col(f"{_NEWEST}.{DELETED}")
-    return newest.join(counted, list(key), "left").where(stays).select(*map(quote, key), F.col(f"{_NEWEST}.{POSITION}"))
+    stays = (
+        (F.coalesce("__later", F.lit(0)) == F.lit(count) - nth)
+        & (nth > emptied)
+        & ~F.col(f"{_NEWEST}.{DELETED}")
+    )
+    return (
+        newest.join(counted, list(key), "left")
+        .where(stays)
+        .select(*map(quote, key), F.col(f"{_NEWEST}.{POSITION}"))
+    )
 
 
 def find_live(facts: DataFrame, dataset: FactDataset) -> DataFrame:
     """Key and position of each fact that wins among those that stand, derived ones included, and is not a deleting one."""
     newest = _newest(facts, dataset, [])
-    return newest.where(~F.col(f"{_NEWEST}.{DELETED}")).select(*map(quote, _key(dataset)), F.col(f"{_NEWEST}.{POSITION}"))
+    return newest.where(~F.col(f"{_NEWEST}.{DELETED}")).select(
+        *map(quote, _key(dataset)), F.col(f"{_NEWEST}.{POSITION}")
+    )
 
 
 def mark_live(facts: DataFrame, live: DataFrame, dataset: FactDataset) -> DataFrame:
@@ -68,7 +78,9 @@ def _newest(facts: DataFrame, dataset: FactDataset, beside: Sequence[str]) -> Da
 def _rank_exports(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     """Every export that has rows, numbered from 1: by `order_by`, then by position."""
     assert dataset.record_set is not None
-    order_by = [F.max(quote(c)).alias(f"__o{i}") for i, c in enumerate(dataset.record_set.order_by) if c != POSITION]
+    order_by = [
+        F.max(quote(c)).alias(f"__o{i}") for i, c in enumerate(dataset.record_set.order_by) if c != POSITION
+    ]
     exports = rows.groupBy(_NAME, _PART).agg(F.min(INGESTED_AT).alias(_AT), *order_by)
     ordered = [c for c in exports.columns if c.startswith("__o")]
     return exports.withColumn(_NTH, F.row_number().over(Window.orderBy(*ordered, _NAME, _PART)))

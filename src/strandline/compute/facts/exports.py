@@ -8,7 +8,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.lake.work import Work
-from strandline.model.columns import DELETED, INGESTED_AT, KEY, LAST_PLACE, POSITION, SOURCE_AT, SOURCE_TS, quote
+from strandline.model.columns import (
+    DELETED,
+    INGESTED_AT,
+    KEY,
+    LAST_PLACE,
+    POSITION,
+    SOURCE_AT,
+    SOURCE_TS,
+    quote,
+)
 from strandline.model.errors import WorkError
 from strandline.model.project import FactDataset
 
@@ -37,21 +46,32 @@ def derive_deletions(work: Work, dataset: FactDataset, received: DataFrame, rows
     if not pairs:
         return rows
     pair_rows = work.session.createDataFrame(
-        [(a["name"], a["part"], b["name"], b["part"], b["rank_from"], b["rank_part"], b["at"]) for a, b in pairs],
+        [
+            (a["name"], a["part"], b["name"], b["part"], b["rank_from"], b["rank_part"], b["at"])
+            for a, b in pairs
+        ],
         "__fn string, __fp bigint, __tn string, __tp bigint, __rn string, __rp bigint, __at timestamp",
     )
     had = named.select(*key, KEY, "__name", "__part").distinct()
-    expected = had.join(F.broadcast(pair_rows), (F.col("__name") == F.col("__fn")) & (F.col("__part") == F.col("__fp"))).drop(
-        "__name", "__part"
-    )
+    expected = had.join(
+        F.broadcast(pair_rows), (F.col("__name") == F.col("__fn")) & (F.col("__part") == F.col("__fp"))
+    ).drop("__name", "__part")
     has = named.select(
-        *(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)), F.col("__name").alias("__hn"), F.col("__part").alias("__hp")
+        *(F.col(c).alias(f"__k{i}") for i, c in enumerate(key)),
+        F.col("__name").alias("__hn"),
+        F.col("__part").alias("__hp"),
     )
     same = [F.col(c).eqNullSafe(F.col(f"__k{i}")) for i, c in enumerate(key)]
-    gone = expected.join(has, [*same, F.col("__tn") == F.col("__hn"), F.col("__tp") == F.col("__hp")], "left_anti")
+    gone = expected.join(
+        has, [*same, F.col("__tn") == F.col("__hn"), F.col("__tp") == F.col("__hp")], "left_anti"
+    )
     if order_by:  # `[_source_position]` alone needs nothing from the rows
         ranks = ranked.groupBy("__name", "__part").agg(*(F.max(quote(c)).alias(f"__o_{c}") for c in order_by))
-        gone = gone.join(F.broadcast(ranks), (F.col("__rn") == F.col("__name")) & (F.col("__rp") == F.col("__part")), "left")
+        gone = gone.join(
+            F.broadcast(ranks),
+            (F.col("__rn") == F.col("__name")) & (F.col("__rp") == F.col("__part")),
+            "left",
+        )
     return rows.unionByName(_deleting_facts(gone, rows, dataset, order_by), allowMissingColumns=True)
 
 
@@ -73,17 +93,28 @@ def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, orde
     if dataset.source_at and dataset.source_at.column in order_by:
         values[SOURCE_AT] = F.col(f"__o_{dataset.source_at.column}").cast("timestamp")
         values[SOURCE_TS] = F.unix_micros(values[SOURCE_AT])
-    return gone.select(*(values.get(c, F.lit(None)).cast(rows.schema[c].dataType).alias(c) for c in rows.columns))
+    return gone.select(
+        *(values.get(c, F.lit(None)).cast(rows.schema[c].dataType).alias(c) for c in rows.columns)
+    )
 
 
 def _list_exports(
     work: Work, dataset: FactDataset, named: DataFrame, everything: DataFrame, order_by: list[str]
 ) -> list[dict[str, object]]:
     """Every export received, lowest rank first. A file with two values of `order_by` is refused."""
-    ordered = F.struct(*(F.col(quote(c)).alias(c) for c in order_by)) if order_by else F.struct(F.lit(0).alias("none"))
+    ordered = (
+        F.struct(*(F.col(quote(c)).alias(c) for c in order_by))
+        if order_by
+        else F.struct(F.lit(0).alias("none"))
+    )
     found = (
         named.groupBy("__name", "__part")
-        .agg(F.min(ordered).alias("lo"), F.max(ordered).alias("hi"), F.min(INGESTED_AT).alias("at"), F.count(F.lit(1)).alias("n"))
+        .agg(
+            F.min(ordered).alias("lo"),
+            F.max(ordered).alias("hi"),
+            F.min(INGESTED_AT).alias("at"),
+            F.count(F.lit(1)).alias("n"),
+        )
         .collect()
     )
     exports: list[dict[str, object]] = []
@@ -106,7 +137,11 @@ def _list_exports(
             }
         )
     exports.sort(key=lambda e: e["rank"])  # type: ignore[arg-type, return-value]
-    empty = everything.where(F.col(f"{POSITION}.place") == 0).select(f"{POSITION}.name", f"{POSITION}.part", INGESTED_AT).collect()
+    empty = (
+        everything.where(F.col(f"{POSITION}.place") == 0)
+        .select(f"{POSITION}.name", f"{POSITION}.part", INGESTED_AT)
+        .collect()
+    )
     for name, part, at in sorted(empty, key=lambda r: (r[2], r[0])):
         _rank_empty(exports, name, part, at)
     return exports
@@ -132,6 +167,10 @@ def _rank_empty(exports: list[dict[str, object]], name: str, part: int, at: obje
     )
 
 
-def _neighbours(exports: list[dict[str, object]], new: set[tuple[str, int]]) -> list[tuple[dict[str, object], dict[str, object]]]:
+def _neighbours(
+    exports: list[dict[str, object]], new: set[tuple[str, int]]
+) -> list[tuple[dict[str, object], dict[str, object]]]:
     """(export, next-ranked export) wherever one of the two is new."""
-    return [(a, b) for a, b in pairwise(exports) if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new]
+    return [
+        (a, b) for a, b in pairwise(exports) if (a["name"], a["part"]) in new or (b["name"], b["part"]) in new
+    ]

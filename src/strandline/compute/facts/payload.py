@@ -42,7 +42,9 @@ def parse_messages(rows: DataFrame, text: str) -> DataFrame:
     exact = F.when(F.col(_SHIELDED), _shield(written)).otherwise(written)
     parsed = F.try_parse_json(F.concat(F.lit("["), exact, F.lit(","), check.cast("string"), F.lit("]")))
     rows = rows.withColumn(_PARSED, parsed)
-    one_object = F.ltrim(written).startswith("{") & (F.try_variant_get(F.col(_PARSED), "$[1]", "bigint") == check)
+    one_object = F.ltrim(written).startswith("{") & (
+        F.try_variant_get(F.col(_PARSED), "$[1]", "bigint") == check
+    )
     return rows.withColumn(MESSAGE, F.when(one_object, F.col(_PARSED))).drop(_PARSED)
 
 
@@ -70,11 +72,15 @@ def _as_text(value: Column, path: str) -> Column:
     """The value at a path as text: a number as it was written, an object or a list as its JSON."""
     text = F.try_variant_get(value, path, "string")
     number = text.startswith(_MARK) & ~text.startswith(_MARK * 2)
-    scalar = F.when(number, F.substring(text, 2, 1 << 30)).otherwise(F.replace(text, F.lit(_MARK * 2), F.lit(_MARK)))
+    scalar = F.when(number, F.substring(text, 2, 1 << 30)).otherwise(
+        F.replace(text, F.lit(_MARK * 2), F.lit(_MARK))
+    )
     nested = F.schema_of_variant(F.try_variant_get(value, path, "variant")).rlike("^(OBJECT|ARRAY)")
     bared = F.regexp_replace(text, _MARKED_IN_JSON, "$1")
     bared = F.regexp_replace(bared, _MARKS_IN_JSON + _SPELT_MARK.replace("\\", "\\\\"), r"$1\\u0001")
-    exact = F.when(text.contains(_MARK), scalar).when(text.contains(_SPELT_MARK) & nested, bared).otherwise(text)
+    exact = (
+        F.when(text.contains(_MARK), scalar).when(text.contains(_SPELT_MARK) & nested, bared).otherwise(text)
+    )
     return F.when(F.col(_SHIELDED), exact).otherwise(text)
 
 
@@ -91,10 +97,14 @@ def get_emptied(path: tuple[str, ...]) -> Column:
     *outer, inner = _steps(path)
 
     def is_empty(pair: Column) -> Column:
-        return F.coalesce(F.size(F.try_variant_get(pair["item"], _path((), inner), "array<variant>")) == 0, F.lit(False))
+        return F.coalesce(
+            F.size(F.try_variant_get(pair["item"], _path((), inner), "array<variant>")) == 0, F.lit(False)
+        )
 
     around = F.filter(_through(outer), is_empty)
-    return F.transform(around, lambda pair: F.struct(pair["item"].alias("parent"), F.lit(None).cast("variant").alias("item")))
+    return F.transform(
+        around, lambda pair: F.struct(pair["item"].alias("parent"), F.lit(None).cast("variant").alias("item"))
+    )
 
 
 def _steps(path: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -109,7 +119,9 @@ def _steps(path: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _through(steps: list[tuple[str, ...]]) -> Column:
     first = F.try_variant_get(F.col(MESSAGE), _path(("[0]",), steps[0]), "array<variant>")
-    pairs = F.transform(first, lambda item: F.struct(F.lit(None).cast("variant").alias("parent"), item.alias("item")))
+    pairs = F.transform(
+        first, lambda item: F.struct(F.lit(None).cast("variant").alias("parent"), item.alias("item"))
+    )
     for inner in steps[1:]:
         pairs = _go_through(pairs, inner)
     return pairs
@@ -117,7 +129,10 @@ def _through(steps: list[tuple[str, ...]]) -> Column:
 
 def _go_through(pairs: Column, path: tuple[str, ...]) -> Column:
     def children(pair: Column) -> Column:
-        inner = F.coalesce(F.try_variant_get(pair["item"], _path((), path), "array<variant>"), F.array().cast("array<variant>"))
+        inner = F.coalesce(
+            F.try_variant_get(pair["item"], _path((), path), "array<variant>"),
+            F.array().cast("array<variant>"),
+        )
         return F.transform(inner, lambda item: F.struct(pair["item"].alias("parent"), item.alias("item")))
 
     return F.flatten(F.transform(pairs, children))

@@ -4,8 +4,8 @@ from pyspark.sql import functions as F
 
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import CONFIG, INGESTED_AT, PAYLOAD, POSITION
+from strandline.model.commits import Operation
 from strandline.model.plan import Strategy
-from strandline.model.records import Operation
 
 from .decode import OUTCOME, QUARANTINED, REASON, SLUG
 from .received import count_read, decode_received, facts_of, find_decoded, read_facts, stage_decoded
@@ -48,6 +48,10 @@ def prepare(work: Work) -> Prepared:
 def expect(work: Work) -> Expected:
     dataset, own = facts_of(work), work.read_own()
     assert own is not None
-    rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(F.col(OUTCOME) == QUARANTINED)
-    rows = rows.select(F.col(SLUG).alias("slug"), F.col(REASON).alias("reason"), F.col(PAYLOAD).alias("payload"), POSITION)
+    rows = decode_received(work, dataset, work.read_all(dataset.source), own=None).where(
+        F.col(OUTCOME) == QUARANTINED
+    )
+    rows = rows.select(
+        F.col(SLUG).alias("slug"), F.col(REASON).alias("reason"), F.col(PAYLOAD).alias("payload"), POSITION
+    )
     return Expected(rows=rows, published=own, sampled_by=[POSITION])

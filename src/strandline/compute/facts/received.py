@@ -23,7 +23,9 @@ def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
     """Decode an increment (or everything) once, count every outcome, keep what passes and what fails."""
     after, upto = (-1 if full else work.after(dataset.source)), work.version(dataset.source)
     received = work.read_all(dataset.source) if full else work.read_added(dataset.source)
-    rows = decode_received(work, dataset, received, own=read_facts(work, dataset) if dataset.identity and not full else None)
+    rows = decode_received(
+        work, dataset, received, own=read_facts(work, dataset) if dataset.identity and not full else None
+    )
     counts = {
         name: F.count_if(F.col(OUTCOME) == outcome)
         for name, outcome in (
@@ -48,7 +50,9 @@ def read_facts(work: Work, dataset: FactDataset) -> DataFrame | None:
     return None if table is None else work.read(f"{dataset.name}_facts", table.version)
 
 
-def decode_received(work: Work, dataset: FactDataset, received: DataFrame, own: DataFrame | None) -> DataFrame:
+def decode_received(
+    work: Work, dataset: FactDataset, received: DataFrame, own: DataFrame | None
+) -> DataFrame:
     """The whole decode: columns and checks, what complete exports imply, identities that count once."""
     complete = work.project.get(dataset.source).traits.complete
     real = received.where(F.col(f"{POSITION}.place") > 0) if complete else received
@@ -97,7 +101,9 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
     passed = F.col(OUTCOME) == ACCEPTED
     candidates = rows.where(passed).withColumn("__known", F.lit(False))
     if own is not None:
-        known = own.join(F.broadcast(candidates.select(KEY).distinct()), KEY, "left_semi").withColumn("__known", F.lit(True))
+        known = own.join(F.broadcast(candidates.select(KEY).distinct()), KEY, "left_semi").withColumn(
+            "__known", F.lit(True)
+        )
         candidates = candidates.unionByName(known.drop(CONFIG), allowMissingColumns=True)
     first = Window.partitionBy(KEY, *(quote(c) for c in dataset.identity)).orderBy(
         F.col("__known").desc(), F.col(INGESTED_AT), F.col(POSITION), F.col("__hash")
@@ -108,9 +114,17 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
     conflict = F.col("__hash") != F.col("__first")
     judged = (
         judged.where(~F.col("__known"))
-        .withColumn(OUTCOME, F.when(F.col("__place") == 1, ACCEPTED).when(conflict, QUARANTINED).otherwise(DUPLICATE))
+        .withColumn(
+            OUTCOME, F.when(F.col("__place") == 1, ACCEPTED).when(conflict, QUARANTINED).otherwise(DUPLICATE)
+        )
         .withColumn(SLUG, F.when(F.col(OUTCOME) == QUARANTINED, CONFLICT))
-        .withColumn(REASON, F.when(F.col(OUTCOME) == QUARANTINED, "A fact with this identity and other values was received before."))
+        .withColumn(
+            REASON,
+            F.when(
+                F.col(OUTCOME) == QUARANTINED,
+                "A fact with this identity and other values was received before.",
+            ),
+        )
     )
     return judged.drop("__known", "__hash", "__first", "__place").unionByName(rows.where(~passed))
 
@@ -118,12 +132,18 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
 def count_read(work: Work, dataset: FactDataset, *, full: bool) -> int:
     """Rows of the source that the task read."""
     source = dataset.source
-    return work.input_rows.get(source, 0) if full else count_added(work.lake.table(source), work.after(source), work.version(source))
+    return (
+        work.input_rows.get(source, 0)
+        if full
+        else count_added(work.lake.table(source), work.after(source), work.version(source))
+    )
 
 
 def find_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged | None:
     """What the facts' task of this run decoded, if it was the same stretch of the source."""
-    return work.shared.find_decoded(dataset.name, -1 if full else work.after(dataset.source), work.version(dataset.source))
+    return work.shared.find_decoded(
+        dataset.name, -1 if full else work.after(dataset.source), work.version(dataset.source)
+    )
 
 
 def facts_of(work: Work) -> FactDataset:

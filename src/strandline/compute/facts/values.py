@@ -33,7 +33,10 @@ def decode_text(text: Column, to: ColumnType) -> Column:
             return F.when(trimmed.rlike(_TIMESTAMP), trimmed.try_cast("timestamp"))
         case TypeName.TIMESTAMP_MS:
             millis = _whole_number(trimmed)
-            return F.when(millis.between(_LEAST_MS, _MOST_MS), F.timestamp_millis(F.when(millis.between(_LEAST_MS, _MOST_MS), millis)))
+            return F.when(
+                millis.between(_LEAST_MS, _MOST_MS),
+                F.timestamp_millis(F.when(millis.between(_LEAST_MS, _MOST_MS), millis)),
+            )
         case TypeName.TIMESTAMP_US:
             micros = _whole_number(trimmed)
             within = micros.between(_LEAST_MS * 1000, _MOST_MS * 1000)
@@ -46,7 +49,9 @@ def decode_text(text: Column, to: ColumnType) -> Column:
         case TypeName.DECIMAL:
             nothing, number = F.lit(0).cast(to.stored), trimmed.try_cast(to.stored)
             near_nothing = F.when(trimmed.rlike(_NEAR_NOTHING), nothing)
-            return F.when(trimmed.rlike(_ZERO), nothing).otherwise(F.when(trimmed.rlike(_FAR), near_nothing).otherwise(number))
+            return F.when(trimmed.rlike(_ZERO), nothing).otherwise(
+                F.when(trimmed.rlike(_FAR), near_nothing).otherwise(number)
+            )
         case _:
             return trimmed.try_cast(to.stored)
 
@@ -58,7 +63,9 @@ def _whole_number(text: Column) -> Column:
     zeros = F.length(F.regexp_extract(digits, r"(0*)$", 1))
     exponent = F.coalesce(F.regexp_extract(text, r"[eE]([+-]?\d+)$", 1).try_cast("int"), F.lit(0))
     whole = (exponent - fraction + zeros >= 0) | digits.rlike("^0*$")
-    written = F.when(text.rlike(_NUMBER) & ~text.rlike(_FAR) & whole, text.try_cast("decimal(38,10)").try_cast("bigint"))
+    written = F.when(
+        text.rlike(_NUMBER) & ~text.rlike(_FAR) & whole, text.try_cast("decimal(38,10)").try_cast("bigint")
+    )
     return F.coalesce(text.try_cast("bigint"), written, F.when(text.rlike(_ZERO), F.lit(0).cast("bigint")))
 
 
@@ -66,6 +73,9 @@ def decode_value(value: Column, from_type: DataType, to: ColumnType) -> Column:
     """A value of a source with columns of its own."""
     if from_type.simpleString() == to.stored:
         return value
-    if isinstance(from_type, TimestampType | TimestampNTZType | DateType) and to.name in (TypeName.DATE, TypeName.TIMESTAMP):
+    if isinstance(from_type, TimestampType | TimestampNTZType | DateType) and to.name in (
+        TypeName.DATE,
+        TypeName.TIMESTAMP,
+    ):
         return value.cast(to.stored)
     return decode_text(value.cast("string"), to)

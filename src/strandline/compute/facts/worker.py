@@ -9,10 +9,10 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.table import get_table
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, LAST_PLACE, PAYLOAD, POSITION, quote
+from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.project import FactDataset
-from strandline.model.records import Operation
 
 from .decode import ACCEPTED, DERIVED, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG
 from .export_oracle import expect_live, find_live, mark_live
@@ -25,7 +25,11 @@ def prepare(work: Work) -> Prepared:
     full = work.task.strategy is Strategy.FULL
     staged = stage_decoded(work, dataset, full=full)
     counts = _l10(staged)
-    rows = staged.read(work.session).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED)).drop(OUTCOME, SLUG, REASON, PAYLOAD)
+    rows = (
+        staged.read(work.session)
+        .where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
+        .drop(OUTCOME, SLUG, REASON, PAYLOAD)
+    )
     if work.task.release:
         released = _release(work, dataset)
         rows = rows.unionByName(released.read(work.session))
@@ -33,7 +37,11 @@ def prepare(work: Work) -> Prepared:
             counts[name] += moved
             counts["quarantined"] -= moved
     rows = rows.withColumn(CONFIG, F.lit(work.config.hash))
-    if not full and any(column.type is None for column in dataset.columns) and (own := work.read_own()) is not None:
+    if (
+        not full
+        and any(column.type is None for column in dataset.columns)
+        and (own := work.read_own()) is not None
+    ):
         rows = fit_types(rows, own, work)  # the type of such a column is whatever its SQL gives
     written = counts["accepted"] + counts["derived"]
     operation = Operation.OVERWRITE if full else Operation.APPEND if written else Operation.COUNTS
@@ -74,7 +82,9 @@ def _release(work: Work, dataset: FactDataset) -> Staged:
     quarantine = f"{dataset.name}_quarantine"
     held = work.read(quarantine, get_table(work.lake.table(quarantine)).version)
     refused = held.select(POSITION).distinct()
-    before = work.read(dataset.source, work.after(dataset.source)).join(F.broadcast(refused), POSITION, "left_semi")
+    before = work.read(dataset.source, work.after(dataset.source)).join(
+        F.broadcast(refused), POSITION, "left_semi"
+    )
     own = work.read_own()
     decoded = decode_received(work, dataset, before, own=own)
     if dataset.identity and own is not None:
@@ -82,9 +92,15 @@ def _release(work: Work, dataset: FactDataset) -> Staged:
     passed = decoded.where(F.col(OUTCOME) == ACCEPTED).drop(OUTCOME, SLUG, REASON, PAYLOAD)
     if own is not None:
         there = own.join(F.broadcast(refused), POSITION, "left_semi").drop(CONFIG)
-        passed = passed.exceptAll(there.select(*(F.col(quote(c)) if c in there.columns else F.lit(None).alias(c) for c in passed.columns)))
+        passed = passed.exceptAll(
+            there.select(
+                *(F.col(quote(c)) if c in there.columns else F.lit(None).alias(c) for c in passed.columns)
+            )
+        )
     released = stage(passed, f"{work.staging}/released", {"accepted": F.count(F.lit(1))})
-    left = decoded.agg(F.count_if(F.col(OUTCOME) == QUARANTINED), F.count_if(F.col(OUTCOME) == PASSED_OVER)).collect()[0]
+    left = decoded.agg(
+        F.count_if(F.col(OUTCOME) == QUARANTINED), F.count_if(F.col(OUTCOME) == PASSED_OVER)
+    ).collect()[0]
     moved = {"accepted": released.counts["accepted"], "passed_over": left[1]}
     moved["duplicates"] = held.count() - left[0] - sum(moved.values())
     return Staged(path=released.path, schema=released.schema, counts=moved)
@@ -95,9 +111,13 @@ def _refuse_overtaking(dataset: FactDataset, decoded: DataFrame, own: DataFrame)
     identity = [quote(c) for c in dataset.identity]
     known = own.select(KEY, *identity, F.struct(INGESTED_AT, POSITION).alias("__standing"))
     refused = decoded.where(F.col(SLUG) == CONFLICT)
-    late = refused.join(known, [KEY, *dataset.identity]).where(F.struct(INGESTED_AT, POSITION) < F.col("__standing"))
+    late = refused.join(known, [KEY, *dataset.identity]).where(
+        F.struct(INGESTED_AT, POSITION) < F.col("__standing")
+    )
     if found := late.select(*identity).limit(1).collect():
-        named = ", ".join(f"`{name}` = {value}" for name, value in zip(dataset.identity, found[0], strict=True))
+        named = ", ".join(
+            f"`{name}` = {value}" for name, value in zip(dataset.identity, found[0], strict=True)
+        )
         raise WorkError(
             f"{dataset.place}: a quarantined fact of `{dataset.name}` with {named} now passes and was received before the one that stands.",
             remedy=f"`strandline backfill {dataset.name} --all` decodes everything again: the first received stands,"

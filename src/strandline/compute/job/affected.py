@@ -26,7 +26,11 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
     found: list[DataFrame] = []
     for planned in work.task.inputs:
         given = work.node.get_input(planned.name)
-        if not planned.changes or not isinstance(given.relation, By | Via) or work.after(planned.dataset) >= work.version(planned.dataset):
+        if (
+            not planned.changes
+            or not isinstance(given.relation, By | Via)
+            or work.after(planned.dataset) >= work.version(planned.dataset)
+        ):
             continue  # nothing past the cursor: what this run might have changed it did not
         if work.has_changes(planned.dataset):
             found.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
@@ -66,7 +70,9 @@ def _asked_scopes(work: Work, scoping: Scoping, asked: Filter) -> list[DataFrame
     if set(scoping.job.key) <= set(own.columns):
         found.append(scoping.select(rows, scoping.job.key))
     elif scoping.job.partition is not None:
-        found.append(scoping.select_names(work.session, list(work.partitions)).join(rows.select(KEY), KEY, "left_semi"))
+        found.append(
+            scoping.select_names(work.session, list(work.partitions)).join(rows.select(KEY), KEY, "left_semi")
+        )
     for given in work.node.inputs:
         if isinstance(given.relation, By):
             here = dict(zip(scoping.job.key, given.relation.columns, strict=True))
@@ -85,13 +91,19 @@ def _scopes_of(work: Work, scoping: Scoping, name: str, rows: DataFrame) -> Data
         case Via(input=through, on=on):
             other = work.node.get_input(through)
             there = work.read_live(other.dataset)
-            if work.after(other.dataset) < work.version(other.dataset) and any(i.changes for i in work.task.inputs if i.name == through):
+            if work.after(other.dataset) < work.version(other.dataset) and any(
+                i.changes for i in work.task.inputs if i.name == through
+            ):
                 left = work.read_changes(other.dataset).where(F.col(SIGN) < 0)
                 there = there.select(*user_columns(there.columns)).unionByName(
                     left.select(*user_columns(_unsigned(left))), allowMissingColumns=True
                 )
-            wanted = rows.select(*(F.col(quote(here)).alias(f"__on{i}") for i, (here, _) in enumerate(on))).distinct()
-            same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(other_name))) for i, (_, other_name) in enumerate(on)]
+            wanted = rows.select(
+                *(F.col(quote(here)).alias(f"__on{i}") for i, (here, _) in enumerate(on))
+            ).distinct()
+            same = [
+                F.col(f"__on{i}").eqNullSafe(F.col(quote(other_name))) for i, (_, other_name) in enumerate(on)
+            ]
             return _scopes_of(work, scoping, through, there.join(F.broadcast(wanted), same, "left_semi"))
         case other_relation:
             raise AssertionError(f"{name} is related by {other_relation}")
@@ -101,7 +113,9 @@ def _unsigned(rows: DataFrame) -> list[str]:
     return [c for c in rows.columns if c != SIGN]
 
 
-def restrict_inputs(work: Work, scoping: Scoping, keys: Keys, part: str = "") -> tuple[dict[str, DataFrame], dict[str, Observation]]:
+def restrict_inputs(
+    work: Work, scoping: Scoping, keys: Keys, part: str = ""
+) -> tuple[dict[str, DataFrame], dict[str, Observation]]:
     """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read.
 
     `part` tells the counters of one query over several scopes apart.
@@ -112,11 +126,17 @@ def restrict_inputs(work: Work, scoping: Scoping, keys: Keys, part: str = "") ->
         if given.name not in done:
             match given.relation:
                 case By(columns=columns):
-                    rows = scoping.restrict(_read_near(work, scoping, given.dataset, columns, keys), columns, keys)
+                    rows = scoping.restrict(
+                        _read_near(work, scoping, given.dataset, columns, keys), columns, keys
+                    )
                 case Via(input=through, on=on):
                     there = restricted(work.node.get_input(through))
-                    wanted = there.select(*(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))).distinct()
-                    same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)]
+                    wanted = there.select(
+                        *(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))
+                    ).distinct()
+                    same = [
+                        F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)
+                    ]
                     rows = work.read_live(given.dataset).join(wanted, same, "left_semi")
                 case _:
                     rows = work.read_live(given.dataset)
@@ -125,13 +145,18 @@ def restrict_inputs(work: Work, scoping: Scoping, keys: Keys, part: str = "") ->
 
     counters = {f"rows of {i.name} for {work.attempt}{part}": i for i in work.node.inputs}
     observed = {name: Observation(name) for name in counters}
-    counted = {i.name: restricted(i).observe(observed[name], F.count(F.lit(1)).alias("rows")) for name, i in counters.items()}
+    counted = {
+        i.name: restricted(i).observe(observed[name], F.count(F.lit(1)).alias("rows"))
+        for name, i in counters.items()
+    }
     return counted, observed
 
 
 def _read_near(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str], keys: Keys) -> DataFrame:
     """An input, or so much of it that a scope's rows are among it, if that is quickly looked up."""
-    kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))}
+    kinds = {
+        f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))
+    }
     condition = scoping.condition(columns, keys, kinds)
     found = work.find_live(dataset, columns[-1], condition) if condition else None
     return work.read_live(dataset) if found is None else found

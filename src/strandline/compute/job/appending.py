@@ -10,10 +10,10 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Prepared, Work, Write
 from strandline.lake.writes import only_new
 from strandline.model.columns import CONFIG, DELETED, KEY, quote
+from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.project import Job
-from strandline.model.records import Operation
 
 from .affected import count_read, find_affected, restrict_inputs
 from .code import compute, compute_whole
@@ -30,7 +30,9 @@ def prepare_append(work: Work, job: Job, full_rows: int) -> Prepared:
     if own is None or work.task.overwrite:
         return _write_first(work, job, rows, own, full_rows)
     staged = _stage_new(work, job, fit_types(rows, own, work))
-    return _insert(work, job, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
+    return _insert(
+        work, job, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True
+    )
 
 
 def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepared:
@@ -55,9 +57,13 @@ def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
     require_key_types(job, rows, (*job.key, *job.unique_key, *job.row_key))
     columns = user_columns(rows.columns)
     # The text of a nested value does not always tell it from another, so the signatures follow.
-    of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(row_hash(columns), *signatures(rows, columns))
+    of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(
+        row_hash(columns), *signatures(rows, columns)
+    )
     rows = rows.withColumn("__nth", F.row_number().over(of_key)).where(F.col("__nth") == 1).drop("__nth")
-    return rows.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
+    return rows.withColumns(
+        {KEY: typed_key(job.unique_key), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)}
+    )
 
 
 def _stage_new(work: Work, job: Job, rows: DataFrame) -> Staged:
@@ -75,12 +81,16 @@ def _read_hashes(staged: Staged) -> list[int]:
     return [int(value) for value in staged.fetch([KEY]).column(KEY).unique().to_pylist()]
 
 
-def _insert(work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool) -> Prepared:
+def _insert(
+    work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool
+) -> Prepared:
     new = staged.counts["rows"]
     if new and job.row_key != job.unique_key:
         check_row_key(job, staged.read(work.session))
     operation = Operation.INSERT_NEW if new else Operation.COUNTS
-    write = Write(operation=operation, rows=staged.read(work.session)) if new or (whole and work.stale) else None
+    write = (
+        Write(operation=operation, rows=staged.read(work.session)) if new or (whole and work.stale) else None
+    )
     return Prepared(
         write=write,
         rows_read=rows_read,
@@ -96,7 +106,9 @@ def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, f
     """The first rows of the table; or, after its unique key or types changed, the table anew: with everything it ever published."""
     if own is not None:
         kept = _keep_published(work, rows, own)
-        kept = kept.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False)}).withColumn("__first", F.lit(True))
+        kept = kept.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False)}).withColumn(
+            "__first", F.lit(True)
+        )
         both = kept.unionByName(rows.withColumn("__first", F.lit(False)), allowMissingColumns=True)
         of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(
             F.col("__first").desc(), row_hash(user_columns(rows.columns))
@@ -121,7 +133,10 @@ def _keep_published(work: Work, rows: DataFrame, own: DataFrame) -> DataFrame:
     """What was published, in the types that the result has now. A column that it no longer gives stays."""
     types = {f.name: f.dataType for f in rows.schema}
     retyped = [f.name for f in own.schema if f.name in types and f.dataType != types[f.name]]
-    lost = [F.count_if(F.col(quote(c)).isNotNull() & F.col(quote(c)).try_cast(types[c]).isNull()).alias(c) for c in retyped]
+    lost = [
+        F.count_if(F.col(quote(c)).isNotNull() & F.col(quote(c)).try_cast(types[c]).isNull()).alias(c)
+        for c in retyped
+    ]
     counts = own.agg(*lost).collect()[0].asDict() if lost else {}
     if misfits := [f"{n:,} of `{c}` as {types[c].simpleString()}" for c, n in counts.items() if n]:
         raise WorkError(
@@ -129,5 +144,9 @@ def _keep_published(work: Work, rows: DataFrame, own: DataFrame) -> DataFrame:
             remedy="Give the column another name in the job, so that the old one stays beside it, or the job another `output_dataset`.",
             slug="published-does-not-fit",
         )
-    fitted = (F.col(quote(c)).cast(types[c]).alias(c) if c in retyped else quote(c) for c in own.columns if c not in (KEY, DELETED))
+    fitted = (
+        F.col(quote(c)).cast(types[c]).alias(c) if c in retyped else quote(c)
+        for c in own.columns
+        if c not in (KEY, DELETED)
+    )
     return own.select(*fitted)

@@ -14,7 +14,13 @@ from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
 from strandline.model.project import Calendar, Job, Language
 from strandline.sql.calendar import define_calendar
-from strandline.sql.job_sql import fill_parameters, find_column_names, goes_by_position, hide_from_stars, parse_known
+from strandline.sql.job_sql import (
+    fill_parameters,
+    find_column_names,
+    goes_by_position,
+    hide_from_stars,
+    parse_known,
+)
 from strandline.sql.literals import spark_literal
 
 from .python_modules import load_job_module
@@ -80,7 +86,12 @@ def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None
 
 def describe_pending(work: Work) -> str | None:
     """The filters of the invalidations a task answers, as JSON; None when there are none."""
-    filters = [dict(i.row_filter) for given in work.node.inputs for i in work.invalidations(given.dataset) if i.row_filter]
+    filters = [
+        dict(i.row_filter)
+        for given in work.node.inputs
+        for i in work.invalidations(given.dataset)
+        if i.row_filter
+    ]
     return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
 
 
@@ -89,7 +100,11 @@ def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as
     asked = find_column_names(job.code) & set(METADATA_COLUMNS)
     for name, rows in inputs.items():
         rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
-    text = hide_from_stars(job.code, {name: asked & set(rows.columns) for name, rows in inputs.items()}) if asked else job.code
+    text = (
+        hide_from_stars(job.code, {name: asked & set(rows.columns) for name, rows in inputs.items()})
+        if asked
+        else job.code
+    )
     try:
         return session.sql(fill_parameters(text, {**job.config, "as_of": as_of}, spell).rstrip().rstrip(";"))
     except PySparkException as error:
@@ -118,13 +133,17 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
         module = load_job_module(job, folder)
     except Exception as error:
         raise WorkError(
-            f"{job.file} raised {type(error).__name__} while it was loaded: {error}", remedy="Correct the file.", slug="python-raised"
+            f"{job.file} raised {type(error).__name__} while it was loaded: {error}",
+            remedy="Correct the file.",
+            slug="python-raised",
         ) from error
     try:
         result = getattr(module, job.function)(dict(inputs), context)
     except Exception as error:
         raise WorkError(
-            f"{job.file}: `{job.function}` raised {type(error).__name__}: {error}", remedy="Correct the function.", slug="python-raised"
+            f"{job.file}: `{job.function}` raised {type(error).__name__}: {error}",
+            remedy="Correct the function.",
+            slug="python-raised",
         ) from error
     if not isinstance(result, DataFrame):
         raise WorkError(

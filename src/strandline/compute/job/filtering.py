@@ -15,7 +15,9 @@ from strandline.sql.literals import spark_literal
 def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Column:
     """True for the rows of the filter; false or NULL for others, as in SQL. `rename` says what the rows call a column of the filter."""
     names = rename or {}
-    conditions = [_compare(F.col(quote(names.get(said.column, said.column))), said) for said in filter.comparisons]
+    conditions = [
+        _compare(F.col(quote(names.get(said.column, said.column))), said) for said in filter.comparisons
+    ]
     return reduce(and_, conditions) if conditions else F.lit(True)
 
 

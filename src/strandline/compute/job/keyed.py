@@ -5,7 +5,13 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute.compare import compared_columns, replace_differences, stage_differences, tag, write_whole
+from strandline.compute.compare import (
+    compared_columns,
+    replace_differences,
+    stage_differences,
+    tag,
+    write_whole,
+)
 from strandline.compute.key_set import Keys, find_keys, read_own
 from strandline.compute.keys import typed_key
 from strandline.compute.shape import fit_types
@@ -35,7 +41,9 @@ def prepare_keyed(work: Work, job: Job, full_rows: int) -> Prepared:
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
     check_row_key(job, _with_others(work, job, staged, own))
-    return replace_differences(work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True)
+    return replace_differences(
+        work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True
+    )
 
 
 def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepared:
@@ -50,7 +58,9 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
     raise AssertionError(f"{work.node.name}: a scope told by hashes has no strays")
 
 
-def _recompute(work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFrame, full_rows: int) -> Prepared | None:
+def _recompute(
+    work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFrame, full_rows: int
+) -> Prepared | None:
     """The keys computed and compared; None if the output has rows of others under their hashes, which the inputs were not read for."""
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
@@ -58,14 +68,18 @@ def _recompute(work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFram
     old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     backfill = work.task.cause is Cause.PERSON
-    staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True, strays=scoping.is_stray(keys))
+    staged = stage_differences(
+        work, sides, compared_columns(sides, backfill=backfill), bury=True, strays=scoping.is_stray(keys)
+    )
     if staged.counts["strays"]:
         return None
     check_row_key(job, _with_others(work, job, staged, own))
     read = keys.rows + count_read(result, counters)
     scope = f"{keys.count} keys"
     within = scoping.within(keys)
-    return replace_differences(work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False, within=within)
+    return replace_differences(
+        work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False, within=within
+    )
 
 
 def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:

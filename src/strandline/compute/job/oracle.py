@@ -51,13 +51,29 @@ def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
         if isinstance(given.relation, By):
             rows = work.read_live(given.dataset)
             *groups, column = given.relation.columns
-            newest = rows.groupBy(*map(quote, groups)).agg(F.max(quote(column)).alias(column)).where(F.col(quote(column)).isNotNull())
-            name = _name_column(partitioning, work.project.calendar, newest, given.relation.columns, behind=partitioning.final_after)
+            newest = (
+                rows.groupBy(*map(quote, groups))
+                .agg(F.max(quote(column)).alias(column))
+                .where(F.col(quote(column)).isNotNull())
+            )
+            name = _name_column(
+                partitioning,
+                work.project.calendar,
+                newest,
+                given.relation.columns,
+                behind=partitioning.final_after,
+            )
             for group, _, own in (row[0].rpartition("/") for row in newest.select(name).collect()):
                 first[group] = max(first.get(group, own), own, key=place)
     split = {name: name.rpartition("/") for name in work.waiting}
-    dated = {name: (group, own) for name, (group, _, own) in split.items() if own != "null"}  # rows without value wait for nothing
-    return [name for name, (group, own) in dated.items() if group not in first or place(own) >= place(first[group])]
+    dated = {
+        name: (group, own) for name, (group, _, own) in split.items() if own != "null"
+    }  # rows without value wait for nothing
+    return [
+        name
+        for name, (group, own) in dated.items()
+        if group not in first or place(own) >= place(first[group])
+    ]
 
 
 def _expect_each(work: Work, job: Job, partitioning: Partitioning, waiting: Sequence[str]) -> DataFrame:
@@ -66,13 +82,19 @@ def _expect_each(work: Work, job: Job, partitioning: Partitioning, waiting: Sequ
     for given in work.node.inputs:
         if isinstance(given.relation, By):
             rows = work.read_live(given.dataset)
-            named[given.name] = rows.withColumn(_NAME, _name_column(partitioning, work.project.calendar, rows, given.relation.columns))
+            named[given.name] = rows.withColumn(
+                _NAME, _name_column(partitioning, work.project.calendar, rows, given.relation.columns)
+            )
     names = {row[0] for rows in named.values() for row in rows.select(_NAME).distinct().collect()}
     results = []
     for name in sorted((names | set(work.partitions)) - set(waiting)):
         inputs = {i.name: _rows_of(work, i, name, named) for i in work.node.inputs}
         results.append(lower_columns(job, compute(work, job, inputs)).localCheckpoint(eager=True))
-    return reduce(DataFrame.unionByName, results) if results else lower_columns(job, compute_whole(work, job)).limit(0)
+    return (
+        reduce(DataFrame.unionByName, results)
+        if results
+        else lower_columns(job, compute_whole(work, job)).limit(0)
+    )
 
 
 def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]) -> DataFrame:
@@ -82,7 +104,9 @@ def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]
             return named[given.name].where(F.col(_NAME) == name).drop(_NAME)
         case Via(input=through, on=on):
             there = _rows_of(work, work.node.get_input(through), name, named)
-            wanted = there.select(*(F.col(quote(theirs)).alias(f"__on{i}") for i, (_, theirs) in enumerate(on))).distinct()
+            wanted = there.select(
+                *(F.col(quote(theirs)).alias(f"__on{i}") for i, (_, theirs) in enumerate(on))
+            ).distinct()
             same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(ours))) for i, (ours, _) in enumerate(on)]
             return work.read_live(given.dataset).join(wanted, same, "left_semi")
         case _:
@@ -90,7 +114,12 @@ def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]
 
 
 def _name_column(
-    partitioning: Partitioning, calendar: Calendar, rows: DataFrame, columns: Sequence[str], *, behind: int | None = None
+    partitioning: Partitioning,
+    calendar: Calendar,
+    rows: DataFrame,
+    columns: Sequence[str],
+    *,
+    behind: int | None = None,
 ) -> Column:
     """The name of each row's partition, by plain Python; or of the one that lies so far behind it: the first that is not final yet."""
     size, unit, zone = partitioning.size, partitioning.unit, calendar.timezone
@@ -101,7 +130,10 @@ def _name_column(
 
     def name(*values: Any) -> str:
         *groups, own = values
-        texts = ["null" if g is None else "%6Eull" if g == "null" else g.replace("%", "%25").replace("/", "%2F") for g in groups]
+        texts = [
+            "null" if g is None else "%6Eull" if g == "null" else g.replace("%", "%25").replace("/", "%2F")
+            for g in groups
+        ]
         if own is None:
             return "/".join([*texts, "null"])
         if behind is not None:

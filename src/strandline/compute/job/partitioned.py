@@ -18,12 +18,12 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.table import get_table
 from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY
+from strandline.model.commits import BuiltPartition, Operation
 from strandline.model.errors import WorkError
 from strandline.model.node import By
 from strandline.model.partitions import find_span, is_final
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Job, Partitioning
-from strandline.model.records import BuiltPartition, Operation
 
 from .affected import count_read, find_affected, restrict_inputs
 from .code import compute
@@ -46,26 +46,42 @@ def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_ro
     due += [n for n in others if _is_due(work, partitioning, n, tips)]
     waiting = tuple(sorted(set(names) - set(due)))
     if not due and own is not None:
-        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope=_tell([], waiting), waiting=waiting)
+        return Prepared(
+            write=None,
+            rows_full=full_rows,
+            live_rows=work.live_rows,
+            scope=_tell([], waiting),
+            waiting=waiting,
+        )
     keys = _keys_of(work, scoping, due)
     result, read = _compute(work, job, scoping, keys)
     scope = _tell(due, waiting)
-    rows = result.withColumns({KEY: key_hash([F.col(_NAME)]), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
+    rows = result.withColumns(
+        {KEY: key_hash([F.col(_NAME)]), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)}
+    )
     if own is None:
         return _write_first(work, job, rows, due, waiting, full_rows, scope)
     rows = fit_types(rows.drop(_NAME), own, work)
     old = read_own(work, keys).where(~F.col(DELETED))
     sides = tag(rows, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
-    staged = stage_differences(work, sides, compared_columns(sides, backfill=work.task.cause is Cause.PERSON), bury=False)
+    staged = stage_differences(
+        work, sides, compared_columns(sides, backfill=work.task.cause is Cause.PERSON), bury=False
+    )
     if job.row_key:
         check_row_key(job, staged.read(work.session).where(F.col(SIDE) == NEW))
-    return _replace(work, staged, keys, waiting, rows_read=changed_rows + read(), rows_full=full_rows, scope=scope)
+    return _replace(
+        work, staged, keys, waiting, rows_read=changed_rows + read(), rows_full=full_rows, scope=scope
+    )
 
 
 def _find_names(work: Work, scoping: Scoping, *, whole: bool) -> tuple[list[str], int]:
     """The partitions a task may have to build, and how many changed rows they came from."""
     if whole:
-        inputs = [scoping.select(work.read_live(i.dataset), i.relation.columns) for i in work.node.inputs if isinstance(i.relation, By)]
+        inputs = [
+            scoping.select(work.read_live(i.dataset), i.relation.columns)
+            for i in work.node.inputs
+            if isinstance(i.relation, By)
+        ]
         found = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs), held=MOST_PARTITIONS))
         return sorted({*found.values(), *work.partitions}), 0
     asked = {*work.task.partitions, *work.waiting}
@@ -77,8 +93,12 @@ def _find_names(work: Work, scoping: Scoping, *, whole: bool) -> tuple[list[str]
 
 def _has_news(work: Work) -> bool:
     """Whether anything but a person's list of partitions asks for work."""
-    changed = [i.dataset for i in work.task.inputs if i.changes and work.after(i.dataset) < work.version(i.dataset)]
-    return work.task.filter is not None or any(work.has_changes(name) or work.invalidations(name) for name in changed)
+    changed = [
+        i.dataset for i in work.task.inputs if i.changes and work.after(i.dataset) < work.version(i.dataset)
+    ]
+    return work.task.filter is not None or any(
+        work.has_changes(name) or work.invalidations(name) for name in changed
+    )
 
 
 def _names(work: Work, keys: Keys) -> Mapping[int, str]:
@@ -152,7 +172,11 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFr
     at_once = min(work.project.settings.thresholds.partitions_at_once, len(names) or 1)
     for start in range(0, len(names), at_once):
         parts = [_compute_one(work, job, scoping, name) for name in names[start : start + at_once]]
-        staged = stage(reduce(DataFrame.unionByName, parts), f"{work.staging}/partitions_{start}", {"rows": F.count(F.lit(1))})
+        staged = stage(
+            reduce(DataFrame.unionByName, parts),
+            f"{work.staging}/partitions_{start}",
+            {"rows": F.count(F.lit(1))},
+        )
         found = found.unionByName(staged.read(work.session))
     return found, _Reading(result, {})
 
@@ -172,30 +196,64 @@ class _Reading:
         return count_read(self._result, self._counters)
 
 
-def _write_first(work: Work, job: Job, rows: DataFrame, due: list[str], waiting: tuple[str, ...], full_rows: int, scope: str) -> Prepared:
-    prepared = write_whole(work, rows.drop(_NAME), rows_full=full_rows, check=lambda built: check_row_key(job, built))
+def _write_first(
+    work: Work,
+    job: Job,
+    rows: DataFrame,
+    due: list[str],
+    waiting: tuple[str, ...],
+    full_rows: int,
+    scope: str,
+) -> Prepared:
+    prepared = write_whole(
+        work, rows.drop(_NAME), rows_full=full_rows, check=lambda built: check_row_key(job, built)
+    )
     assert prepared.write is not None
     assert prepared.write.rows is not None
-    counts = {r[KEY]: r["n"] for r in prepared.write.rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("n")).collect()}
+    counts = {
+        r[KEY]: r["n"] for r in prepared.write.rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("n")).collect()
+    }
     hashes = {name: key for key, name in _keys_of(work, make_scoping(work, job, None), due).values.items()}
     built = tuple(BuiltPartition(partition_key=n, rows=counts.get(hashes[n], 0)) for n in due)
     return replace(prepared, partitions=built, waiting=waiting, scope=scope)
 
 
-def _replace(work: Work, staged: Staged, keys: Keys, waiting: tuple[str, ...], *, rows_read: int, rows_full: int, scope: str) -> Prepared:
+def _replace(
+    work: Work,
+    staged: Staged,
+    keys: Keys,
+    waiting: tuple[str, ...],
+    *,
+    rows_read: int,
+    rows_full: int,
+    scope: str,
+) -> Prepared:
     """The write of the partitions that differ; those that do not are as they were."""
     differing = _count_sides(staged) if staged.counts["new_rows"] or staged.counts["old_live"] else {}
-    built = tuple(BuiltPartition(partition_key=str(keys.values[key]), rows=new) for key, new in differing.items())
+    built = tuple(
+        BuiltPartition(partition_key=str(keys.values[key]), rows=new) for key, new in differing.items()
+    )
     whole = work.task.strategy is Strategy.FULL
     same = sorted(str(n) for key, n in keys.values.items() if key not in differing)
     # Built and found as it was: new, or now known to be what this configuration gives.
-    told = [n for n in same if n not in work.partitions or ((whole or work.task.cause is Cause.PERSON) and work.stale)]
-    built += tuple(BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0) for n in told)
+    told = [
+        n
+        for n in same
+        if n not in work.partitions or ((whole or work.task.cause is Cause.PERSON) and work.stale)
+    ]
+    built += tuple(
+        BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0)
+        for n in told
+    )
     rows = staged.read(work.session).where(F.col(SIDE) == NEW).drop(SIDE)
     if differing:
-        write: Write | None = Write(operation=Operation.REPLACE_PARTITIONS, rows=rows, replaced=tuple(differing))
+        write: Write | None = Write(
+            operation=Operation.REPLACE_PARTITIONS, rows=rows, replaced=tuple(differing)
+        )
     else:
-        write = Write(operation=Operation.COUNTS, rows=rows.limit(0)) if built or (whole and work.stale) else None
+        write = (
+            Write(operation=Operation.COUNTS, rows=rows.limit(0)) if built or (whole and work.stale) else None
+        )
     return Prepared(
         write=write,
         rows_read=rows_read,

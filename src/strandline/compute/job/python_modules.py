@@ -45,7 +45,11 @@ class _Loader:
 
     def _importer(self, package: str) -> Any:
         def import_(
-            name: str, globals_: object = None, locals_: object = None, fromlist: Sequence[str] | None = (), level: int = 0
+            name: str,
+            globals_: object = None,
+            locals_: object = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
         ) -> ModuleType:
             full = _resolve(name, package, level)
             if not level and full.split(".")[0] not in self._tops():
@@ -83,11 +87,19 @@ class _Loader:
                 setattr(self._modules[parent], last, self._modules[name])
         return self._modules[name]
 
-    def _installed(self, name: str, globals_: object, locals_: object, fromlist: Sequence[str] | None, level: int) -> ModuleType:
+    def _installed(
+        self, name: str, globals_: object, locals_: object, fromlist: Sequence[str] | None, level: int
+    ) -> ModuleType:
         module = builtins.__import__(name, globals_, locals_, fromlist or (), level)  # type: ignore[arg-type]
         file = getattr(module, "__file__", None)
-        if file and Path(file).resolve().is_relative_to(self._folder) and "site-packages" not in Path(file).parts:
-            raise ImportError(f"{file} lies in the project, beside neither the job's file nor the project file, and is not hashed")
+        if (
+            file
+            and Path(file).resolve().is_relative_to(self._folder)
+            and "site-packages" not in Path(file).parts
+        ):
+            raise ImportError(
+                f"{file} lies in the project, beside neither the job's file nor the project file, and is not hashed"
+            )
         return module
 
 

@@ -60,7 +60,13 @@ def check_row_key(job: Job, rows: DataFrame) -> None:
     """The key described under `datasets:` names one row each."""
     if not job.row_key:
         return
-    twice = rows.groupBy(*(quote(c) for c in job.row_key)).agg(F.count(F.lit(1)).alias("__n")).where(F.col("__n") > 1).limit(3).collect()
+    twice = (
+        rows.groupBy(*(quote(c) for c in job.row_key))
+        .agg(F.count(F.lit(1)).alias("__n"))
+        .where(F.col("__n") > 1)
+        .limit(3)
+        .collect()
+    )
     if twice:
         examples = "; ".join(", ".join(f"{c} = {row[c]}" for c in job.row_key) for row in twice)
         raise WorkError(

@@ -72,7 +72,10 @@ class Scoping:
         column, kind = datafusion_name(columns[-1]), kinds.get(columns[-1])
         if self.job.partition is not None:
             low, high = self._span(keys, kind)
-            parts = [f"{column} >= {datafusion_literal(low)}" if low is not None else "", f"{column} < {datafusion_literal(high)}"]
+            parts = [
+                f"{column} >= {datafusion_literal(low)}" if low is not None else "",
+                f"{column} < {datafusion_literal(high)}",
+            ]
             return " AND ".join(filter(None, parts)) if high is not None else None
         values = self._values(keys)
         if not values or kind != self.types[self.job.key[-1]]:
@@ -100,7 +103,11 @@ class Scoping:
         if self.job.mode is not Mode.CURSOR or not values:
             return None
         numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
-        return Within(column=self.job.key[0], low=min(numbers), high=max(numbers)) if len(numbers) == len(values) else None
+        return (
+            Within(column=self.job.key[0], low=min(numbers), high=max(numbers))
+            if len(numbers) == len(values)
+            else None
+        )
 
     def _values(self, keys: Keys) -> list[object]:
         """The values of a key of one column, where they are known, few, and each has an exact literal."""
@@ -142,7 +149,12 @@ class Scoping:
             parts += [f"{column} < {spark_literal(high)}" if high is not None else ""]
             return rows.where(" AND ".join(filter(None, parts))) if any(parts) else rows
         values = self._values(keys)
-        if self.job.mode is not Mode.CURSOR or not values or None in values or kind != self.types[self.job.key[-1]]:
+        if (
+            self.job.mode is not Mode.CURSOR
+            or not values
+            or None in values
+            or kind != self.types[self.job.key[-1]]
+        ):
             return rows
         least, greatest = min(values), max(values)  # type: ignore[type-var]
         return rows.where(f"{column} >= {spark_literal(least)} AND {column} <= {spark_literal(greatest)}")
@@ -190,7 +202,12 @@ def _own_name(partition: Partitioning, calendar: Calendar, rows: DataFrame, name
         return F.when(far, _range_name(column.cast("decimal(20,0)"), partition.size)).otherwise(
             _range_name(column.cast("bigint"), partition.size)
         )
-    if partition.size is not None and isinstance(kind, DecimalType) and kind.scale == 0 and kind.precision < 38:
+    if (
+        partition.size is not None
+        and isinstance(kind, DecimalType)
+        and kind.scale == 0
+        and kind.precision < 38
+    ):
         return _range_name(column, partition.size)
     if partition.unit is not None and isinstance(kind, DateType):
         return _time_name(column, partition.unit)

@@ -30,4 +30,6 @@ def expect(work: Work) -> Expected:
     if job.unique_key:
         return Expected(rows=rows, published=own, sampled_by=job.unique_key, unique_key=job.unique_key)
     by_key = job.key and set(job.key) <= set(rows.columns)
-    return Expected(rows=rows, published=own.where(~F.col(DELETED)), sampled_by=job.key if by_key else rows.columns)
+    return Expected(
+        rows=rows, published=own.where(~F.col(DELETED)), sampled_by=job.key if by_key else rows.columns
+    )

@@ -22,7 +22,11 @@ def expect_snapshot(facts: DataFrame, dataset: FactDataset, *, complete: bool) -
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
     if record_set.children is Children.REPLACE:
         return _expect_children(facts, record_set, declared)
-    order_by = (*record_set.order_by, POSITION) if complete and POSITION not in record_set.order_by else record_set.order_by
+    order_by = (
+        (*record_set.order_by, POSITION)
+        if complete and POSITION not in record_set.order_by
+        else record_set.order_by
+    )
     key = [quote(c) for c in record_set.key]
     ranked = facts.withColumn(_RANK, rank(order_by, declared))
     newest = ranked.groupBy(*key).agg(F.max_by(F.struct(*map(quote, declared), DELETED), _RANK).alias(_ROW))
@@ -36,14 +40,23 @@ def _latest_non_null(ranked: DataFrame, key: list[str], column: str) -> DataFram
     """By key: the value of the highest rank that is not NULL, among the facts after the last deleting one."""
     last = ranked.where(F.col(DELETED)).groupBy(*key).agg(F.max(_RANK).alias("__last"))
     names = [c.strip("`") for c in key]
-    newer = ranked.join(last, names, "left").where(F.col("__last").isNull() | (F.col(_RANK) > F.col("__last")))
-    return newer.where(F.col(quote(column)).isNotNull()).groupBy(*key).agg(F.max_by(quote(column), _RANK).alias(column))
+    newer = ranked.join(last, names, "left").where(
+        F.col("__last").isNull() | (F.col(_RANK) > F.col("__last"))
+    )
+    return (
+        newer.where(F.col(quote(column)).isNotNull())
+        .groupBy(*key)
+        .agg(F.max_by(quote(column), _RANK).alias(column))
+    )
 
 
 def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence[str]) -> DataFrame:
     """The elements of the newest message about each parent. Messages rank by `order_by`, a hash over the list, and position."""
     parent = [quote(c) for c in record_set.parent_key]
-    message = F.struct(*(F.col(quote(c)).alias(f"o{i}") for i, c in enumerate(record_set.order_by)), F.col(POSITION).alias("p"))
+    message = F.struct(
+        *(F.col(quote(c)).alias(f"o{i}") for i, c in enumerate(record_set.order_by)),
+        F.col(POSITION).alias("p"),
+    )
     own = [c for c in record_set.key if c not in record_set.parent_key]
     is_marker = reduce(lambda so_far, c: so_far & F.col(quote(c)).isNull(), own, F.col(DELETED))
     counted = F.when(is_marker, F.lit(0)).otherwise(F.pmod(row_hash(declared), F.lit(1 << 45)))
@@ -51,9 +64,13 @@ def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence
     elements = rows.groupBy(*(quote(c) for c in record_set.key), "__message").agg(
         F.max_by(F.struct(*map(quote, declared), DELETED), _HASH).alias(_ROW), F.max(_HASH).alias(_HASH)
     )
-    lists = elements.groupBy(*parent, "__message").agg(F.sum(F.col(_HASH).cast("decimal(20,0)")).alias("__list"))
+    lists = elements.groupBy(*parent, "__message").agg(
+        F.sum(F.col(_HASH).cast("decimal(20,0)")).alias("__list")
+    )
     order = [F.col(f"__message.o{i}").alias(f"o{i}") for i in range(len(record_set.order_by))]
     ranked = F.struct(*order, F.col("__list"), F.col("__message.p").alias("p"))
     newest = lists.groupBy(*parent).agg(F.max_by("__message", ranked).alias("__newest"))
-    winners = elements.join(newest, [c.strip("`") for c in parent]).where(F.col("__message") == F.col("__newest"))
+    winners = elements.join(newest, [c.strip("`") for c in parent]).where(
+        F.col("__message") == F.col("__newest")
+    )
     return winners.where(~F.col(f"{_ROW}.{DELETED}")).select(*(F.col(_ROW)[c].alias(c) for c in declared))

@@ -43,7 +43,9 @@ def expect(work: Work) -> Expected:
     facts, own = _facts_of(work), work.read_own()
     assert facts.record_set is not None
     assert own is not None
-    rows = expect_snapshot(work.read_all(work.node.inputs[0].dataset), facts, complete=is_complete(work, facts))
+    rows = expect_snapshot(
+        work.read_all(work.node.inputs[0].dataset), facts, complete=is_complete(work, facts)
+    )
     return Expected(rows=rows, published=own.where(~F.col(DELETED)), sampled_by=facts.record_set.key)
 
 
@@ -51,17 +53,25 @@ def _read_scope(work: Work, facts: FactDataset, name: str) -> tuple[DataFrame, D
     """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
     assert facts.record_set is not None
     keys = find_added_keys(work, name)
-    incoming = keys.restrict(work.read_all(name), F.col(KEY)) if facts.record_set.latest_non_null else work.read_added(name)
+    incoming = (
+        keys.restrict(work.read_all(name), F.col(KEY))
+        if facts.record_set.latest_non_null
+        else work.read_added(name)
+    )
     return incoming, read_own(work, keys)
 
 
-def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFrame, *, rows_read: int, rows_full: int) -> Prepared:
+def _merge(
+    work: Work, facts: FactDataset, incoming: DataFrame, current: DataFrame, *, rows_read: int, rows_full: int
+) -> Prepared:
     record_set = facts.record_set
     assert record_set is not None
     full = work.task.strategy is Strategy.FULL
     recompute = bool(record_set.latest_non_null) or full
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
-    both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(KEY)  # once for all that follows
+    both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(
+        KEY
+    )  # once for all that follows
     complete = is_complete(work, facts)
     sides = _choose(both, facts, complete=complete, old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
@@ -69,17 +79,26 @@ def _merge(work: Work, facts: FactDataset, incoming: DataFrame, current: DataFra
     )
     sides = sides.withColumn("__stays", live_new == 1)
     leaves = (F.col(SIDE) == OLD) & ~F.col(DELETED) & ~F.col("__stays")
-    compared = compared_columns(sides, _ranks(record_set, complete=complete), backfill=work.task.cause is Cause.PERSON)
+    compared = compared_columns(
+        sides, _ranks(record_set, complete=complete), backfill=work.task.cause is Cause.PERSON
+    )
     staged = stage_differences(work, sides, compared, bury=full, leaves=leaves)
     _guard(work, facts, staged.counts["leaving"], emptied=staged.counts["emptied"] > 0)
     return replace_differences(
-        work, staged, rows_read=rows_read, rows_full=rows_full, scope=f"{staged.counts['new_rows']} keys", whole=full
+        work,
+        staged,
+        rows_read=rows_read,
+        rows_full=rows_full,
+        scope=f"{staged.counts['new_rows']} keys",
+        whole=full,
     )
 
 
 def fold(rows: DataFrame, facts: FactDataset, *, complete: bool) -> DataFrame:
     """All facts of some keys -> the row of each key, deleted records as `_deleted` rows. The full recompute of a snapshot."""
-    chosen = _choose(rows.drop(CONFIG).withColumn(SIDE, F.lit(NEW)), facts, complete=complete, old_counts=True)
+    chosen = _choose(
+        rows.drop(CONFIG).withColumn(SIDE, F.lit(NEW)), facts, complete=complete, old_counts=True
+    )
     return chosen.drop(SIDE)
 
 
@@ -105,7 +124,11 @@ def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: 
 
 def _ranks(record_set: RecordSet, *, complete: bool) -> tuple[str, ...]:
     """What ranks facts. Of two exports of one rank the later one is the truth, also about what is gone."""
-    return (*record_set.order_by, POSITION) if complete and POSITION not in record_set.order_by else tuple(record_set.order_by)
+    return (
+        (*record_set.order_by, POSITION)
+        if complete and POSITION not in record_set.order_by
+        else tuple(record_set.order_by)
+    )
 
 
 def _is_best(key: Sequence[str], ranked: Column, takes_part: Column) -> Column:
@@ -113,7 +136,9 @@ def _is_best(key: Sequence[str], ranked: Column, takes_part: Column) -> Column:
     return takes_part & (F.row_number().over(by_rank) == 1)
 
 
-def _winning_message(rows: DataFrame, record_set: RecordSet, declared: Sequence[str], takes_part: Column) -> DataFrame:
+def _winning_message(
+    rows: DataFrame, record_set: RecordSet, declared: Sequence[str], takes_part: Column
+) -> DataFrame:
     """`children: replace`: the newest message about a parent is the whole truth about its children.
 
     Messages are ranked by `order_by`, then by a hash over parent and list, then by position. The list's hash is the sum over its
@@ -122,15 +147,25 @@ def _winning_message(rows: DataFrame, record_set: RecordSet, declared: Sequence[
     parent = [KEY, *(quote(c) for c in record_set.parent_key)]
     ordered = [F.col(quote(c)) for c in record_set.order_by]
     marker = F.col(DELETED) & _all_null(record_set)
-    elements = rows.withColumn("__h", F.when(marker, F.lit(0)).otherwise(F.pmod(row_hash(declared), F.lit(1 << 45))))
-    once = Window.partitionBy(*parent, SIDE, POSITION, *ordered, *(quote(c) for c in record_set.key)).orderBy(F.col("__h").desc())
+    elements = rows.withColumn(
+        "__h", F.when(marker, F.lit(0)).otherwise(F.pmod(row_hash(declared), F.lit(1 << 45)))
+    )
+    once = Window.partitionBy(*parent, SIDE, POSITION, *ordered, *(quote(c) for c in record_set.key)).orderBy(
+        F.col("__h").desc()
+    )
     elements = elements.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
     message = Window.partitionBy(*parent, SIDE, POSITION, *ordered)
     # A sum of bigints would overflow from some 260,000 elements on.
     elements = elements.withColumn("__list", F.sum(F.col("__h").cast("decimal(20,0)")).over(message))
-    best = Window.partitionBy(*parent).orderBy(takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc())
-    side_first = Window.partitionBy(*parent).orderBy(takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc(), F.col(SIDE))
-    elements = elements.withColumn("__rank", F.dense_rank().over(best)).withColumn("__side0", F.first(SIDE).over(side_first))
+    best = Window.partitionBy(*parent).orderBy(
+        takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc()
+    )
+    side_first = Window.partitionBy(*parent).orderBy(
+        takes_part.desc(), F.struct(*ordered, "__list", POSITION).desc(), F.col(SIDE)
+    )
+    elements = elements.withColumn("__rank", F.dense_rank().over(best)).withColumn(
+        "__side0", F.first(SIDE).over(side_first)
+    )
     # The same message may stand on both sides (a current row is its fact): one side's rows are enough.
     wins = takes_part & (F.col("__rank") == 1) & (F.col(SIDE) == F.col("__side0"))
     return elements.withColumn(_WINS, wins).drop("__h", "__nth", "__list", "__rank", "__side0")
@@ -152,9 +187,12 @@ def _fill_latest(rows: DataFrame, record_set: RecordSet, ranked: Column, takes_p
     counts = F.col("__deleted_at").isNull() | (F.col("__rank") > F.col("__deleted_at"))
     for name in record_set.latest_non_null:
         column = F.col(quote(name))
-        newest = F.max(F.when(takes_part & counts & column.isNotNull(), F.struct(F.col("__rank").alias("r"), column.alias("v")))).over(
-            of_key
-        )
+        newest = F.max(
+            F.when(
+                takes_part & counts & column.isNotNull(),
+                F.struct(F.col("__rank").alias("r"), column.alias("v")),
+            )
+        ).over(of_key)
         rows = rows.withColumn(name, F.when(F.col(_WINS) & ~F.col(DELETED), newest["v"]).otherwise(column))
     return rows.drop("__rank", "__deleted_at")
 

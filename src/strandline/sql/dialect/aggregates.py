@@ -20,7 +20,14 @@ class Aggregated(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-RANKING = {"row_number": INT, "rank": INT, "dense_rank": INT, "percent_rank": DOUBLE, "cume_dist": DOUBLE, "ntile": INT}
+RANKING = {
+    "row_number": INT,
+    "rank": INT,
+    "dense_rank": INT,
+    "percent_rank": DOUBLE,
+    "cume_dist": DOUBLE,
+    "ntile": INT,
+}
 NEIGHBOURS = ("lag", "lead", "first_value", "last_value", "nth_value")
 AGGREGATES = ("count", "sum", "avg", "mean", "min", "max", "bool_and", "bool_or", "median")
 
@@ -60,10 +67,16 @@ def _count(arguments: Sequence[Typed], distinct: bool, around: Around) -> Aggreg
 def _sum(value: Typed, kind: SparkType, distinct: bool, around: Around) -> Aggregated:
     """In a decimal that cannot overflow, then back by a cast that fails where Spark would: DataFusion's sums wrap around."""
     if kind.is_integer:
-        return Aggregated(Typed(as_type(around(_call("sum", as_type(value.node, decimal(20, 0)), distinct)), BIGINT), BIGINT))
+        return Aggregated(
+            Typed(
+                as_type(around(_call("sum", as_type(value.node, decimal(20, 0)), distinct)), BIGINT), BIGINT
+            )
+        )
     if kind.is_decimal:
         result = decimal(min(kind.precision + 10, MAX_PRECISION), kind.scale)
-        return Aggregated(Typed(as_type(around(_call("sum", _roomy(value.node, kind), distinct)), result), result))
+        return Aggregated(
+            Typed(as_type(around(_call("sum", _roomy(value.node, kind), distinct)), result), result)
+        )
     argument = canonical(value) if distinct else as_type(value.node, DOUBLE)
     return Aggregated(Typed(around(_call("sum", argument, distinct)), DOUBLE), (floating_order("sum"),))
 

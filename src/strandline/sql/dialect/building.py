@@ -60,7 +60,9 @@ def operation(kind: type[exp.Binary], left: exp.Expression, right: exp.Expressio
     return exp.Paren(this=kind(this=left.copy(), expression=right.copy()))
 
 
-def choose(*pairs: tuple[exp.Expression, exp.Expression], otherwise: exp.Expression | None = None) -> exp.Expression:
+def choose(
+    *pairs: tuple[exp.Expression, exp.Expression], otherwise: exp.Expression | None = None
+) -> exp.Expression:
     ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in pairs]
     return exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
 
@@ -77,7 +79,9 @@ def canonical(value: Typed) -> exp.Expression:
     if value.type is None or not value.type.is_floating or value.literal is not None:
         return value.node
     zero = operation(exp.EQ, value.node, number(0))
-    return choose((call("isnan", value.node), not_a_number()), (zero, as_type(number(0), DOUBLE)), otherwise=value.node)
+    return choose(
+        (call("isnan", value.node), not_a_number()), (zero, as_type(number(0), DOUBLE)), otherwise=value.node
+    )
 
 
 def same_nan(value: Typed) -> exp.Expression:

@@ -29,7 +29,13 @@ def cast(value: Typed, target: SparkType, *, strict: bool = True) -> exp.Express
     if source == STRING:
         return _from_text(value, target, strict)
     if source == TIMESTAMP:
-        return _instant_text(value.node) if target == STRING else as_type(value.node, DATE) if target == DATE else None
+        return (
+            _instant_text(value.node)
+            if target == STRING
+            else as_type(value.node, DATE)
+            if target == DATE
+            else None
+        )
     if source == DATE:
         return as_type(value.node, target) if target in (STRING, TIMESTAMP) else None
     if source == BOOLEAN:
@@ -40,7 +46,12 @@ def cast(value: Typed, target: SparkType, *, strict: bool = True) -> exp.Express
     if source.is_floating:
         return as_type(value.node, target, strict=strict) if target.is_integer or target == DOUBLE else None
     if source.is_number:
-        allowed = target.is_integer or target.is_decimal or target in (STRING, DOUBLE) or (target == BOOLEAN and source.is_integer)
+        allowed = (
+            target.is_integer
+            or target.is_decimal
+            or target in (STRING, DOUBLE)
+            or (target == BOOLEAN and source.is_integer)
+        )
         return as_type(value.node, target, strict=strict) if allowed else None
     return None
 

@@ -17,7 +17,22 @@ from .notes import NOT_COMPARED, Note, floating_order, function_note
 from .operators import arithmetic, as_compared, comparable, comparison, shifted
 from .parse import expression_text
 from .scope import Scope
-from .types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, SMALLINT, STRING, TIMESTAMP, TINYINT, VOID, SparkType, decimal, widest
+from .types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    SparkType,
+    decimal,
+    widest,
+)
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -27,7 +42,9 @@ _NAMED_TYPES = {
     "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
 }  # fmt: skip
 _UNKNOWN_TYPE = "of values whose types are not known here or not compared with Spark's"
-_DIVISION = "integers divide to integers, decimals round and scale otherwise, floating-point numbers divide by zero"
+_DIVISION = (
+    "integers divide to integers, decimals round and scale otherwise, floating-point numbers divide by zero"
+)
 _NEGATED_DIGITS = 34
 _COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _SYMBOLS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
@@ -52,7 +69,9 @@ class Expressions:
     def condition(self, node: exp.Expression, scope: Scope) -> exp.Expression:
         """A condition that selects rows. DataFusion takes `p AND NULL` for `p` there; `IS TRUE` keeps it from doing so."""
         if isinstance(node, exp.And):
-            return exp.And(this=self.condition(node.this, scope), expression=self.condition(node.expression, scope))
+            return exp.And(
+                this=self.condition(node.this, scope), expression=self.condition(node.expression, scope)
+            )
         if isinstance(node, exp.Paren) and isinstance(node.this, exp.And):
             return exp.Paren(this=self.condition(node.this, scope))
         built = self.build(node, scope).node
@@ -62,7 +81,9 @@ class Expressions:
 
     def ordered(self, order: exp.Expression, scope: Scope) -> exp.Expression:
         """ORDER BY: where NULLs go is said when the tree is written."""
-        return replace_arguments(order, expressions=[self._ordered(item, scope) for item in order.expressions])
+        return replace_arguments(
+            order, expressions=[self._ordered(item, scope) for item in order.expressions]
+        )
 
     def _ordered(self, item: exp.Expression, scope: Scope) -> exp.Expression:
         value = self.build(item.this, scope)
@@ -70,7 +91,9 @@ class Expressions:
             self.note("ORDER BY", _UNKNOWN_TYPE)
         return replace_arguments(item, this=canonical(value).copy())
 
-    def _unknown(self, node: exp.Expression, scope: Scope, construct: str, difference: str = NOT_COMPARED) -> Typed:
+    def _unknown(
+        self, node: exp.Expression, scope: Scope, construct: str, difference: str = NOT_COMPARED
+    ) -> Typed:
         self.note(construct, difference)
         return Typed(self._with_built_children(node, scope), None)
 
@@ -85,7 +108,9 @@ class Expressions:
         return copied
 
     def _child(self, value: Any, scope: Scope) -> Any:
-        if isinstance(value, exp.Identifier | exp.DataType | exp.Var | exp.Star) or not isinstance(value, exp.Expression):
+        if isinstance(value, exp.Identifier | exp.DataType | exp.Var | exp.Star) or not isinstance(
+            value, exp.Expression
+        ):
             return value.copy() if isinstance(value, exp.Expression) else value
         if isinstance(value, exp.Order):
             return self.ordered(value, scope)
@@ -96,8 +121,13 @@ class Expressions:
             return Typed(node, None)
         if node.name.lower() in FUNCTIONS and not node.table and not node.this.args.get("quoted"):
             known, kind = scope.find(node)
-            return Typed(known, kind) if kind is not None else self._call(exp.Anonymous(this=node.name), scope)
-        if node.name.lower() in ("current_timestamp", "current_time", "localtime", "localtimestamp") and not node.table:
+            return (
+                Typed(known, kind) if kind is not None else self._call(exp.Anonymous(this=node.name), scope)
+            )
+        if (
+            node.name.lower() in ("current_timestamp", "current_time", "localtime", "localtimestamp")
+            and not node.table
+        ):
             self.notes.append(function_note("current_timestamp"))
         return Typed(*scope.find(node))
 
@@ -155,7 +185,11 @@ class Expressions:
             dates = left.type == right.type == DATE
             self.note(
                 symbol,
-                "two dates apart are a number of days, in Spark an interval" if dates else _DIVISION if symbol == "/" else _UNKNOWN_TYPE,
+                "two dates apart are a number of days, in Spark an interval"
+                if dates
+                else _DIVISION
+                if symbol == "/"
+                else _UNKNOWN_TYPE,
             )
             kind = left.type if left.type in (DATE, TIMESTAMP) and right.type == INTERVAL else None
             return Typed(replace_arguments(node, this=left.node.copy(), expression=right.node.copy()), kind)
@@ -166,7 +200,9 @@ class Expressions:
         built = comparison(type(node), left, right)
         if built is None:
             self.note(_text_of_operator(node), _UNKNOWN_TYPE)
-            return Typed(replace_arguments(node, this=left.node.copy(), expression=right.node.copy()), BOOLEAN)
+            return Typed(
+                replace_arguments(node, this=left.node.copy(), expression=right.node.copy()), BOOLEAN
+            )
         return built
 
     def _between(self, node: Any, scope: Scope) -> Typed:
@@ -214,7 +250,9 @@ class Expressions:
         built = concatenated(sides) if STRING in (sides[0].type, sides[1].type) else None
         if built is None or as_texts(sides) is None:
             self.note("||", "a value is not written as text as Spark writes it")
-            return Typed(replace_arguments(node, this=sides[0].node.copy(), expression=sides[1].node.copy()), STRING)
+            return Typed(
+                replace_arguments(node, this=sides[0].node.copy(), expression=sides[1].node.copy()), STRING
+            )
         return built
 
     def _cast(self, node: Any, scope: Scope) -> Typed:
@@ -231,7 +269,11 @@ class Expressions:
         subject = node.args.get("this")
         tests, results = [], []
         for branch in node.args["ifs"]:
-            test = exp.EQ(this=subject.copy(), expression=branch.this.copy()) if subject is not None else branch.this
+            test = (
+                exp.EQ(this=subject.copy(), expression=branch.this.copy())
+                if subject is not None
+                else branch.this
+            )
             tests.append(self.build(test, scope).node)
             results.append(self.build(branch.args["true"], scope))
         otherwise = node.args.get("default")
@@ -270,8 +312,12 @@ class Expressions:
         return self._called("substring", values, spark_substring(values))
 
     def _trim(self, node: Any, scope: Scope) -> Typed:
-        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "btrim")
-        values = [self.build(part, scope) for part in (node.this, node.args.get("expression")) if part is not None]
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+            str(node.args.get("position") or "").upper(), "btrim"
+        )
+        values = [
+            self.build(part, scope) for part in (node.this, node.args.get("expression")) if part is not None
+        ]
         if any(v.type != STRING for v in values):
             self.notes.append(function_note("trim"))
         return Typed(call(name, *(v.node for v in values)), STRING)
@@ -293,7 +339,9 @@ class Expressions:
             return self._aggregate(node, name, scope, around or (lambda inner: inner))
         if around is not None:
             return self._windowed(node, name, scope, around)
-        if any(isinstance(a, exp.Star | exp.Order | exp.Distinct | exp.IgnoreNulls) for a in node.expressions):
+        if any(
+            isinstance(a, exp.Star | exp.Order | exp.Distinct | exp.IgnoreNulls) for a in node.expressions
+        ):
             self.notes.append(function_note(name))
             return Typed(self._with_built_children(node, scope), None)
         values = [self.build(argument, scope) for argument in node.expressions]
@@ -316,7 +364,9 @@ class Expressions:
             arguments = list(arguments[0].expressions)
         if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             return Typed(around(node.copy()), BIGINT)
-        values = [self.build(argument, scope) for argument in arguments if not isinstance(argument, exp.Order)]
+        values = [
+            self.build(argument, scope) for argument in arguments if not isinstance(argument, exp.Order)
+        ]
         built = aggregate(name, values, distinct, around) if len(values) == len(arguments) else None
         if built is None:
             self.notes.append(function_note(name))
@@ -326,12 +376,20 @@ class Expressions:
 
     def _windowed(self, node: Any, name: str, scope: Scope, around: Around) -> Typed:
         """A function that only has a meaning over a window, or one that is not known to be equal."""
-        values = [self.build(a.this if isinstance(a, exp.IgnoreNulls) else a, scope) for a in node.expressions]
-        rebuilt = self._with_built_children(node, scope) if node.find(exp.IgnoreNulls) else call(str(node.this), *(v.node for v in values))
+        values = [
+            self.build(a.this if isinstance(a, exp.IgnoreNulls) else a, scope) for a in node.expressions
+        ]
+        rebuilt = (
+            self._with_built_children(node, scope)
+            if node.find(exp.IgnoreNulls)
+            else call(str(node.this), *(v.node for v in values))
+        )
         if name in RANKING:
             return Typed(around(rebuilt), RANKING[name])
         kind = values[0].type if values else None
-        fits = len(values) < 3 or (kind is not None and values[2].type is not None and widest(kind, values[2].type) == kind)
+        fits = len(values) < 3 or (
+            kind is not None and values[2].type is not None and widest(kind, values[2].type) == kind
+        )
         if name not in NEIGHBOURS or kind is None or not fits:
             self.notes.append(function_note(name))
             return Typed(around(rebuilt), None)
@@ -377,7 +435,9 @@ class Expressions:
 
     def _within_group(self, node: Any, scope: Scope) -> Typed:
         inner = node.this
-        self.notes.append(function_note(str(inner.this).lower() if isinstance(inner, exp.Anonymous) else "WITHIN GROUP"))
+        self.notes.append(
+            function_note(str(inner.this).lower() if isinstance(inner, exp.Anonymous) else "WITHIN GROUP")
+        )
         return Typed(self._with_built_children_of_group(node, scope), None)
 
     def _with_built_children_of_group(self, node: Any, scope: Scope) -> exp.Expression:

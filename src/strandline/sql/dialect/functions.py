@@ -9,7 +9,20 @@ from sqlglot import exp
 from .building import Typed, as_type, call, canonical, choose, number, operation, text
 from .casts import cast
 from .operators import comparable, comparison
-from .types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, MAX_PRECISION, STRING, TIMESTAMP, VOID, SparkType, decimal, widest
+from .types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    SparkType,
+    decimal,
+    widest,
+)
 
 Arguments = Sequence[Typed]
 Function = Callable[[Arguments], Typed | None]
@@ -24,7 +37,15 @@ _FEW = 3
 """Doubles among which the greatest is looked for by comparing: each repeats what came before it."""
 _JAVA_PATTERN = re.compile(r"([A-Za-z])\1*|[^A-Za-z'%\[\]{}#]+")
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-_DATE_FIELDS = {"year": "year", "quarter": "quarter", "month": "month", "week": "week", "day": "day", "doy": "doy", "dow": "dow"}
+_DATE_FIELDS = {
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "week": "week",
+    "day": "day",
+    "doy": "doy",
+    "dow": "dow",
+}
 
 
 def _simple(name: str, takes: Sequence[SparkType], gives: SparkType) -> Function:
@@ -70,7 +91,9 @@ def _extreme(name: str, arguments: Arguments) -> Typed | None:
         return None
     best = nodes[0]
     for node in nodes[1:]:
-        beyond = operation(exp.GT if name == "greatest" else exp.LT, *(canonical(Typed(n, common)) for n in (node, best)))
+        beyond = operation(
+            exp.GT if name == "greatest" else exp.LT, *(canonical(Typed(n, common)) for n in (node, best))
+        )
         missing = exp.Is(this=exp.Paren(this=best.copy()), expression=exp.Null())
         best = choose((exp.Or(this=beyond, expression=missing), node), otherwise=best)
     return Typed(best, common)
@@ -83,7 +106,10 @@ def _null_if(arguments: Arguments) -> Typed | None:
 
 
 def as_texts(arguments: Arguments) -> list[exp.Expression] | None:
-    nodes = [cast(a, STRING) if a.type is not None and a.type.is_scalar and a.type.name != "binary" else None for a in arguments]
+    nodes = [
+        cast(a, STRING) if a.type is not None and a.type.is_scalar and a.type.name != "binary" else None
+        for a in arguments
+    ]
     known = [node for node in nodes if node is not None]
     return known if len(known) == len(nodes) else None
 
@@ -107,12 +133,18 @@ def _joined(arguments: Arguments) -> Typed | None:
 def substring(arguments: Arguments) -> Typed | None:
     """Spark counts a negative start from the end, takes 0 for 1, and a negative length for 0."""
     kinds = [a.type for a in arguments]
-    if len(arguments) not in (2, 3) or kinds[0] != STRING or any(k is None or not k.is_integer for k in kinds[1:]):
+    if (
+        len(arguments) not in (2, 3)
+        or kinds[0] != STRING
+        or any(k is None or not k.is_integer for k in kinds[1:])
+    ):
         return None
     value, start, *lengths = (a.node for a in arguments)
     begin = arguments[1].literal
     if not (isinstance(begin, int) and begin > 0):
-        from_end = operation(exp.Add, operation(exp.Add, call("length", value), number(1)), as_type(start, BIGINT))
+        from_end = operation(
+            exp.Add, operation(exp.Add, call("length", value), number(1)), as_type(start, BIGINT)
+        )
         zero = (operation(exp.EQ, start, number(0)), number(1))
         start = choose((operation(exp.LT, start, number(0)), from_end), zero, otherwise=start)
     node = call("substr", value, as_type(start, BIGINT), *(_at_least_zero(n) for n in lengths))
@@ -126,7 +158,12 @@ def _at_least_zero(length: exp.Expression) -> exp.Expression:
 
 def _end_of(name: str, arguments: Arguments) -> Typed | None:
     """`left` and `right`: no characters for a negative number."""
-    if len(arguments) != 2 or arguments[0].type != STRING or arguments[1].type is None or not arguments[1].type.is_integer:
+    if (
+        len(arguments) != 2
+        or arguments[0].type != STRING
+        or arguments[1].type is None
+        or not arguments[1].type.is_integer
+    ):
         return None
     value, length = (a.node for a in arguments)
     missing = exp.Is(this=length.copy(), expression=exp.Null())
@@ -165,13 +202,21 @@ def _rounded(arguments: Arguments) -> Typed | None:
     """Half away from zero. Not of doubles to some digits: Spark rounds what is printed, DataFusion the binary number."""
     digits = arguments[1].literal if len(arguments) == 2 else 0
     kind = arguments[0].type if arguments else None
-    if kind is None or not isinstance(digits, int) or isinstance(digits, bool) or digits < 0 or len(arguments) > 2:
+    if (
+        kind is None
+        or not isinstance(digits, int)
+        or isinstance(digits, bool)
+        or digits < 0
+        or len(arguments) > 2
+    ):
         return None
     if kind.is_integer:
         return Typed(arguments[0].node, kind)
     if kind == DOUBLE:
         zero = as_type(number(0), DOUBLE)  # -0.4 rounds to 0.0 in Spark, to -0.0 here
-        return Typed(operation(exp.Add, call("round", arguments[0].node), zero), DOUBLE) if digits == 0 else None
+        return (
+            Typed(operation(exp.Add, call("round", arguments[0].node), zero), DOUBLE) if digits == 0 else None
+        )
     if kind.is_decimal:
         scale = min(digits, kind.scale)
         result = decimal(min(kind.precision - kind.scale + 1 + scale, MAX_PRECISION), scale)
@@ -194,7 +239,11 @@ def _logarithm(name: str, arguments: Arguments) -> Typed | None:
 
 def _is_nan(arguments: Arguments) -> Typed | None:
     node = cast(arguments[0], DOUBLE) if len(arguments) == 1 else None
-    return Typed(call("coalesce", call("isnan", node), exp.Boolean(this=False)), BOOLEAN) if node is not None else None
+    return (
+        Typed(call("coalesce", call("isnan", node), exp.Boolean(this=False)), BOOLEAN)
+        if node is not None
+        else None
+    )
 
 
 def _replaced(arguments: Arguments) -> Typed | None:
@@ -206,7 +255,12 @@ def _pattern_replaced(arguments: Arguments) -> Typed | None:
     if len(arguments) != 3 or [a.type for a in arguments] != [STRING] * 3:
         return None
     pattern, new = arguments[1].literal, arguments[2].literal
-    if not isinstance(pattern, str) or not isinstance(new, str) or not _SAFE_PATTERN.fullmatch(pattern) or set(new) & set("\\$"):
+    if (
+        not isinstance(pattern, str)
+        or not isinstance(new, str)
+        or not _SAFE_PATTERN.fullmatch(pattern)
+        or set(new) & set("\\$")
+    ):
         return None
     return Typed(call("regexp_replace", *(a.node for a in arguments), text("g")), STRING)
 
@@ -219,7 +273,10 @@ def _truncated(arguments: Arguments) -> Typed | None:
     first = _first_day(unit.lower(), arguments[1].node)
     node = first if first is not None else cast(arguments[1], TIMESTAMP)
     assert node is not None
-    return Typed(as_type(node, TIMESTAMP) if first is not None else call("date_trunc", text(unit.lower()), node), TIMESTAMP)
+    return Typed(
+        as_type(node, TIMESTAMP) if first is not None else call("date_trunc", text(unit.lower()), node),
+        TIMESTAMP,
+    )
 
 
 def _first_day(unit: str, node: exp.Expression) -> exp.Expression | None:
@@ -231,12 +288,21 @@ def _first_day(unit: str, node: exp.Expression) -> exp.Expression | None:
         case "year":
             return call("make_date", year, number(1), number(1))
         case "quarter":
-            return call("make_date", year, operation(exp.Sub, operation(exp.Mul, quarter, number(3)), number(2)), number(1))
+            return call(
+                "make_date",
+                year,
+                operation(exp.Sub, operation(exp.Mul, quarter, number(3)), number(2)),
+                number(1),
+            )
         case "month":
             return call("make_date", year, as_type(call("date_part", text("month"), day), INT), number(1))
         case "week":
             since_sunday = as_type(call("date_part", text("dow"), day), INT)
-            return operation(exp.Sub, day, as_type(operation(exp.Mod, operation(exp.Add, since_sunday, number(6)), number(7)), INT))
+            return operation(
+                exp.Sub,
+                day,
+                as_type(operation(exp.Mod, operation(exp.Add, since_sunday, number(6)), number(7)), INT),
+            )
         case "day":
             return day
         case _:
@@ -255,28 +321,45 @@ def field(unit: str, value: Typed) -> Typed | None:
         return Typed(as_type(call("date_part", text(unit), node), INT), INT)
     if value.type == TIMESTAMP and unit == "second":
         micros = as_type(call("date_part", text("microsecond"), node), decimal(20, 6))
-        return Typed(as_type(operation(exp.Div, micros, as_type(number(1_000_000), decimal(7, 0))), decimal(8, 6)), decimal(8, 6))
+        return Typed(
+            as_type(operation(exp.Div, micros, as_type(number(1_000_000), decimal(7, 0))), decimal(8, 6)),
+            decimal(8, 6),
+        )
     return None
 
 
 def _part(arguments: Arguments) -> Typed | None:
-    return field(unit, arguments[1]) if len(arguments) == 2 and isinstance(unit := arguments[0].literal, str) else None
+    return (
+        field(unit, arguments[1])
+        if len(arguments) == 2 and isinstance(unit := arguments[0].literal, str)
+        else None
+    )
 
 
 def _formatted(arguments: Arguments) -> Typed | None:
-    if len(arguments) != 2 or arguments[0].type not in (DATE, TIMESTAMP) or not isinstance(pattern := arguments[1].literal, str):
+    if (
+        len(arguments) != 2
+        or arguments[0].type not in (DATE, TIMESTAMP)
+        or not isinstance(pattern := arguments[1].literal, str)
+    ):
         return None
     pieces = [m.group() for m in _JAVA_PATTERN.finditer(pattern)]
     if "".join(pieces) != pattern or any(p[0].isalpha() and p not in _STRFTIME for p in pieces):
         return None
-    of_days = not any(p[0] in "HhmsSa" for p in pieces)  # dates have every year; instants only those that fit in nanoseconds
+    of_days = not any(
+        p[0] in "HhmsSa" for p in pieces
+    )  # dates have every year; instants only those that fit in nanoseconds
     node = cast(arguments[0], DATE if of_days else TIMESTAMP)
     assert node is not None
     return Typed(call("date_format", node, text("".join(_STRFTIME.get(p, p) for p in pieces))), STRING)
 
 
 def _converted(target: SparkType, arguments: Arguments) -> Typed | None:
-    node = cast(arguments[0], target) if len(arguments) == 1 and arguments[0].type in (STRING, DATE, TIMESTAMP) else None
+    node = (
+        cast(arguments[0], target)
+        if len(arguments) == 1 and arguments[0].type in (STRING, DATE, TIMESTAMP)
+        else None
+    )
     return Typed(node, target) if node is not None else None
 
 
@@ -349,4 +432,14 @@ APPROXIMATE: Mapping[str, Function] = {
 }
 """Functions whose meaning is Spark's once they are rewritten, and whose last digits may still differ."""
 
-__all__ = ["APPROXIMATE", "FUNCTIONS", "Arguments", "as_texts", "comparable", "concatenated", "field", "substring", "unify"]
+__all__ = [
+    "APPROXIMATE",
+    "FUNCTIONS",
+    "Arguments",
+    "as_texts",
+    "comparable",
+    "concatenated",
+    "field",
+    "substring",
+    "unify",
+]

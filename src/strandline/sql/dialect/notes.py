@@ -7,7 +7,9 @@ RUNS_AS_WRITTEN = (
     "not understood here, so that the query runs as it is written: integers divide to integers, NULLs sort last, sums of integers and"
     " decimals may overflow without an error, `concat` skips NULL"
 )
-_LAST_DIGITS = "the last digits may differ: floating-point numbers are computed in another order or by another library"
+_LAST_DIGITS = (
+    "the last digits may differ: floating-point numbers are computed in another order or by another library"
+)
 
 DIFFERENCES = {
     "array_agg": "the order of the elements is not determined",

@@ -4,7 +4,20 @@ from sqlglot import exp
 
 from .building import Typed, as_type, canonical, not_zero, operation, wide
 from .casts import cast, literal_decimal
-from .types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INTERVAL, TIMESTAMP, SparkType, bounded, compared_as, decimal, widest
+from .types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTERVAL,
+    TIMESTAMP,
+    SparkType,
+    bounded,
+    compared_as,
+    decimal,
+    widest,
+)
 
 _COMPARED = ("string", "binary", "boolean", "date", "timestamp", "void")
 
@@ -30,7 +43,9 @@ def _floating(kind: type[exp.Binary], left: Typed, right: Typed, common: SparkTy
     if sides[0] is None or sides[1] is None:
         return None
     divisor = Typed(sides[1], common, right.literal)
-    return Typed(operation(kind, sides[0], not_zero(divisor) if kind in (exp.Div, exp.Mod) else sides[1]), common)
+    return Typed(
+        operation(kind, sides[0], not_zero(divisor) if kind in (exp.Div, exp.Mod) else sides[1]), common
+    )
 
 
 def _integers(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
@@ -42,7 +57,9 @@ def _integers(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None
     if kind is exp.Mod:
         return Typed(operation(kind, as_type(left.node, common), as_type(right.node, common)), common)
     roomy = decimal(20, 0) if common == BIGINT else BIGINT
-    return Typed(as_type(operation(kind, as_type(left.node, roomy), as_type(right.node, roomy)), common), common)
+    return Typed(
+        as_type(operation(kind, as_type(left.node, roomy), as_type(right.node, roomy)), common), common
+    )
 
 
 def _decimals(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
@@ -59,14 +76,24 @@ def _decimals(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None
         result = bounded(one.precision + two.precision + 1, one.scale + two.scale)
     else:
         result = bounded(whole + scale + 1, scale)
-    return Typed(as_type(operation(kind, wide(left.node, one.scale), wide(right.node, two.scale)), result), result)
+    return Typed(
+        as_type(operation(kind, wide(left.node, one.scale), wide(right.node, two.scale)), result), result
+    )
 
 
-def divide(left: exp.Expression, one: SparkType, right: exp.Expression, two: SparkType, result: SparkType | None = None) -> Typed:
+def divide(
+    left: exp.Expression,
+    one: SparkType,
+    right: exp.Expression,
+    two: SparkType,
+    result: SparkType | None = None,
+) -> Typed:
     """The quotient of decimals: one digit more than wanted, cut off by DataFusion, decides how the cast rounds it."""
     scale = max(6, one.scale + two.precision + 1)
     kind = result or bounded(one.precision - one.scale + two.scale + scale, scale)
-    digits = max(kind.scale + 1 - 4, one.scale, 0)  # DataFusion's quotient has four digits more than the dividend
+    digits = max(
+        kind.scale + 1 - 4, one.scale, 0
+    )  # DataFusion's quotient has four digits more than the dividend
     return Typed(as_type(operation(exp.Div, wide(left, digits), as_type(right, two)), kind), kind)
 
 

@@ -43,7 +43,9 @@ def rewrite(sql: str, tables: Mapping[str, Columns]) -> Rewritten:
     relations.query(tree, None, {})
     notes = relations.expressions.notes
     if any(i.args.get("quoted") and _in_double_quotes(sql, i.name) for i in tree.find_all(exp.Identifier)):
-        notes.append(Note('"..."', "it names a column or table, in Spark it is a text; backticks name one in both"))
+        notes.append(
+            Note('"..."', "it names a column or table, in Spark it is a text; backticks name one in both")
+        )
     return Rewritten(sql=write(tree), notes=tuple(dict.fromkeys(notes)), limit=relations.limit)
 
 
@@ -79,7 +81,9 @@ class _Relations:
         columns = self.query(node, scope, self._ctes)
         return columns[0][1] if columns and len(columns) == 1 else None
 
-    def _with(self, node: Any, outer: Scope | None, ctes: Mapping[str, Columns | None]) -> Mapping[str, Columns | None]:
+    def _with(
+        self, node: Any, outer: Scope | None, ctes: Mapping[str, Columns | None]
+    ) -> Mapping[str, Columns | None]:
         clause = node.args.get("with_")
         known = dict(ctes)
         if clause is None:
@@ -94,7 +98,9 @@ class _Relations:
             known[name] = None if clause.args.get("recursive") else _renamed(columns, cte.args["alias"])
         return known
 
-    def _set_operation(self, node: Any, outer: Scope | None, ctes: Mapping[str, Columns | None]) -> Columns | None:
+    def _set_operation(
+        self, node: Any, outer: Scope | None, ctes: Mapping[str, Columns | None]
+    ) -> Columns | None:
         left, right = (self.query(side, outer, ctes) for side in (node.left, node.right))
         if node.args.get("by_name"):
             self.expressions.note("UNION BY NAME")
@@ -111,7 +117,9 @@ class _Relations:
         kinds: list[SparkType | None] = []
         for place, ((_, one), (_, two)) in enumerate(zip(left, right, strict=True)):
             common = widest(one, two) if one is not None and two is not None else None
-            if common is None or not (_retype(node.left, place, one, common) and _retype(node.right, place, two, common)):
+            if common is None or not (
+                _retype(node.left, place, one, common) and _retype(node.right, place, two, common)
+            ):
                 self.expressions.note(word, _UNTYPED)
                 common = None
             kinds.append(common)
@@ -140,7 +148,12 @@ class _Relations:
             return
         rows = limit.expression
         at_top = node.parent is None
-        if at_top and isinstance(rows, exp.Literal) and rows.name.isdigit() and node.args.get("offset") is None:
+        if (
+            at_top
+            and isinstance(rows, exp.Literal)
+            and rows.name.isdigit()
+            and node.args.get("offset") is None
+        ):
             self.limit = int(rows.name)
         else:
             self.expressions.note("LIMIT", _ARBITRARY)
@@ -208,9 +221,13 @@ class _Relations:
             if len(kinds) != 1 or None in kinds:
                 self.expressions.note("USING", _UNTYPED)
         if str(join.args.get("side") or "").upper() in ("FULL", "RIGHT"):
-            self.expressions.note("USING", "whose value the column has in an outer join is not compared with Spark's")
+            self.expressions.note(
+                "USING", "whose value the column has in an outer join is not compared with Spark's"
+            )
         first = [name for name, _ in (left[0].columns or ())[: len(using)]]
-        if any(isinstance(e, exp.Star) for e in node.expressions) and [c.name.lower() for c in using] != [n.lower() for n in first]:
+        if any(isinstance(e, exp.Star) for e in node.expressions) and [c.name.lower() for c in using] != [
+            n.lower() for n in first
+        ]:
             self.expressions.note("SELECT *", "with USING Spark shows the joined columns first")
 
     def _projections(self, node: Any, scope: Scope) -> tuple[Columns | None, list[tuple[str, Typed]] | None]:
@@ -244,7 +261,9 @@ class _Relations:
             columns = [*columns, (name, value.type)] if columns is not None else None
             values = [*values, (name, value)] if values is not None else None
         node.set("expressions", items)
-        if distinct is not None and any(kind is None or not kind.is_scalar for _, kind in columns or [("", None)]):
+        if distinct is not None and any(
+            kind is None or not kind.is_scalar for _, kind in columns or [("", None)]
+        ):
             self.expressions.note("DISTINCT", _UNTYPED)
         return columns, values
 
@@ -273,7 +292,9 @@ class _Relations:
 
     def _grouped(self, item: Any, scope: Scope, values: list[tuple[str, Typed]] | None) -> exp.Expression:
         if isinstance(item, exp.Rollup | exp.Cube):
-            return replace_arguments(item, expressions=[self._grouped(part, scope, values) for part in item.expressions])
+            return replace_arguments(
+                item, expressions=[self._grouped(part, scope, values) for part in item.expressions]
+            )
         if isinstance(item, exp.Literal) and not item.is_string:
             place = int(item.name) - 1 if item.name.isdigit() else -1
             kind = values[place][1].type if values is not None and 0 <= place < len(values) else None
@@ -285,7 +306,9 @@ class _Relations:
             self.expressions.note("GROUP BY", _UNTYPED)
         return node
 
-    def _ordering(self, node: Any, scope: Scope, columns: Columns | None, values: list[tuple[str, Typed]] | None) -> None:
+    def _ordering(
+        self, node: Any, scope: Scope, columns: Columns | None, values: list[tuple[str, Typed]] | None
+    ) -> None:
         order = node.args.get("order")
         if order is None:
             return
@@ -295,11 +318,15 @@ class _Relations:
             if isinstance(item.this, exp.Literal) and not item.this.is_string:
                 value = self._placed(item.this, columns, values)
             else:
-                value = self.expressions.build(item.this, scope if isinstance(item.this, exp.Column) and item.this.table else output)
+                value = self.expressions.build(
+                    item.this, scope if isinstance(item.this, exp.Column) and item.this.table else output
+                )
             if value.type is None or not value.type.is_scalar:
                 self.expressions.note("ORDER BY", _UNTYPED)
             if value.type is not None and value.type.is_floating and node.args.get("distinct") is not None:
-                self.expressions.note("ORDER BY", "with DISTINCT, -0.0 sorts before 0.0; in Spark they are equal")
+                self.expressions.note(
+                    "ORDER BY", "with DISTINCT, -0.0 sorts before 0.0; in Spark they are equal"
+                )
                 items.append(replace_arguments(item, this=value.node.copy()))
             else:
                 items.append(replace_arguments(item, this=canonical(value).copy()))
@@ -326,7 +353,10 @@ def _read_something(node: Any, scope: Scope) -> None:
     missing = exp.Is(this=column, expression=exp.Null())
     either = exp.Paren(this=exp.Or(this=missing, expression=exp.Not(this=exp.Paren(this=missing.copy()))))
     where = node.args.get("where")
-    node.set("where", exp.Where(this=exp.And(this=where.this.copy(), expression=either) if where is not None else either))
+    node.set(
+        "where",
+        exp.Where(this=exp.And(this=where.this.copy(), expression=either) if where is not None else either),
+    )
 
 
 def _renamed(columns: Columns | None, alias: Any) -> Columns | None:

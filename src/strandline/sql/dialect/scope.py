@@ -25,7 +25,12 @@ class Scope:
     def find(self, column: exp.Column) -> tuple[exp.Expression, SparkType | None]:
         """A column as the table spells it, and its type; as it was written if it is not found, for the engine to complain about."""
         here = [s for s in self.sources if not column.table or s.alias.lower() == column.table.lower()]
-        hits = [(s.alias, name, kind) for s in here for name, kind in s.columns or () if matches(column.this, name)]
+        hits = [
+            (s.alias, name, kind)
+            for s in here
+            for name, kind in s.columns or ()
+            if matches(column.this, name)
+        ]
         if len(hits) == 1 and not column.args.get("db"):
             alias, name, kind = hits[0]
             return exp.column(name, alias if column.table else None, quoted=True), kind
@@ -47,4 +52,6 @@ class Scope:
 
 def matches(identifier: exp.Expression, name: str) -> bool:
     """Names are compared without their case, as Spark does, unless they are quoted."""
-    return identifier.name == name or (not identifier.args.get("quoted") and identifier.name.lower() == name.lower())
+    return identifier.name == name or (
+        not identifier.args.get("quoted") and identifier.name.lower() == name.lower()
+    )

@@ -67,7 +67,9 @@ Columns = Sequence[tuple[str, SparkType | None]]
 
 TINYINT, SMALLINT, INT, BIGINT = (SparkType(name) for name in INTEGERS)
 FLOAT, DOUBLE = SparkType("float"), SparkType("double")
-STRING, BINARY, BOOLEAN, DATE, TIMESTAMP = (SparkType(n) for n in ("string", "binary", "boolean", "date", "timestamp"))
+STRING, BINARY, BOOLEAN, DATE, TIMESTAMP = (
+    SparkType(n) for n in ("string", "binary", "boolean", "date", "timestamp")
+)
 VOID, INTERVAL = SparkType("void"), SparkType("interval")
 
 

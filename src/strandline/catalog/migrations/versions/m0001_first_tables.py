@@ -27,7 +27,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "dataset_cursors",
-        sa.Column("dataset", sa.Text, sa.ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "dataset", sa.Text, sa.ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True
+        ),
         sa.Column("cursor_column", sa.Text, primary_key=True),
         sa.Column("input", sa.Text, primary_key=True),
         sa.Column("cursor_value", sa.Text),

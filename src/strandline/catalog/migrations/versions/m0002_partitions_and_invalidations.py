@@ -13,7 +13,9 @@ def upgrade() -> None:
     op.add_column("datasets", sa.Column("waiting", sa.Text, nullable=False, server_default="[]"))
     op.create_table(
         "partition_versions",
-        sa.Column("dataset", sa.Text, sa.ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "dataset", sa.Text, sa.ForeignKey("datasets.dataset", ondelete="CASCADE"), primary_key=True
+        ),
         sa.Column("partition_key", sa.Text, primary_key=True),
         sa.Column("version", INSTANT, nullable=False),
         sa.Column("config_hash", sa.Text, nullable=False),
@@ -39,7 +41,12 @@ def upgrade() -> None:
     op.create_index("invalidations_by_dataset", "data_invalidations", ["dataset", "table_version"])
     op.create_table(
         "invalidation_jobs",
-        sa.Column("invalidation_id", sa.Text, sa.ForeignKey("data_invalidations.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "invalidation_id",
+            sa.Text,
+            sa.ForeignKey("data_invalidations.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("processed_at", INSTANT),
     )

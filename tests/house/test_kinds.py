@@ -1,0 +1,49 @@
+"""A kind of node is named in its own modules and in three tables, nowhere else: everyone else asks a node for its traits."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "strandline"
+TABLES = ("model/node.py", "dispatch/workers.py", "pages/drawing.py")
+"""The kinds, their workers, and their columns on a status page."""
+OWN_MODULES = {
+    "FileSource": ("ingest/",),
+    "FactDataset": ("compute/facts/", "compute/snapshot/"),
+    "Quarantine": ("compute/facts/",),
+    "Snapshot": ("compute/snapshot/",),
+    "Chain": ("compute/chain/",),
+    "Job": ("compute/job/",),
+}
+
+
+def find_names(tree: ast.AST) -> set[str]:
+    """Definition classes, and kinds as `NodeKind.X`."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {
+        node.cls.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name)
+    }
+    kinds = (
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "NodeKind"
+    )
+    return (names & OWN_MODULES.keys()) | {f"NodeKind.{kind.attr}" for kind in kinds}
+
+
+def test_a_kind_is_named_in_its_own_modules_and_three_tables_alone() -> None:
+    strangers = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        file = path.relative_to(SOURCE).as_posix()
+        if file in TABLES or file.startswith(("declare/", "model/project.py")):
+            continue
+        named = {
+            n
+            for n in find_names(ast.parse(path.read_text()))
+            if not file.startswith(OWN_MODULES.get(n, ("-",)))
+        }
+        if named:
+            strangers[file] = named
+
+    assert strangers == {}
