@@ -226,7 +226,8 @@ def _reorganise(chain: _Chain, session: object, nth: int) -> Reorg:
     results = {r.node: r for r in outcomes[0].results}
     if results["hot_blocks"].rows_written != DEPTH or results["transfers"].rows_written != DEPTH * PER_BLOCK:
         raise RuntimeError(
-            f"the reorg wrote {results['hot_blocks'].rows_written} blocks, {results['transfers'].rows_written} transfers"
+            f"the reorg wrote {results['hot_blocks'].rows_written} blocks, "
+            f"{results['transfers'].rows_written} transfers"
         )
     came, left = DEPTH, DEPTH
     per_input = {"hot_blocks": came + left, "hot_transactions": (came + left) * PER_BLOCK}

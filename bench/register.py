@@ -81,7 +81,8 @@ def make_register(folder: Path, tenants: int) -> Register:
     with duckdb.connect(str(folder / "register.duckdb"), config={"threads": THREADS}) as connection:
         changes = f"SELECT * FROM '{CHANGES}'" if CHANGES.exists() else _generated()
         connection.execute(
-            f"CREATE TABLE changes AS SELECT *, ntile({FILES}) OVER (ORDER BY snapshot_seq, registration_number) AS tile FROM ({changes})"
+            f"CREATE TABLE changes AS SELECT *, ntile({FILES}) OVER (ORDER BY snapshot_seq, "
+            f"registration_number) AS tile FROM ({changes})"
         )
         connection.execute(
             "CREATE TABLE latest AS SELECT * FROM changes"

@@ -108,7 +108,10 @@ def find_targets(results: Results) -> Iterator[Target]:
             at_least=False,
         )
     if history := results.history:
-        text = f"{history.changed_keys:,} keys: time with {history.long_facts:,} facts over that with {history.short_facts:,}"
+        text = (
+            f"{history.changed_keys:,} keys: time with {history.long_facts:,} facts over that with "
+            f"{history.short_facts:,}"
+        )
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
     if results.chains:
         yield from _chain_targets(*results.chains)
@@ -214,14 +217,17 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _chain_lines(chain)
     for one in results.overhead or ():
         yield (
-            f"the example's days in {one.seconds:.2f} s: {one.reached} failpoints {1000 * one.reach_seconds:.1f} ms, "
+            f"the example's days in {one.seconds:.2f} s: "
+            f"{one.reached} failpoints {1000 * one.reach_seconds:.1f} ms, "
             f"{one.confirmed} commits confirmed {1000 * one.confirm_seconds:.1f} ms"
         )
     for again in results.recovery or ():
         name = f"killed behind write {again.killed_after}" if again.killed_after else "undisturbed"
         yield (
-            f"{name:<24} {again.seconds:6.1f} s in a new process, Spark's start ({again.spark_seconds:.1f} s) not counted; "
-            f"of it taking leases, fencing and settling {again.taking_seconds:.1f} s ({again.fenced} fenced, {again.writes} writes)"
+            f"{name:<24} {again.seconds:6.1f} s in a new process, "
+            f"Spark's start ({again.spark_seconds:.1f} s) not counted; "
+            f"of it taking leases, fencing and settling {again.taking_seconds:.1f} s "
+            f"({again.fenced} fenced, {again.writes} writes)"
         )
     yield ""
     yield from (target.line() for target in find_targets(results))
@@ -230,7 +236,10 @@ def _lines(results: Results) -> Iterator[str]:
 def _chain_lines(chain: ChainLength) -> Iterator[str]:
     middle_one = middle([r.seconds for r in chain.reorgs])
     reorg = next(r for r in chain.reorgs if r.seconds is middle_one)
-    yield f"\n{chain.blocks:,} blocks, {chain.transactions:,} transactions: first load {chain.first_load.seconds:.1f} s"
+    yield (
+        f"\n{chain.blocks:,} blocks, {chain.transactions:,} transactions: "
+        f"first load {chain.first_load.seconds:.1f} s"
+    )
     yield f"  reorg of {DEPTH} blocks      {middle_one.seconds:8.2f} s, {middle_one.jobs} Spark jobs"
     yield f"  the same jobs in full  {chain.full.seconds:8.2f} s"
     yield "  where its time goes:   " + ", ".join(

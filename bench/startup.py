@@ -18,7 +18,8 @@ VERBS = {
     "status": ("status",),
     "query": (
         "query",
-        "SELECT tenant_id, count(*) AS defaulters, sum(outstanding) AS outstanding FROM defaulters GROUP BY tenant_id",
+        "SELECT tenant_id, count(*) AS defaulters, sum(outstanding) AS outstanding FROM defaulters "
+        "GROUP BY tenant_id",
     ),
     "history": ("history", "property", "pb.amritsar", "PB-PT-2024-001"),
 }

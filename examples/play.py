@@ -143,7 +143,8 @@ def play(example: Path) -> int:
                     print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
                     return code
     print(
-        f"\nThat took {time.monotonic() - began:.0f} seconds. Play it yourself in {os.path.relpath(example)}: the commands are the same."
+        f"\nThat took {time.monotonic() - began:.0f} seconds. "
+        f"Play it yourself in {os.path.relpath(example)}: the commands are the same."
     )
     return 0
 

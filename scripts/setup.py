@@ -8,7 +8,8 @@ import sys
 # Before anything that an older Python cannot read.
 if sys.version_info < (3, 11):  # noqa: UP036  the package's own minimum says nothing about who starts this script
     sys.exit(
-        f"Strandline needs Python 3.11 or later; this is {sys.version.split()[0]}. Install one, then: make setup PYTHON=python3.11"
+        f"Strandline needs Python 3.11 or later; this is {sys.version.split()[0]}. "
+        "Install one, then: make setup PYTHON=python3.11"
     )
 
 import hashlib
@@ -106,7 +107,8 @@ def require_java(jars: ModuleType) -> Path:
             home = jars.find_java_home()
     stop_unless(
         home is not None,
-        f"Spark needs Java {jars.OLDEST_JAVA} or later, with the module jdk.incubator.vector, and none was found.\n"
+        f"Spark needs Java {jars.OLDEST_JAVA} or later, "
+        "with the module jdk.incubator.vector, and none was found.\n"
         "  Debian, Ubuntu:  sudo apt-get install openjdk-17-jre-headless\n"
         "  Fedora:          sudo dnf install java-21-openjdk-headless\n"
         "  macOS:           brew install openjdk@17\n"

@@ -20,7 +20,8 @@ def main() -> None:
         if any(apt_install(package) and find_initdb() for package in ("postgresql-15", "postgresql")):
             return
     say(
-        "no Postgres server found: its tests will be skipped (Debian, Ubuntu: sudo apt-get install postgresql)"
+        "no Postgres server found: its tests will be skipped "
+        "(Debian, Ubuntu: sudo apt-get install postgresql)"
     )
 
 

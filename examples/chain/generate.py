@@ -376,7 +376,8 @@ def write(path: Path, messages: list[Message]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
     print(
-        f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
+        f"wrote {len(messages):,} messages to "
+        f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
     )
 
 

@@ -598,7 +598,8 @@ def write(path: Path, messages: list[Message | str]) -> None:
     lines = (message if isinstance(message, str) else json.dumps(message) for message in messages)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     print(
-        f"wrote {len(messages):,} messages to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
+        f"wrote {len(messages):,} messages to "
+        f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}"
     )
 
 

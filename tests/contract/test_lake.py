@@ -382,7 +382,8 @@ def test_added_rows_are_those_of_the_range_and_compaction_gives_none_twice(
 
 
 WIDE = (
-    "_key bigint, k string, n bigint, price decimal(38,9), at timestamp, day date, ok boolean, x double, raw binary, "
+    "_key bigint, k string, n bigint, price decimal(38,9), at timestamp, day date, ok boolean, x double, "
+    "raw binary, "
     "place struct<name:string,part:int,deep:struct<n:bigint>>, tags array<string>, _deleted boolean"
 )
 

@@ -40,7 +40,10 @@ class Case:
             for name, (_, rows) in self.tables.items()
             if re.search(rf"\b{name}\b", self.sql, re.IGNORECASE)
         }
-        return f"seed {self.seed}: {self.sql}\n  proved {sorted(self.proved)}, keys {sorted(self.scope, key=repr)}\n  {rows}"
+        return (
+            f"seed {self.seed}: {self.sql}\n  proved {sorted(self.proved)}, "
+            f"keys {sorted(self.scope, key=repr)}\n  {rows}"
+        )
 
     def with_other_rows(self, number: int) -> "Case":
         """The same query, over other rows."""

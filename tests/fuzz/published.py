@@ -122,6 +122,7 @@ def compare(
                 places = [names.index(c) for c in ("k1", "k2", "v", "w")]
                 if (wanted := Counter(tuple(row[p] for p in places) for row in rows)) != there:
                     wrong.append(
-                        f"run {time + 1}, {engine}: {case}\n  wanted {wanted}\n  published {there}\n  {world.rows}"
+                        f"run {time + 1}, {engine}: {case}\n  wanted {wanted}\n  published {there}\n"
+                        f"  {world.rows}"
                     )
     return Published(jobs=len(cases), compared=compared, wrong=tuple(wrong))

@@ -253,7 +253,10 @@ class _Keyed:
         )
         last = w if w in groups else f"max({w})"
         total = self.pick(f"sum({v})", f"count(DISTINCT {v})", "count(*)", f"sum({v}) FILTER (WHERE {v} > 0)")
-        return f"SELECT {named[0]} AS k1, {named[1]} AS k2, {total} AS v, {last} AS w {sql} GROUP BY {listed}{having}"
+        return (
+            f"SELECT {named[0]} AS k1, {named[1]} AS k2, {total} AS v, {last} AS w {sql} "
+            f"GROUP BY {listed}{having}"
+        )
 
     def key(self, seen: list[str], column: str, using: bool) -> str:
         roll, alias = self.chance.random(), self.chance.choice(seen)
@@ -294,7 +297,10 @@ class _Keyed:
         if roll < 0.31:
             return f"{first}.k1 = {right}.k1 AND {first}.k2 {self.pick('<=', '>=', '<>')} {right}.k2"
         if roll < 0.35:
-            return f"{self.pick('upper', 'lower')}({first}.k1) = {right}.k1 AND CAST({first}.k2 AS BIGINT) = {right}.k2"
+            return (
+                f"{self.pick('upper', 'lower')}({first}.k1) = {right}.k1 "
+                f"AND CAST({first}.k2 AS BIGINT) = {right}.k2"
+            )
         table = self.pick("a", "b", "c")
         extra = self.pick(
             *("", "", "", "", f" AND {first}.v < {right}.v", f" AND {first}.v > 0"),
@@ -316,7 +322,8 @@ class _Keyed:
         )
         return self.pick(
             *("", "", "", "", f" WHERE {alias}.v > 0", f" WHERE {alias}.w IS NULL OR {alias}.v <> 1"),
-            f" WHERE {self.pick('EXISTS', 'NOT EXISTS')} (SELECT 1 FROM {other} z WHERE z.k1 = {alias}.k1 AND z.k2 = {alias}.k2)",
+            f" WHERE {self.pick('EXISTS', 'NOT EXISTS')} (SELECT 1 FROM {other} z "
+            f"WHERE z.k1 = {alias}.k1 AND z.k2 = {alias}.k2)",
             f" WHERE {alias}.k1 {self.pick('IN', 'NOT IN')} (SELECT z.k1 FROM {other} z)",
             f" WHERE {alias}.v >= (SELECT min(z.v) FROM {other} z{self.linked('z', alias)})",
         )

@@ -30,5 +30,6 @@ def test_random_jobs_publish_what_a_full_recompute_gives(
     assert min(found.compared["spark"], found.compared["duckdb"]) >= JOBS
     assert all(holds(case, spark) for case in cases[:3])
     say(
-        f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, wrong {len(found.wrong)}; make fuzz does more"
+        f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, "
+        f"wrong {len(found.wrong)}; make fuzz does more"
     )

@@ -402,7 +402,10 @@ def _render_task(task: Task) -> Iterator[str]:
     yield f"{task.node}: {task.strategy}, because of {task.cause}"
     yield f"  why     {task.reason}"
     yield f"  covers  {task.scope.text}"
-    yield f"  reads   {task.estimated_rows:,} of {task.full_rows:,} rows, {task.estimated_bytes:,} of {task.full_bytes:,} bytes"
+    yield (
+        f"  reads   {task.estimated_rows:,} of {task.full_rows:,} rows, "
+        f"{task.estimated_bytes:,} of {task.full_bytes:,} bytes"
+    )
     if task.partitions:
         yield f"  asked   for {', '.join(task.partitions)}"
     if task.filter:

@@ -67,8 +67,8 @@ def test_a_thousand_invalidations_among_a_thousand_commits_are_counted_and_named
     (task,) = tell(("project chain", "built", *told, "ask --select heavy")).plan().tasks
 
     assert (
-        task.reason
-        == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, 1000 invalidations (checked, reorg)"
+        task.reason == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, "
+        "1000 invalidations (checked, reorg)"
     )
 
 

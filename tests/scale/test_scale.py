@@ -133,7 +133,8 @@ def test_five_thousand_files(make_project: Make, say: Say) -> None:
 
 def test_five_hundred_nodes(make_project: Make, say: Say) -> None:
     jobs = "".join(
-        f"\n  - {{name: j{n}, input_datasets: [rec], output_dataset: j{n}, incremental: {{mode: keyed, key: [id]}}, "
+        f"\n  - {{name: j{n}, input_datasets: [rec], output_dataset: j{n}, "
+        f"incremental: {{mode: keyed, key: [id]}}, "
         f'sql: "select id, v + {n} as v from rec"}}'
         for n in range(496)
     )

@@ -11,7 +11,10 @@ from strandline.cli import main
 
 pytestmark = pytest.mark.spark
 
-LATE = '{"orderId": "A-1", "customer": "Asha", "amount": 90.00, "status": "PLACED", "changedAt": "2024-01-13T09:00:00Z"}\n'
+LATE = (
+    '{"orderId": "A-1", "customer": "Asha", "amount": 90.00, "status": "PLACED", '
+    '"changedAt": "2024-01-13T09:00:00Z"}\n'
+)
 BROKEN = '{"customer": "Asha", "amount": 1, "status": "PLACED", "changedAt": "2024-01-13T10:00:00Z"}\n'
 
 Ask = Callable[..., Any]

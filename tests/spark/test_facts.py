@@ -42,9 +42,18 @@ def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> 
             source_at: ms
         """
     )
-    numbers = '{"kind":"v","id":"numbers","whole":5,"big":9007199254740993,"money":12345678901234567890.0123456789,"ratio":0.1,"flag":true,'
-    strings = '{"kind":"v","id":"strings","whole":"5","big":" 9007199254740993 ","money":"12345678901234567890.0123456789","ratio":"0.1",'
-    same = '"day":"2024-02-29","at":"2024-01-13T10:30:00+02:00","ms":1700000000123,"us":"1700000000123456","body":{"a":[1,"x"]}}'
+    numbers = (
+        '{"kind":"v","id":"numbers","whole":5,"big":9007199254740993,'
+        '"money":12345678901234567890.0123456789,"ratio":0.1,"flag":true,'
+    )
+    strings = (
+        '{"kind":"v","id":"strings","whole":"5","big":" 9007199254740993 ",'
+        '"money":"12345678901234567890.0123456789","ratio":"0.1",'
+    )
+    same = (
+        '"day":"2024-02-29","at":"2024-01-13T10:30:00+02:00","ms":1700000000123,'
+        '"us":"1700000000123456","body":{"a":[1,"x"]}}'
+    )
     misfits = {
         "whole": '"whole":5.5', "whole too big": '"whole":3000000000', "big": '"big":"1e30"', "money": '"money":"1234567890123456789012"',
         "ratio": '"ratio":"much"', "flag": '"flag":"maybe"', "day": '"day":"2024-02-30"', "at": '"at":"yesterday"', "ms": '"ms":"soon"',

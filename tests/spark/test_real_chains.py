@@ -152,7 +152,8 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
         missing = {s for s in expected if s not in heads}
         assert {**heads, **{s: genesis[s] for s in missing}} == expected, chain
     recorded = project.query(
-        "select row_filter, source_event from data_invalidations where reason = 'reorg' and dataset = 'hot_blocks'"
+        "select row_filter, source_event from data_invalidations "
+        "where reason = 'reorg' and dataset = 'hot_blocks'"
     )
     said = [(json.loads(str(f)), json.loads(str(e))) for f, e in recorded]
     found = [

@@ -154,7 +154,8 @@ def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is
         for seq in batch:
             target = project.folder / f"months/{1000 - seq}.parquet"
             duckdb.sql(
-                f"copy (select * from read_parquet('{months}') where snapshot_seq = {seq}) to '{target}' (format parquet)"
+                f"copy (select * from read_parquet('{months}') "
+                f"where snapshot_seq = {seq}) to '{target}' (format parquet)"
             )
         project.run()
 

@@ -41,7 +41,10 @@ REFUSED: dict[tuple[str, str], str] = {
 
 
 def _values(kind: Kind) -> str:
-    return f"element_at(array({', '.join(sql for sql, _ in kind.values)}), cast(pmod(pick + {len(kind.name)}, {len(kind.values)}) + 1 as int))"
+    return (
+        f"element_at(array({', '.join(sql for sql, _ in kind.values)}), "
+        f"cast(pmod(pick + {len(kind.name)}, {len(kind.values)}) + 1 as int))"
+    )
 
 
 def _job(name: str, inputs: str, incremental: str, sql: str, more: str = "") -> str:
@@ -90,8 +93,10 @@ def _jobs(kind: Kind) -> Iterable[tuple[str, str]]:
         _job(
             f"through_{kind.name}",
             f"typed, keyed_{kind.name}",
-            f"{{mode: keyed, key: [g], inputs: {{typed: {{by: [g]}}, keyed_{kind.name}: {{via: typed, on: [{v}]}}}}}}",
-            f"select t.g, sum(k.total) as total from typed t join keyed_{kind.name} k on t.{v} <=> k.{v} group by t.g",
+            f"{{mode: keyed, key: [g], inputs: {{typed: {{by: [g]}}, keyed_{kind.name}: "
+            f"{{via: typed, on: [{v}]}}}}}}",
+            f"select t.g, sum(k.total) as total from typed t join keyed_{kind.name} k on t.{v} <=> k.{v} "
+            "group by t.g",
         ),
     )
 

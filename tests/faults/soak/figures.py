@@ -67,7 +67,10 @@ class Figures:
         if recovered:
             yield f"under {RECOVERY:g} s after every kill: {'yes' if max(recovered) < RECOVERY else 'NO'}"
         if recovered and started:
-            yield f"a kill's own share, by the medians: {statistics.median(recovered) - statistics.median(started):+.1f} s"
+            yield (
+                "a kill's own share, by the medians: "
+                f"{statistics.median(recovered) - statistics.median(started):+.1f} s"
+            )
 
     def _first_runs(self, ends: tuple[str, ...]) -> Iterator[float]:
         """From a running Spark to the end of the first run that ended well."""

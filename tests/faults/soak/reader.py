@@ -56,7 +56,8 @@ class Reader:
                     self.broken += find_twice(self._folder, dataset)
                 except Exception as error:  # noqa: BLE001 a query that fails is what this looks for
                     self.broken.append(
-                        f"a query of {dataset} at {time.monotonic():.1f} failed: {type(error).__name__} {error}"
+                        f"a query of {dataset} at {time.monotonic():.1f} failed: "
+                        f"{type(error).__name__} {error}"
                     )
                 self.queries += 1
 

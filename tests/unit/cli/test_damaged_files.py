@@ -127,10 +127,19 @@ def test_a_large_table_is_not_read_twice(
 @pytest.mark.parametrize(
     "said",
     [
-        "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/lake/orders/a.parquet at 0 exp: 1 got: 2",
-        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///lake/orders/a.parquet. SQLSTATE: KD001",
+        (
+            "org.apache.hadoop.fs.ChecksumException: Checksum error: "
+            "file:/lake/orders/a.parquet at 0 exp: 1 got: 2"
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///lake/orders/a.parquet. "
+            "SQLSTATE: KD001"
+        ),
         "could not verify page integrity, CRC checksum verification failed for page_ordinal 0",
-        "Kernel error: Deletion Vector error: CRC32 checksum mismatch for file:///lake/orders/deletion_vector_1.bin",
+        (
+            "Kernel error: Deletion Vector error: CRC32 checksum mismatch for "
+            "file:///lake/orders/deletion_vector_1.bin"
+        ),
         "Parquet error: Invalid Parquet file. Corrupt footer",
     ],
 )

@@ -151,7 +151,10 @@ assert not loaded, loaded
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     make_shop(tmp_path)
-    query = f"{sys.executable} -m strandline.cli query 'select * from generate_series(1, 200000)' --project {tmp_path}"
+    query = (
+        f"{sys.executable} -m strandline.cli query "
+        f"'select * from generate_series(1, 200000)' --project {tmp_path}"
+    )
 
     ended = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {query} | head -1"], capture_output=True, text=True

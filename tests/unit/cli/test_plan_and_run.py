@@ -164,10 +164,12 @@ def test_a_plan_without_tasks_is_not_called_up_to_date_while_something_is_held()
         "",
         "WARNING: not everything follows the current configuration.",
         "  Frozen: nothing is written, the last published state stays.",
-        "    demand: `key` changed; last written 2024-01-12 08:00:00; 5 new rows wait for it since 2024-01-12 09:00:00; "
+        "    demand: `key` changed; last written 2024-01-12 08:00:00; "
+        "5 new rows wait for it since 2024-01-12 09:00:00; "
         "a backfill reads about 1,200 rows",
         "  Stale: new work uses the new configuration, older rows do not.",
-        "    defaulters: `sql` changed; last written 2024-01-12 08:00:00; at most 70 rows of an older configuration; "
+        "    defaulters: `sql` changed; last written 2024-01-12 08:00:00; "
+        "at most 70 rows of an older configuration; "
         "a backfill reads about 1,200 rows",
         "  This settles all of it: strandline backfill demand defaulters --all",
     ]

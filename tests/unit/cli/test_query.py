@@ -138,7 +138,10 @@ def test_csv_leaves_null_empty(shop: Shop, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_odd_values_have_their_json_form(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    sql = "SELECT cast('nan' AS double), date '2024-01-13', timestamp '2024-01-13T08:30:00', named_struct('a', 1), interval '1 day'"
+    sql = (
+        "SELECT cast('nan' AS double), date '2024-01-13', timestamp '2024-01-13T08:30:00', "
+        "named_struct('a', 1), interval '1 day'"
+    )
 
     code = shop.call("query", sql, "--output", "json")
 

@@ -10,7 +10,10 @@ import pytest
 
 from strandline.cli.quiet import quiet_spark
 
-SAYS = "import sys; print('WARNING: Using incubator modules: x', 'a line of its own', sep=chr(10)); print('an error', file=sys.stderr)"
+SAYS = (
+    "import sys; print('WARNING: Using incubator modules: x', 'a line of its own', sep=chr(10)); "
+    "print('an error', file=sys.stderr)"
+)
 
 
 def test_lines_go_to_stderr_unless_they_are_greetings(capfd: pytest.CaptureFixture[str]) -> None:

@@ -182,7 +182,10 @@ def test_a_process_killed_in_the_swap_leaves_the_old_one(lake: Written) -> None:
 @contextmanager
 def another_writer(lake: Written) -> Iterator[None]:
     """A process that holds the lake's lock."""
-    code = "import fcntl, sys; f = open(sys.argv[1], 'a+b'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'a+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(lake.table(LOCK_FILE))],
         stdin=subprocess.PIPE,
@@ -214,7 +217,10 @@ def test_it_refuses_while_the_lake_is_written(
 
 def test_nobody_writes_the_lake_meanwhile(lake: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     def try_to_write(*_: object) -> None:
-        code = f"import fcntl; fcntl.lockf(open({str(lake.table(LOCK_FILE))!r}, 'a+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        code = (
+            f"import fcntl; fcntl.lockf(open({str(lake.table(LOCK_FILE))!r}, 'a+b'), "
+            "fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        )
         found.append(subprocess.run([sys.executable, "-c", code], capture_output=True).returncode)
 
     found: list[int] = []

@@ -176,7 +176,8 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
     (
         "filter-unknown",
         "invalidate orders --reason r --where \"upper(customer) = 'A' OR amount > 1\"",
-        "Compare columns with values by = <> < <= > >=, BETWEEN, IN, NOT IN, IS NULL or IS NOT NULL, and join comparisons by AND.",
+        "Compare columns with values by = <> < <= > >=, BETWEEN, IN, NOT IN, IS NULL or IS NOT NULL, and "
+        "join comparisons by AND.",
         "invalidate orders --reason r --where \"customer IN ('A', 'B') AND amount BETWEEN 1 AND 5\"",
     ),
     (

@@ -345,8 +345,8 @@ def test_text_with_a_name_counts_partitions_and_lists_those_that_are_not_fresh()
     without = render_status(overview(*PROJECT)).splitlines()
 
     assert (
-        "ranges has 6 partitions of pieces, 10 each: 1 stale, 1 invalidated, 1 behind, 1 never built, 1 building, 1 fresh."
-        in with_name
+        "ranges has 6 partitions of pieces, 10 each: 1 stale, 1 invalidated, 1 behind, 1 never built, "
+        "1 building, 1 fresh." in with_name
     )
     assert [line.split()[0] for line in with_name if re.match(r"  \d+-\d+ ", line)] == [
         "0-10",

@@ -128,8 +128,8 @@ def test_a_column_that_the_blocks_lack_is_told_with_the_nearest(
 
     place = f"strandline.yaml:{line_of(yaml, f'    {word}: ')}"
     assert (
-        told
-        == f"{place}: `{word}` of the chain `hot_blocks` names `{column}`, which is no column of `blocks`.\n  {remedy}  [unknown-column]"
+        told == f"{place}: `{word}` of the chain `hot_blocks` names `{column}`, "
+        f"which is no column of `blocks`.\n  {remedy}  [unknown-column]"
     )
 
 
@@ -163,7 +163,10 @@ def test_a_link_that_is_none_is_told_once_where_it_stands_with_its_column(
 
     told = report(tmp_path, yaml)
 
-    what = f"the chain `hot_blocks` has no usable parent link: `{word}` is `{column}`, which is its `{other}` too."
+    what = (
+        f"the chain `hot_blocks` has no usable parent link: `{word}` is `{column}`, "
+        f"which is its `{other}` too."
+    )
     assert told == f"strandline.yaml:{line_of(yaml, f'    {word}:')}: {what}\n  {remedy}  [chain-parent]"
 
 
@@ -209,7 +212,10 @@ def test_a_number_that_csv_gives_as_text_is_told(
     told = report(tmp_path, yaml, files)
 
     what = "`number` of the chain `hot_blocks` is `block_number`, which is string and not a whole number."
-    remedy = "Give it a type under `columns:` of `blocks`: `block_number: {type: bigint}`, beside its `path` if it has one."
+    remedy = (
+        "Give it a type under `columns:` of `blocks`: `block_number: {type: bigint}`, "
+        "beside its `path` if it has one."
+    )
     assert told == f"strandline.yaml:{line_of(yaml, '    number:')}: {what}\n  {remedy}  [chain-number]"
 
 
@@ -313,12 +319,14 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
         ),
         (
             "hot_events: tx_events",
-            "`tx_events` has no column `block_hash`, by which `hot_events` would follow the chain `hot_blocks`.\n"
+            "`tx_events` has no column `block_hash`, "
+            "by which `hot_events` would follow the chain `hot_blocks`.\n"
             "  There are no columns to choose from.  [unknown-column]",
         ),
         (
             "receipts: transactions",
-            f"`receipts` is the name of a dataset that follows a chain and of a dataset (strandline.yaml:{line_of(BASE, 'receipts:')}).\n"
+            "`receipts` is the name of a dataset that follows a chain "
+            f"and of a dataset (strandline.yaml:{line_of(BASE, 'receipts:')}).\n"
             "  Rename one of them: a name stands for one thing.  [name-taken]",
         ),
         (
@@ -329,7 +337,8 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
         ),
         (
             "hot_state: transactions",
-            "the dataset that follows a chain `hot_state` ends in `_state`, which is kept for tables that Strandline makes.\n"
+            "the dataset that follows a chain `hot_state` ends in `_state`, "
+            "which is kept for tables that Strandline makes.\n"
             "  Give it a name without that ending.  [reserved-name]",
         ),
     ],
@@ -345,7 +354,10 @@ def test_a_mistake_in_what_follows_is_told_once_where_it_stands(
 
 @pytest.mark.parametrize("named", ["totals", "make_totals"], ids=["its output", "its name"])
 def test_a_jobs_output_is_told_apart_from_what_is_no_dataset(named: str, tmp_path: Path) -> None:
-    job = "jobs:\n  - {name: make_totals, input_datasets: [transactions], output_dataset: totals, sql: select * from transactions}\n"
+    job = (
+        "jobs:\n  - {name: make_totals, input_datasets: [transactions], output_dataset: totals, "
+        "sql: select * from transactions}\n"
+    )
     yaml = BASE + CHAIN + f"    group_by: [chain_id]\n    follow:\n      hot_totals: {named}\n" + job
 
     told = report(tmp_path, yaml)
@@ -373,7 +385,10 @@ def test_what_follows_has_the_group_of_the_chain_too(tmp_path: Path) -> None:
 
 
 def test_a_job_may_not_take_the_name_of_what_follows(tmp_path: Path) -> None:
-    job = "jobs:\n  - {name: a, input_datasets: [blocks], output_dataset: hot_transactions, sql: select * from blocks}\n"
+    job = (
+        "jobs:\n"
+        "  - {name: a, input_datasets: [blocks], output_dataset: hot_transactions, sql: select * from blocks}\n"
+    )
 
     assert slugs(tmp_path, BASE + FOLLOWED + job) == ["name-taken"]
 
@@ -543,5 +558,8 @@ def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(
     told = report(tmp_path, yaml)
 
     what = "`head` of the chain `hot_blocks` goes by `difficulty`, which is text and not a number."
-    remedy = "Give it a type under `columns:` of `blocks`: `difficulty: {type: bigint}`, beside its `path` if it has one."
+    remedy = (
+        "Give it a type under `columns:` of `blocks`: `difficulty: {type: bigint}`, "
+        "beside its `path` if it has one."
+    )
     assert told == f"strandline.yaml:{line_of(yaml, '    head:')}: {what}\n  {remedy}  [chain-weight]"

@@ -12,7 +12,10 @@ from strandline.model.project import Children, FactColumn, FactDataset, RecordSe
 from strandline.model.report import Report
 from tests.unit.declare.builders import load, report, slugs
 
-SOURCES = 'sources: {events: {files: "d/*.jsonl"}, register: {files: "d/*.csv"}, exports: {files: "e/*.csv", complete: true}}'
+SOURCES = (
+    'sources: {events: {files: "d/*.jsonl"}, register: {files: "d/*.csv"}, '
+    'exports: {files: "e/*.csv", complete: true}}'
+)
 
 
 def yaml(dataset: str) -> str:
@@ -40,7 +43,8 @@ def test_columns_in_their_short_and_long_forms(tmp_path: Path) -> None:
         load(
             tmp_path,
             yaml(
-                '{from: events, columns: {Id: a.b, n: {path: n, type: bigint, default: 0}, y: {sql: "n + 1"}, j: {path: j, type: json}}}'
+                "{from: events, columns: {Id: a.b, n: {path: n, type: bigint, default: 0}, "
+                'y: {sql: "n + 1"}, j: {path: j, type: json}}}'
             ),
         )
     )
@@ -77,7 +81,8 @@ def test_the_seeds_contract_means_the_same_as_a_record_set(tmp_path: Path) -> No
     contract = load(
         tmp_path,
         yaml(
-            f"{{from: events, {columns}, contract: {{is_append_only: true, override_channel: ID, override_ordering: UPDATEDAT}}}}"
+            f"{{from: events, {columns}, contract: {{is_append_only: true, override_channel: ID, "
+            f"override_ordering: UPDATEDAT}}}}"
         ),
     )
     ours = load(
@@ -101,11 +106,13 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
     ("dataset", "slug"),
     [
         (
-            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, event_stream: {identity: [id]}}",
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, "
+            "event_stream: {identity: [id]}}",
             "two-kinds",
         ),
         (
-            "{from: events, columns: {id: id}, contract: {is_event_stream: true, override_channel: id, override_ordering: id}}",
+            "{from: events, columns: {id: id}, contract: {is_event_stream: true, override_channel: id, "
+            "override_ordering: id}}",
             "two-kinds",
         ),
         (
@@ -129,7 +136,8 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
             "metadata-column",
         ),
         (
-            "{from: events, columns: {id: id, at: at}, record_set: {key: [id], order_by: [_source_position, at]}}",
+            "{from: events, columns: {id: id, at: at}, "
+            "record_set: {key: [id], order_by: [_source_position, at]}}",
             "position-not-last",
         ),
         ("{from: events, columns: {id: id}, event_stream: {identity: [ident]}}", "unknown-column"),
@@ -162,11 +170,13 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
         ("{from: events, where: 'x = uuid()', columns: {id: id}}", "nondeterministic"),
         ("{from: events, where: 'x =', columns: {id: id}}", "sql-syntax"),
         (
-            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], deleted: \"op = 'D'\"}}",
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id], "
+            "deleted: \"op = 'D'\"}}",
             "unknown-column",
         ),
         (
-            "{from: events, columns: {id: id, at: at}, record_set: {key: [id], order_by: [at], latest_non_null: [at]}}",
+            "{from: events, columns: {id: id, at: at}, "
+            "record_set: {key: [id], order_by: [at], latest_non_null: [at]}}",
             "latest-non-null-of-key",
         ),
         ("{from: exports}", "complete-without-record-set"),
@@ -176,7 +186,8 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
             "children-without-explode",
         ),
         (
-            "{from: events, explode: u, columns: {id: item.id, at: at}, record_set: {key: [id], order_by: [at], children: replace}}",
+            "{from: events, explode: u, columns: {id: item.id, at: at}, "
+            "record_set: {key: [id], order_by: [at], children: replace}}",
             "children-without-parent",
         ),
         (
@@ -190,7 +201,8 @@ def test_the_seeds_contract_may_say_event_stream(tmp_path: Path) -> None:
             "children-ranked-by-item",
         ),
         (
-            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, guard: {max_deleted: most}}",
+            "{from: events, columns: {id: id}, record_set: {key: [id], order_by: [id]}, "
+            "guard: {max_deleted: most}}",
             "wrong-type",
         ),
         ("{from: nowhere, columns: {id: id}}", "unknown-source"),
@@ -202,7 +214,10 @@ def test_a_mistake_in_a_dataset_has_its_slug(dataset: str, slug: str, tmp_path: 
 
 
 def test_a_dataset_over_a_source_without_a_file_may_name_columns_it_does_not_declare(tmp_path: Path) -> None:
-    dataset = "{from: register, record_set: {key: [id], order_by: [at, _source_position], deleted: \"op = 'D'\"}, require: [name]}"
+    dataset = (
+        "{from: register, record_set: {key: [id], order_by: [at, _source_position], deleted: \"op = 'D'\"}, "
+        "require: [name]}"
+    )
 
     assert report(tmp_path, yaml(dataset)) == ""
 
@@ -211,7 +226,8 @@ def test_the_parents_key_is_what_is_not_taken_from_the_element(tmp_path: Path) -
     project = load(
         tmp_path,
         yaml(
-            "{from: events, explode: 'a[].b', columns: {t: tenant, p: parent.id, i: item, c: {sql: \"coalesce(item.x, 'none')\"}, "
+            "{from: events, explode: 'a[].b', columns: {t: tenant, p: parent.id, i: item, "
+            "c: {sql: \"coalesce(item.x, 'none')\"}, "
             "d: {sql: c}, at: at}, record_set: {key: [t, p, i, d], order_by: [at], children: replace}}"
         ),
     )
@@ -222,7 +238,10 @@ def test_the_parents_key_is_what_is_not_taken_from_the_element(tmp_path: Path) -
 
 
 def test_the_source_time_is_the_first_timestamp_of_the_order_unless_said(tmp_path: Path) -> None:
-    columns = "columns: {id: id, n: {path: n, type: bigint}, at: {path: at, type: timestamp_ms}}, record_set: {key: [id], order_by: [n, at]}"
+    columns = (
+        "columns: {id: id, n: {path: n, type: bigint}, at: {path: at, type: timestamp_ms}}, "
+        "record_set: {key: [id], order_by: [n, at]}"
+    )
 
     default = facts(load(tmp_path, yaml(f"{{from: events, {columns}}}")))
     said = facts(
@@ -250,7 +269,8 @@ def test_a_guard_is_a_share_and_a_number(guard: str, percent: float, at_least: i
         load(
             tmp_path,
             yaml(
-                f"{{from: events, columns: {{id: id}}, record_set: {{key: [id], order_by: [id]}}, guard: {guard}}}"
+                f"{{from: events, columns: {{id: id}}, record_set: {{key: [id], order_by: [id]}}, "
+                f"guard: {guard}}}"
             ),
         )
     )

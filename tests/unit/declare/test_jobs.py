@@ -143,7 +143,8 @@ def test_relations_are_proved_through_the_output_of_another_job(tmp_path: Path) 
     assert "how `demand` relates" in told
     fixed = text.replace(
         "mode: keyed, key: [tenant_id, property_id]}\n    sql: select tenant_id, consumer",
-        "mode: keyed, key: [tenant_id, property_id], inputs: {demand: {by: {tenant_id: tenant_id, property_id: consumer_code}}}}\n"
+        "mode: keyed, key: [tenant_id, property_id], "
+        "inputs: {demand: {by: {tenant_id: tenant_id, property_id: consumer_code}}}}\n"
         "    sql: select tenant_id, consumer",
     )
     found = load(tmp_path, job(fixed)).get("b_out").inputs
@@ -198,7 +199,10 @@ def test_a_described_output_gives_the_job_its_row_key(tmp_path: Path) -> None:
     assert slugs(tmp_path, described.replace("[Tenant_ID]", "[tenant]")) == ["unknown-column"]
 
 
-KEYED = "    input_datasets: [property]\n    incremental: {mode: keyed, key: [tenant_id, property_id]%s}\n    sql: %s\n"
+KEYED = (
+    "    input_datasets: [property]\n    incremental: {mode: keyed, key: [tenant_id, property_id]%s}\n"
+    "    sql: %s\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -217,11 +221,13 @@ KEYED = "    input_datasets: [property]\n    incremental: {mode: keyed, key: [te
         ("    input_datasets: [property, demand]\n    sql: select 1 as x from property", "unused-input"),
         ("    input_datasets: [property, property]\n    sql: select 1 as x from property", "named-twice"),
         (
-            "    input_datasets: [property]\n    lookup_datasets: [property]\n    sql: select 1 as x from property",
+            "    input_datasets: [property]\n    lookup_datasets: [property]\n"
+            "    sql: select 1 as x from property",
             "named-twice",
         ),
         (
-            "    input_datasets: [trades, trades_facts]\n    sql: select trades.id from trades join trades_facts using (id)",
+            "    input_datasets: [trades, trades_facts]\n"
+            "    sql: select trades.id from trades join trades_facts using (id)",
             "named-twice",
         ),
         ("    input_datasets: [property]", "job-without-code"),
@@ -238,7 +244,8 @@ KEYED = "    input_datasets: [property]\n    incremental: {mode: keyed, key: [te
             "keyed-without-key",
         ),
         (
-            "    input_datasets: [property]\n    incremental: {mode: full, key: [x]}\n    sql: select * from property",
+            "    input_datasets: [property]\n    incremental: {mode: full, key: [x]}\n"
+            "    sql: select * from property",
             "unused-key",
         ),
         (KEYED % ("", "select tenant_id, area from property"), "key-not-in-output"),
@@ -286,7 +293,10 @@ def test_via_a_whole_input_finds_no_key(tmp_path: Path) -> None:
 
 
 def test_a_keyed_python_job_declares_its_inputs(tmp_path: Path) -> None:
-    text = "    input_datasets: [property]\n    incremental: {mode: keyed, key: [tenant_id]%s}\n    python: a.py:f\n"
+    text = (
+        "    input_datasets: [property]\n    incremental: {mode: keyed, key: [tenant_id]%s}\n"
+        "    python: a.py:f\n"
+    )
     files: dict[str, str | bytes] = {"a.py": "def f(inputs, context):\n    return inputs['property']\n"}
 
     undeclared = report(tmp_path, job(text % ""), files)

@@ -98,8 +98,8 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
         ),
         (
-            "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n    update_strategy: append\n"
-            + ALL,
+            "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n"
+            "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
 job `a` appends in mode `keyed`; `append` exists only with `cursor`.
@@ -114,8 +114,8 @@ job `a` appends in mode `full`; `append` exists only with `cursor`.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
         ),
         (
-            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n    update_strategy: append\n"
-            + ALL,
+            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n"
+            "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
 job `a` appends in mode `partition`; `append` exists only with `cursor`.
@@ -168,8 +168,8 @@ def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(
     ("text", "at", "told"),
     [
         (
-            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      unique_key: [block_hash]\n"
-            + ALL,
+            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n"
+            "      unique_key: [block_hash]\n" + ALL,
             "unique_key:",
             """\
 job `a` replaces and has a `unique_key`, which only `update_strategy: append` has.
@@ -184,16 +184,16 @@ job `a` has mode `keyed` and `unique_key`, which only mode `cursor` has.
   Remove `unique_key`, or write `mode: cursor`.  [unused-key]""",
         ),
         (
-            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n      key: [block_hash]\n"
-            + ALL,
+            "    incremental:\n      mode: cursor\n      cursor_column: block_number\n"
+            "      key: [block_hash]\n" + ALL,
             " key:",
             """\
 job `a` has mode `cursor` and `key`, which only mode `keyed` has.
   Remove `key`, or write `mode: keyed`.  [unused-key]""",
         ),
         (
-            "    incremental:\n      mode: partition\n      key: [block_hash]\n    partition: {column: block_number, size: 10}\n"
-            + ALL,
+            "    incremental:\n      mode: partition\n      key: [block_hash]\n"
+            "    partition: {column: block_number, size: 10}\n" + ALL,
             " key:",
             """\
 job `a` has mode `partition` and `key`, which only mode `keyed` has.
@@ -244,8 +244,8 @@ def test_what_a_mode_has_no_use_for_is_told_once_with_its_line_and_a_remedy(
 )
 def test_a_finality_that_does_not_fit_is_told_with_its_value(words: str, value: str, tmp_path: Path) -> None:
     yaml = (
-        BASE
-        + f"    incremental: {{mode: partition}}\n    partition: {{column: block_at, {words}, final_after: {value}}}\n{ALL}"
+        BASE + f"    incremental: {{mode: partition}}\n"
+        f"    partition: {{column: block_at, {words}, final_after: {value}}}\n{ALL}"
     )
 
     told = report(tmp_path, yaml)
@@ -253,13 +253,13 @@ def test_a_finality_that_does_not_fit_is_told_with_its_value(words: str, value: 
     place = f"strandline.yaml:{line_of(yaml, 'final_after')}"
     if "size" in words:
         assert (
-            told
-            == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n  Write `100`.  [final-after]"
+            told == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n"
+            "  Write `100`.  [final-after]"
         )
     else:
         assert (
-            told
-            == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n  Write `2 days` or `36 hours`.  [final-after]"
+            told == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n"
+            "  Write `2 days` or `36 hours`.  [final-after]"
         )
 
 
@@ -331,8 +331,8 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
     told = report(tmp_path, yaml)
 
     assert (
-        "names `block_number`, which its SQL does not give.\n  Did you mean `block_numbr`?  [key-not-in-output]"
-        in told
+        "names `block_number`, which its SQL does not give.\n"
+        "  Did you mean `block_numbr`?  [key-not-in-output]" in told
     )
 
 
@@ -351,7 +351,8 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
             "_source_at",
         ),
         (
-            "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, by: [_config]}\n",
+            "    incremental: {mode: partition}\n"
+            "    partition: {column: block_number, size: 10, by: [_config]}\n",
             "_config",
         ),
     ],
@@ -362,7 +363,10 @@ def test_no_scope_is_made_of_a_metadata_column(text: str, column: str, tmp_path:
 
     told = report(tmp_path, yaml)
 
-    what = f"the key of job `a` names the metadata column `{column}`.\n  Use columns of the output.  [metadata-column]"
+    what = (
+        f"the key of job `a` names the metadata column `{column}`.\n"
+        "  Use columns of the output.  [metadata-column]"
+    )
     assert told == f"strandline.yaml:{line_of(yaml, '    incremental:')}: {what}"
 
 
@@ -476,7 +480,10 @@ def test_the_seeds_word_means_final_after_and_is_config_all_the_same(
 
 
 def test_the_columns_that_scopes_lie_along_are_those_that_statistics_are_kept_of(tmp_path: Path) -> None:
-    second = "  - name: b\n    output_dataset: b_out\n    input_datasets: [a_out]\n    incremental: {mode: cursor, cursor_column: block_hash}\n"
+    second = (
+        "  - name: b\n    output_dataset: b_out\n    input_datasets: [a_out]\n"
+        "    incremental: {mode: cursor, cursor_column: block_hash}\n"
+    )
     project = load(tmp_path, BASE + RANGES + second + "    sql: select * from a_out\n")
 
     assert project.indexed("a_out") == ("block_number", "block_hash")
@@ -527,20 +534,23 @@ PER = "select {0} as part, count(*) as blocks from hot_blocks group by {0}"
         ),
         (
             "column: block_at, unit: day, by: [chain_id]",
-            "select chain_id, local_date(block_at) as day, count(*) as n from hot_blocks group by chain_id, local_date(block_at)",
+            "select chain_id, local_date(block_at) as day, count(*) as n from hot_blocks "
+            "group by chain_id, local_date(block_at)",
             "UTC",
             ("chain_id", "block_at"),
         ),
         (
             "column: block_at, unit: day",
-            "select a.block_at, b.n from hot_blocks a left join (select local_date(block_at) as d, count(*) as n from hot_blocks "
+            "select a.block_at, b.n from hot_blocks a "
+            "left join (select local_date(block_at) as d, count(*) as n from hot_blocks "
             "group by 1) b on local_date(a.block_at) = b.d",
             "America/New_York",
             ("block_at",),
         ),
         (
             "column: block_at, unit: day",
-            "select *, sum(weight) over (partition by local_date(block_at) order by block_number, block_hash) as so_far from hot_blocks",
+            "select *, sum(weight) over (partition by local_date(block_at) "
+            "order by block_number, block_hash) as so_far from hot_blocks",
             "Asia/Kolkata",
             ("block_at",),
         ),
@@ -626,13 +636,15 @@ def test_by_is_proved_where_rows_of_two_partitions_never_meet(
         ),
         (
             "column: block_at, unit: day",
-            "select local_date(d) as d, count(*) as n from (select local_date(block_at) as d from hot_blocks) group by local_date(d)",
+            "select local_date(d) as d, count(*) as n "
+            "from (select local_date(block_at) as d from hot_blocks) group by local_date(d)",
             "America/New_York",
             "a GROUP BY lacks `block_at`",
         ),
         (
             "column: block_at, unit: day",
-            "select x.d as block_at, b.weight from (select distinct local_date(block_at) as d from hot_blocks) x "
+            "select x.d as block_at, b.weight from (select distinct local_date(block_at) as d "
+            "from hot_blocks) x "
             "join hot_blocks b on x.d = b.block_at",
             "America/New_York",
             "it is joined on `block_at`, which is not declared to be of one type on both sides",
@@ -677,7 +689,10 @@ def test_by_is_asked_for_where_rows_of_two_partitions_may_meet(
 
 
 def test_what_is_declared_is_taken_although_it_is_not_proved(tmp_path: Path) -> None:
-    sql = "select b.chain_id, l.limit_id, count(*) as n from hot_blocks b cross join limits l group by b.chain_id, l.limit_id"
+    sql = (
+        "select b.chain_id, l.limit_id, count(*) as n from hot_blocks b cross join limits l "
+        "group by b.chain_id, l.limit_id"
+    )
     yaml = partition("column: block_number, size: 10", sql).replace("[hot_blocks]", "[hot_blocks, limits]")
 
     found = inputs_of(

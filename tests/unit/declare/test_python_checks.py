@@ -81,12 +81,18 @@ def test_the_clock_chance_and_row_order_are_refused(imports: str, body: str) -> 
         "inputs['a'].where(F.col('x') < context.as_of)",
         "rows.agg(F.sort_array(F.collect_list('x')).alias('x'))",
         "rows.agg(F.max_by('x', F.struct('y', 'x')))",
-        "rows.withColumn('n', F.first('x').over(Window.partitionBy('k').orderBy('x', F.xxhash64(*sorted(rows.columns)))))",
+        (
+            "rows.withColumn('n', F.first('x').over(Window.partitionBy('k').orderBy('x', "
+            "F.xxhash64(*sorted(rows.columns)))))"
+        ),
         "rows.orderBy('x', F.xxhash64(*sorted(rows.columns))).limit(3)",
         "rows.dropDuplicates().distinct()",
         "rows.agg(F.rank().over(Window.orderBy('x')))",
         "rows.filter('x > 3 and upper(name) = upper(other)').agg({'x': 'sum'})",
-        "rows.withColumn('n', F.expr('sum(x) over (partition by k)')).selectExpr('k', 'sort_array(collect_list(x)) as xs')",
+        (
+            "rows.withColumn('n', F.expr('sum(x) over (partition by k)')).selectExpr('k', "
+            "'sort_array(collect_list(x)) as xs')"
+        ),
         "rows.withColumn('id', F.col('id')).alias('current_date')",
         "F.to_timestamp('x').now",
         "context.config['first']",

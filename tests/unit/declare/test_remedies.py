@@ -168,7 +168,8 @@ CASES: tuple[Case, ...] = (
             ("    explode: list\n", ""),
             (
                 "jobs:\n",
-                "jobs:\n  - name: exploded\n    input_datasets: [row]\n    output_dataset: exploded\n    incremental: {mode: full}\n"
+                "jobs:\n  - name: exploded\n    input_datasets: [row]\n    output_dataset: exploded\n"
+                "    incremental: {mode: full}\n"
                 "    sql: select n, explode(split(list, ';')) as element from row\n",
             ),
         ),
@@ -224,7 +225,8 @@ CASES: tuple[Case, ...] = (
     case(
         "conf-changes-results",
         ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.ansi.enabled: false}}}"),
-        "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, such as `spark.sql.shuffle.partitions`.",
+        "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, "
+        "such as `spark.sql.shuffle.partitions`.",
         ("spark.sql.ansi.enabled: false", ""),
         ("spark.sql.ansi.enabled: false", "spark.sql.shuffle.partitions: 8"),
     ),
@@ -446,7 +448,8 @@ CASES: tuple[Case, ...] = (
             (
                 "jobs:\n",
                 "jobs:\n  - name: kept\n    input_datasets: [seen_out, canonical]\n    output_dataset: kept\n"
-                "    incremental: {mode: full}\n    sql: SELECT * FROM seen_out LEFT SEMI JOIN canonical USING (hash)\n",
+                "    incremental: {mode: full}\n"
+                "    sql: SELECT * FROM seen_out LEFT SEMI JOIN canonical USING (hash)\n",
             ),
         ),
     ),
@@ -489,7 +492,8 @@ CASES: tuple[Case, ...] = (
         "undeclared-input",
         (
             SQL,
-            "select t.shop, count(p.id) as parts from item t left join part p on p.id = t.shop group by t.shop",
+            "select t.shop, count(p.id) as parts from item t left join part p on p.id = t.shop "
+            "group by t.shop",
         ),
         "Add `part` to `input_datasets`.",
         # Then it is asked how `part` relates to the key, with what to paste.
@@ -581,7 +585,8 @@ CASES: tuple[Case, ...] = (
     case(
         "via-whole",
         (
-            f"input_datasets: [item]\n    output_dataset: rows_out\n    incremental: {{mode: keyed, key: [shop], {ROWS}}}",
+            "input_datasets: [item]\n    output_dataset: rows_out\n"
+            f"    incremental: {{mode: keyed, key: [shop], {ROWS}}}",
             "input_datasets: [item, part]\n    output_dataset: rows_out\n"
             "    incremental: {mode: keyed, key: [shop], inputs: {item: whole, part: {via: item, on: [id]}}}",
         ),
@@ -670,11 +675,13 @@ CASES: tuple[Case, ...] = (
         "outside-input",
         "import os\n\ndef rows(inputs, context):\n    return inputs['item'].limit(os.environ['N'])\n",
         "put the value into `config:`",
-        "def rows(inputs, context):\n    return inputs['item'].where(inputs['item'].price < context.config['n'])\n",
+        "def rows(inputs, context):\n"
+        "    return inputs['item'].where(inputs['item'].price < context.config['n'])\n",
     ),
     in_python(
         "text-not-literal",
-        f"{FUNCTIONS}def rows(inputs, context):\n    return inputs['item'].select(F.expr(context.config['x']))\n",
+        f"{FUNCTIONS}def rows(inputs, context):\n"
+        "    return inputs['item'].select(F.expr(context.config['x']))\n",
         "Write the text as a literal",
         f"{FUNCTIONS}def rows(inputs, context):\n    return inputs['item'].select(F.expr('price + 1'))\n",
     ),

@@ -90,7 +90,10 @@ jobs:
     sql: jobs/fees.sql
 """
     )
-    sql = "select p.tenant_id, p.property_id, r.fee * p.area as fee\nfrom property p join rate r on r.tenant_id = p.tenant_id\n"
+    sql = (
+        "select p.tenant_id, p.property_id, r.fee * p.area as fee\n"
+        "from property p join rate r on r.tenant_id = p.tenant_id\n"
+    )
 
     told = report(tmp_path, yaml, {"jobs/fees.sql": sql})
 
@@ -220,7 +223,8 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
             "text or a number or true or false",
         ),
         (
-            "datasets: {a: {from: b, columns: {k: k}, record_set: {key: [k], order_by: [k]}, guard: {max_deleted: true}}}\n"
+            "datasets: {a: {from: b, columns: {k: k}, record_set: {key: [k], order_by: [k]}, "
+            "guard: {max_deleted: true}}}\n"
             "sources: {b: {files: x.jsonl}}",
             "`datasets.a.guard.max_deleted` is `true`",
             "text or a number",
@@ -317,7 +321,8 @@ jobs:
             "name-taken",
         ),
         (
-            "sources: {a: {files: a.jsonl}}\njobs:\n  - {name: x, input_datasets: [a], output_dataset: a, sql: select _payload from a}",
+            "sources: {a: {files: a.jsonl}}\njobs:\n"
+            "  - {name: x, input_datasets: [a], output_dataset: a, sql: select _payload from a}",
             "name-taken",
         ),
     ],
@@ -372,6 +377,9 @@ def test_no_yaml_whatever_ends_in_a_traceback(tmp_path: Path) -> None:
 
 
 def test_a_part_with_two_mistakes_one_of_which_costs_all_of_it_is_told_once_each(tmp_path: Path) -> None:
-    job = "    incremental: {mode: partition}\n    partition: {size: ten}\n    sql: select tenant_id from property\n"
+    job = (
+        "    incremental: {mode: partition}\n    partition: {size: ten}\n"
+        "    sql: select tenant_id from property\n"
+    )
 
     assert slugs(tmp_path, COUNTS + job) == ["missing-key", "wrong-type"]

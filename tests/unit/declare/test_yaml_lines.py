@@ -83,7 +83,10 @@ def test_a_key_written_twice_is_told_with_both_lines() -> None:
     _, mistakes = read("a: 1\nb: 2\na: 3\n")
 
     assert mistakes == [
-        "strandline.yaml:3: the key `a` is written twice, in lines 1 and 3.\n  Keep one of them.  [duplicate-key]"
+        (
+            "strandline.yaml:3: the key `a` is written twice, in lines 1 and 3.\n"
+            "  Keep one of them.  [duplicate-key]"
+        )
     ]
 
 

@@ -22,7 +22,8 @@ RANGES = (
     "partition: {column: pieces, size: 10, final_after: 5}, sql: select * from sale}"
 )
 AGAIN = (
-    "job {name: again, input_datasets: [sale_ranges], output_dataset: wide_ranges, incremental: {mode: partition}, "
+    "job {name: again, input_datasets: [sale_ranges], output_dataset: wide_ranges, "
+    "incremental: {mode: partition}, "
     "partition: {column: pieces, size: 20}, sql: select * from sale_ranges}"
 )
 COLUMNS = (("sale_id", "string"), ("shop_id", "string"), ("pieces", "int"), ("sold_at", "timestamp"))

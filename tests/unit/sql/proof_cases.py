@@ -46,20 +46,24 @@ PASSED_THROUGH = {
     "a constant in place of a key column": ("SELECT tenant_id, '*' AS property_id, area FROM property", ""),
     "through a CTE": ("WITH a AS (SELECT * FROM property) SELECT tenant_id, property_id FROM a", "property"),
     "through CTEs that rename and rename back": (
-        "WITH a AS (SELECT tenant_id AS t, property_id AS p FROM property), b AS (SELECT t AS tenant_id, p FROM a) "
+        "WITH a AS (SELECT tenant_id AS t, property_id AS p FROM property), "
+        "b AS (SELECT t AS tenant_id, p FROM a) "
         "SELECT tenant_id, p AS property_id FROM b",
         "property",
     ),
     "through a CTE that renames another column": (
-        "WITH a AS (SELECT tenant_id, status AS property_id FROM property) SELECT tenant_id, property_id FROM a",
+        "WITH a AS (SELECT tenant_id, status AS property_id FROM property) "
+        "SELECT tenant_id, property_id FROM a",
         "",
     ),
     "through CTE columns by position": (
-        "WITH a(t, p) AS (SELECT tenant_id, property_id FROM property) SELECT t AS tenant_id, p AS property_id FROM a",
+        "WITH a(t, p) AS (SELECT tenant_id, property_id FROM property) "
+        "SELECT t AS tenant_id, p AS property_id FROM a",
         "property",
     ),
     "through CTE columns by position, swapped": (
-        "WITH a(property_id, tenant_id) AS (SELECT tenant_id, property_id FROM property) SELECT tenant_id, property_id FROM a",
+        "WITH a(property_id, tenant_id) AS (SELECT tenant_id, property_id FROM property) "
+        "SELECT tenant_id, property_id FROM a",
         "",
     ),
     "through a subquery": (
@@ -71,7 +75,8 @@ PASSED_THROUGH = {
         "unit",
     ),
     "rows made many": (
-        "SELECT tenant_id, property_id, part FROM property LATERAL VIEW explode(split(status, ',')) parts AS part",
+        "SELECT tenant_id, property_id, part FROM property "
+        "LATERAL VIEW explode(split(status, ',')) parts AS part",
         "property",
     ),
     "ordered": ("SELECT * FROM property ORDER BY area", "property"),
@@ -90,7 +95,8 @@ GROUPED = {
         "unit",
     ),
     "grouped by more than the key": (
-        "SELECT tenant_id, property_id, status, sum(area) AS area FROM property GROUP BY status, property_id, tenant_id",
+        "SELECT tenant_id, property_id, status, sum(area) AS area FROM property "
+        "GROUP BY status, property_id, tenant_id",
         "property",
     ),
     "grouped by places": ("SELECT tenant_id, property_id, count(*) AS n FROM unit GROUP BY 1, 2", "unit"),
@@ -104,7 +110,8 @@ GROUPED = {
         "",
     ),
     "grouped by a computed key": (
-        "SELECT tenant_id, upper(property_id) AS property_id, count(*) AS n FROM unit GROUP BY tenant_id, upper(property_id)",
+        "SELECT tenant_id, upper(property_id) AS property_id, count(*) AS n FROM unit "
+        "GROUP BY tenant_id, upper(property_id)",
         "",
     ),
     "grouped with totals": (
@@ -132,7 +139,8 @@ GROUPED = {
     "distinct": ("SELECT DISTINCT tenant_id, property_id FROM unit", "unit"),
     "distinct over less": ("SELECT DISTINCT tenant_id, '1' AS property_id FROM unit", ""),
     "a window over the key": (
-        "SELECT *, row_number() OVER (PARTITION BY tenant_id, property_id ORDER BY unit_id, size) AS n FROM unit",
+        "SELECT *, row_number() OVER (PARTITION BY tenant_id, property_id ORDER BY unit_id, size) AS n "
+        "FROM unit",
         "unit",
     ),
     "a window over the key and more": (
@@ -150,11 +158,13 @@ GROUPED = {
         "",
     ),
     "a share of all groups": (
-        "SELECT tenant_id, property_id, count(*) / sum(count(*)) OVER () AS share FROM unit GROUP BY tenant_id, property_id",
+        "SELECT tenant_id, property_id, count(*) / sum(count(*)) OVER () AS share FROM unit "
+        "GROUP BY tenant_id, property_id",
         "",
     ),
     "the latest of a key": (
-        "SELECT tenant_id, property_id, size FROM (SELECT *, row_number() OVER (PARTITION BY tenant_id, property_id "
+        "SELECT tenant_id, property_id, size FROM (SELECT *, "
+        "row_number() OVER (PARTITION BY tenant_id, property_id "
         "ORDER BY unit_id DESC, size DESC) AS n FROM unit) s WHERE n = 1",
         "unit",
     ),
@@ -175,7 +185,8 @@ JOINED = {
         "property unit",
     ),
     "left join, more conditions": (
-        f"SELECT p.tenant_id, p.property_id, u.size FROM property p LEFT JOIN unit u ON {ON} AND u.size > p.area",
+        "SELECT p.tenant_id, p.property_id, u.size FROM property p "
+        f"LEFT JOIN unit u ON {ON} AND u.size > p.area",
         "property unit",
     ),
     "left join, the right key given": (
@@ -183,7 +194,8 @@ JOINED = {
         "",
     ),
     "left join on a part of the key": (
-        "SELECT p.tenant_id, p.property_id, u.size FROM property p LEFT JOIN unit u ON p.tenant_id = u.tenant_id",
+        "SELECT p.tenant_id, p.property_id, u.size FROM property p "
+        "LEFT JOIN unit u ON p.tenant_id = u.tenant_id",
         "property",
     ),
     "inner join on a part of the key": (
@@ -200,7 +212,8 @@ JOINED = {
         "property unit",
     ),
     "crossed columns": (
-        "SELECT p.tenant_id, p.property_id FROM property p JOIN unit u ON p.tenant_id = u.property_id AND p.property_id = u.tenant_id",
+        "SELECT p.tenant_id, p.property_id FROM property p "
+        "JOIN unit u ON p.tenant_id = u.property_id AND p.property_id = u.tenant_id",
         "property",
     ),
     "using": (
@@ -220,7 +233,8 @@ JOINED = {
         "",
     ),
     "full join": (
-        "SELECT coalesce(p.tenant_id, u.tenant_id) AS tenant_id, coalesce(p.property_id, u.property_id) AS property_id "
+        "SELECT coalesce(p.tenant_id, u.tenant_id) AS tenant_id, "
+        "coalesce(p.property_id, u.property_id) AS property_id "
         f"FROM property p FULL JOIN unit u ON {ON}",
         "",
     ),
@@ -236,7 +250,8 @@ JOINED = {
         "property",
     ),
     "joined to aggregates of the key": (
-        "WITH s AS (SELECT tenant_id, property_id, sum(size) AS size FROM unit GROUP BY tenant_id, property_id) "
+        "WITH s AS (SELECT tenant_id, property_id, sum(size) AS size FROM unit "
+        "GROUP BY tenant_id, property_id) "
         "SELECT p.tenant_id, p.property_id, s.size FROM property p "
         "LEFT JOIN s ON s.tenant_id = p.tenant_id AND s.property_id = p.property_id",
         "property unit",
@@ -247,15 +262,18 @@ JOINED = {
         "property",
     ),
     "with a table read whole": (
-        "SELECT p.tenant_id, p.property_id, t.fee FROM property p JOIN tariffs t ON t.tenant_id = p.tenant_id",
+        "SELECT p.tenant_id, p.property_id, t.fee FROM property p "
+        "JOIN tariffs t ON t.tenant_id = p.tenant_id",
         "property",
     ),
     "left-joined to a table read whole": (
-        "SELECT p.tenant_id, p.property_id, t.fee FROM tariffs t LEFT JOIN property p ON t.tenant_id = p.tenant_id",
+        "SELECT p.tenant_id, p.property_id, t.fee FROM tariffs t "
+        "LEFT JOIN property p ON t.tenant_id = p.tenant_id",
         "",
     ),
     "inner-joined from a table read whole": (
-        "SELECT t.tenant_id, p.property_id, t.fee FROM tariffs t JOIN property p ON t.tenant_id = p.tenant_id",
+        "SELECT t.tenant_id, p.property_id, t.fee FROM tariffs t "
+        "JOIN property p ON t.tenant_id = p.tenant_id",
         "property",
     ),
     "of other types": (
@@ -269,11 +287,13 @@ JOINED = {
         "unit",
     ),
     "with itself on less": (
-        "SELECT a.tenant_id, a.property_id, b.size FROM unit a JOIN unit b ON a.tenant_id = b.tenant_id AND a.unit_id < b.unit_id",
+        "SELECT a.tenant_id, a.property_id, b.size FROM unit a "
+        "JOIN unit b ON a.tenant_id = b.tenant_id AND a.unit_id < b.unit_id",
         "",
     ),
     "one use proved and one not": (
-        f"SELECT p.tenant_id, p.property_id, u.size FROM property p JOIN unit u ON {ON} CROSS JOIN (SELECT max(size) AS m FROM unit) m",
+        f"SELECT p.tenant_id, p.property_id, u.size FROM property p JOIN unit u ON {ON} "
+        "CROSS JOIN (SELECT max(size) AS m FROM unit) m",
         "property",
     ),
     "a chain of joins": (
@@ -295,7 +315,8 @@ JOINED = {
         "",
     ),
     "a bracket of a subquery and a table beside a use that would be proved": (
-        "SELECT p.* FROM property p CROSS JOIN ((SELECT * FROM unit) u JOIN property q ON q.tenant_id = u.tenant_id)",
+        "SELECT p.* FROM property p CROSS JOIN ((SELECT * FROM unit) u "
+        "JOIN property q ON q.tenant_id = u.tenant_id)",
         "",
     ),
     "pivoted beside a use that would be proved": (
@@ -303,7 +324,8 @@ JOINED = {
         "",
     ),
     "a lateral subquery beside a use that would be proved": (
-        "SELECT p.*, l.m FROM property p CROSS JOIN LATERAL (SELECT max(area) AS m FROM property q WHERE q.tenant_id = p.tenant_id) l",
+        "SELECT p.*, l.m FROM property p "
+        "CROSS JOIN LATERAL (SELECT max(area) AS m FROM property q WHERE q.tenant_id = p.tenant_id) l",
         "",
     ),
     "joins in brackets": (f"SELECT p.tenant_id, p.property_id FROM (property p JOIN unit u ON {ON})", ""),
@@ -313,7 +335,8 @@ SUBQUERIES = {
     "exists": (f"SELECT * FROM property p WHERE EXISTS (SELECT 1 FROM unit u WHERE {ON})", "property"),
     "in": ("SELECT * FROM property WHERE tenant_id IN (SELECT tenant_id FROM unit)", "property"),
     "not in": (
-        "SELECT * FROM property WHERE property_id NOT IN (SELECT property_id FROM unit WHERE property_id IS NOT NULL)",
+        "SELECT * FROM property WHERE property_id NOT IN (SELECT property_id FROM unit "
+        "WHERE property_id IS NOT NULL)",
         "property",
     ),
     "scalar": ("SELECT *, (SELECT max(size) FROM unit) AS m FROM property", "property"),
@@ -323,14 +346,16 @@ SUBQUERIES = {
         "property",
     ),
     "through a CTE": (
-        "WITH s AS (SELECT tenant_id, property_id FROM unit) SELECT * FROM property WHERE area > (SELECT count(*) FROM s)",
+        "WITH s AS (SELECT tenant_id, property_id FROM unit) SELECT * FROM property "
+        "WHERE area > (SELECT count(*) FROM s)",
         "property",
     ),
 }
 
 UNIONS = {
     "union all": (
-        "SELECT tenant_id, property_id, area AS a FROM property UNION ALL SELECT tenant_id, property_id, size FROM unit",
+        "SELECT tenant_id, property_id, area AS a FROM property "
+        "UNION ALL SELECT tenant_id, property_id, size FROM unit",
         "property unit",
     ),
     "union": (
@@ -342,7 +367,8 @@ UNIONS = {
         "",
     ),
     "a branch with a computed key": (
-        "SELECT tenant_id, property_id FROM property UNION ALL SELECT upper(tenant_id), property_id FROM unit",
+        "SELECT tenant_id, property_id FROM property UNION ALL SELECT upper(tenant_id), property_id "
+        "FROM unit",
         "property",
     ),
     "a branch over a table read whole": (
@@ -356,7 +382,8 @@ UNIONS = {
     "stars of columns not known": ("SELECT * FROM wide UNION ALL SELECT * FROM wide", ""),
     "stars of known columns": ("SELECT * FROM property UNION ALL SELECT * FROM property", "property"),
     "grouped above": (
-        "SELECT tenant_id, property_id, count(*) AS n FROM (SELECT tenant_id, property_id FROM property UNION ALL "
+        "SELECT tenant_id, property_id, count(*) AS n "
+        "FROM (SELECT tenant_id, property_id FROM property UNION ALL "
         "SELECT tenant_id, property_id FROM unit) x GROUP BY tenant_id, property_id",
         "property unit",
     ),
@@ -369,7 +396,8 @@ UNIONS = {
         "",
     ),
     "a cut union": (
-        "SELECT tenant_id, property_id FROM property UNION ALL SELECT tenant_id, property_id FROM unit ORDER BY 1, 2 LIMIT 2",
+        "SELECT tenant_id, property_id FROM property UNION ALL SELECT tenant_id, property_id FROM unit "
+        "ORDER BY 1, 2 LIMIT 2",
         "",
     ),
     "of other types": (
@@ -401,7 +429,8 @@ NOT_UNDERSTOOD = {
     "rows replaced": ("SELECT * REPLACE (upper(tenant_id) AS tenant_id) FROM property", ""),
     "a field left out of a star": ("SELECT * EXCEPT (p.status) FROM property p", ""),
     "united by name": (
-        "SELECT tenant_id, property_id FROM property UNION ALL BY NAME SELECT tenant_id, property_id FROM unit",
+        "SELECT tenant_id, property_id FROM property UNION ALL BY NAME SELECT tenant_id, property_id "
+        "FROM unit",
         "",
     ),
     "a natural join": ("SELECT * FROM property NATURAL JOIN unit", ""),
@@ -427,13 +456,17 @@ POSITIONS = {
         "",
     ),
     "names given to the star of USING, which comes first": (
-        "SELECT x.t AS tenant_id, x.p AS property_id FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
-        "JOIN (SELECT size, tenant_id, property_id FROM unit) b USING (tenant_id, property_id)) AS x(t, p, s, n)",
+        "SELECT x.t AS tenant_id, x.p AS property_id "
+        "FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
+        "JOIN (SELECT size, tenant_id, property_id FROM unit) b "
+        "USING (tenant_id, property_id)) AS x(t, p, s, n)",
         "property unit",
     ),
     "names given to the star of USING as if it stood in its place": (
-        "SELECT x.t AS tenant_id, x.p AS property_id FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
-        "JOIN (SELECT size, tenant_id, property_id FROM unit) b USING (tenant_id, property_id)) AS x(s, t, p, n)",
+        "SELECT x.t AS tenant_id, x.p AS property_id "
+        "FROM (SELECT * FROM (SELECT status, tenant_id, property_id FROM property) a "
+        "JOIN (SELECT size, tenant_id, property_id FROM unit) b "
+        "USING (tenant_id, property_id)) AS x(s, t, p, n)",
         "",
     ),
 }

@@ -408,7 +408,8 @@ def test_the_refusal_names_column_type_value_and_remedy() -> None:
         check_filter(filter_of(("block_number", "eq", "995")), COLUMNS)
 
     assert str(refused.value) == (
-        "`block_number` is bigint, and '995' is no value of it.\n  Compare it with a whole number of 64 bits.  [filter-type]"
+        "`block_number` is bigint, and '995' is no value of it.\n"
+        "  Compare it with a whole number of 64 bits.  [filter-type]"
     )
 
 

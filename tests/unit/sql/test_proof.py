@@ -59,7 +59,8 @@ def test_types_not_declared_alike_are_the_reason_said() -> None:
 
 def test_the_columns_of_the_output_are_told_with_their_types() -> None:
     analysis = analysed(
-        "SELECT p.*, u.size AS unit_size, p.area + 1 AS more FROM property p JOIN unit u USING (tenant_id, property_id)"
+        "SELECT p.*, u.size AS unit_size, p.area + 1 AS more FROM property p "
+        "JOIN unit u USING (tenant_id, property_id)"
     )
 
     assert analysis.output.names == frozenset(
@@ -95,8 +96,14 @@ def test_a_column_that_is_none_is_found(sql: str) -> None:
         "SELECT part FROM property LATERAL VIEW explode(split(status, ',')) e AS part",
         "SELECT anything, w.something FROM wide w",
         "SELECT * FROM property p WHERE EXISTS (SELECT 1 FROM unit WHERE size = area AND p.status = 'x')",
-        "SELECT p.tenant_id, l.m FROM property p JOIN LATERAL (SELECT max(size) AS m FROM unit u WHERE u.tenant_id = p.tenant_id) l",
-        "SELECT date_add(DAY, 1, status), extract(year FROM status), status.field, interval 3 days FROM property",
+        (
+            "SELECT p.tenant_id, l.m FROM property p "
+            "JOIN LATERAL (SELECT max(size) AS m FROM unit u WHERE u.tenant_id = p.tenant_id) l"
+        ),
+        (
+            "SELECT date_add(DAY, 1, status), extract(year FROM status), status.field, interval 3 days "
+            "FROM property"
+        ),
         "SELECT x FROM VALUES (1), (2) AS v(x)",
     ],
 )
@@ -124,7 +131,8 @@ def test_the_columns_of_the_output_are_in_order() -> None:
     [
         ("SELECT seen_at, local_date(at) AS day, count(*) AS n FROM a GROUP BY 1, 2", "a"),
         (
-            "SELECT local_date(seen_at) AS seen_at, local_date(at) AS day, count(*) AS n FROM a GROUP BY 1, 2",
+            "SELECT local_date(seen_at) AS seen_at, local_date(at) AS day, count(*) AS n FROM a "
+            "GROUP BY 1, 2",
             "",
         ),
         (
@@ -163,7 +171,10 @@ def test_what_tells_partitions_apart_speaks_of_the_column_of_the_partition_alone
 
 def test_what_is_proved_beside_an_input_that_is_not_is_asked_for_too() -> None:
     on = "p.tenant_id = u.tenant_id AND p.property_id = u.property_id"
-    sql = f"SELECT p.*, u.size FROM property p LEFT JOIN unit u ON {on} CROSS JOIN (SELECT max(area) AS m FROM property) x"
+    sql = (
+        f"SELECT p.*, u.size FROM property p LEFT JOIN unit u ON {on} "
+        "CROSS JOIN (SELECT max(area) AS m FROM property) x"
+    )
     tree = sqlglot.parse_one(sql, dialect="spark")
     assert isinstance(tree, exp.Query)
 

@@ -41,8 +41,14 @@ def ties(sql: str) -> list[str]:
         "select k, first_value(v) over (partition by k order by g) as p from item",
         "select k, last(v) ignore nulls over (partition by k order by g) as p from item",
         "select k, nth_value(v, 2) over (partition by k order by g) as p from item",
-        "select k, first_value(g) over (partition by k order by g rows between 1 preceding and current row) as p, v from item",
-        "select k, sum(v) over (partition by k order by g rows between unbounded preceding and current row) as s from item",
+        (
+            "select k, first_value(g) over (partition by k "
+            "order by g rows between 1 preceding and current row) as p, v from item"
+        ),
+        (
+            "select k, sum(v) over (partition by k "
+            "order by g rows between unbounded preceding and current row) as s from item"
+        ),
         "select k, collect_list(v) over (partition by k order by g) as s from item",
         "select k, row_number() over w as n from item window w as (partition by k order by g)",
         "select k, max_by(v, g) as v from item group by k",
@@ -54,8 +60,14 @@ def ties(sql: str) -> list[str]:
         "select k, v from item order by g, id % 10 limit 3",
         "select k, v from item qualify row_number() over (partition by k order by g) = 1",
         "select k, v from (select * from item where v in (select v from item order by g limit 1))",
-        "with a as (select k, row_number() over (partition by k order by g) as n from item) select k from a where n = 1",
-        "select a.k, row_number() over (partition by a.k order by a.id) as n from item a join log b on a.k = b.k",
+        (
+            "with a as (select k, row_number() over (partition by k order by g) as n from item) "
+            "select k from a where n = 1"
+        ),
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id) as n from item a "
+            "join log b on a.k = b.k"
+        ),
         "select k, row_number() over (order by upper(k)) as n from log",
         "select k, row_number() over (partition by k order by g) as n from wide",
         "select k, row_number() over (partition by k order by _source_position) as n from wide",
@@ -64,9 +76,18 @@ def ties(sql: str) -> list[str]:
         "select k, row_number() over (partition by k order by g, array_sort(array(id))) as n from item",
         "select k, row_number() over (partition by k order by struct(* except (m), size(m))) as n from wide",
         "select g, row_number() over (order by count(*)) as n from item group by g",
-        "select id, x, row_number() over (order by id) as n from item lateral view explode(array(1, 2)) e as x",
-        "select id, row_number() over (order by id) as n from (select id, explode(array(1, 2)) as x from item)",
-        "select id, row_number() over (order by id) as n from (select id, v from item union all select id, w from other)",
+        (
+            "select id, x, row_number() over (order by id) as n from item "
+            "lateral view explode(array(1, 2)) e as x"
+        ),
+        (
+            "select id, row_number() over (order by id) as n "
+            "from (select id, explode(array(1, 2)) as x from item)"
+        ),
+        (
+            "select id, row_number() over (order by id) as n "
+            "from (select id, v from item union all select id, w from other)"
+        ),
         "select k, g from item union all select k, g from log order by 1 limit 2 offset 1",
         "select k, g from item union all select k, g from log order by g limit 2",
         "select k, p.n from item, lateral (select row_number() over (order by w) as n from other) p",
@@ -84,18 +105,36 @@ def test_an_order_that_leaves_rows_equal_is_refused(sql: str) -> None:
         "select k, row_number() over (partition by k order by struct(g, id)) as n from item",
         "select k, row_number() over (partition by k order by struct(* except (v), v)) as n from item",
         "select k, row_number() over (partition by k order by struct(* except (nothing))) as n from log",
-        "select k, row_number() over (partition by k order by struct(* except (m), array_sort(map_entries(m)))) as n from wide",
-        "select k, row_number() over (partition by k order by struct(* except (m), map_entries(m))) as n from wide",
+        (
+            "select k, row_number() over (partition by k "
+            "order by struct(* except (m), array_sort(map_entries(m)))) as n from wide"
+        ),
+        (
+            "select k, row_number() over (partition by k "
+            "order by struct(* except (m), map_entries(m))) as n from wide"
+        ),
         "select k, row_number() over (partition by id order by g) as n from item",
         "select k, lag(v) over w as p from item window w as (partition by k order by g, id)",
         "select k, first_value(g) over (partition by k order by g) as p from item",
         "select k, first_value(upper(k)) over (partition by k order by g) as p from item",
-        "select k, rank() over (partition by k order by g) as n, dense_rank() over (order by g) as d from item",
+        (
+            "select k, rank() over (partition by k order by g) as n, dense_rank() over (order by g) as d "
+            "from item"
+        ),
         "select k, percent_rank() over (order by g) as n, cume_dist() over (order by g) as d from item",
         "select k, sum(v) over (partition by k order by g) as s from item",
-        "select k, sum(v) over (partition by k order by g range between 3 preceding and current row) as s from item",
-        "select k, max(v) over (partition by k order by g rows between unbounded preceding and unbounded following) as s from item",
-        "select k, sum(v) over (partition by k order by g, id rows between 1 preceding and current row) as s from item",
+        (
+            "select k, sum(v) over (partition by k "
+            "order by g range between 3 preceding and current row) as s from item"
+        ),
+        (
+            "select k, max(v) over (partition by k "
+            "order by g rows between unbounded preceding and unbounded following) as s from item"
+        ),
+        (
+            "select k, sum(v) over (partition by k "
+            "order by g, id rows between 1 preceding and current row) as s from item"
+        ),
         "select k, max_by(v, struct(g, v)) as v from item group by k",
         "select k, max_by(v, struct(g, id)) as v from item group by k",
         "select k, max_by(k, g) as v from item group by k",
@@ -113,19 +152,43 @@ def test_an_order_that_leaves_rows_equal_is_refused(sql: str) -> None:
         "select count(*) as n from item order by n limit 1",
         "select g, row_number() over (order by count(*), g) as n from item group by g",
         "select k, g, row_number() over (partition by k order by g) as n from log",
-        "select a.k, row_number() over (partition by a.k order by a.id) as n from item a join other b on a.id = b.id",
-        "select a.k, row_number() over (partition by a.k order by a.id) as n from item a left join other b on a.id = b.id",
-        "select a.k, row_number() over (partition by a.k order by a.id, b.id) as n from item a cross join other b",
-        "select a.k, row_number() over (partition by a.k order by a.id, struct(b.*)) as n from item a join log b on a.k = b.k",
-        "select a.k, row_number() over (partition by a.k order by a.id) as n from item a left semi join log b on a.k = b.k",
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id) as n from item a "
+            "join other b on a.id = b.id"
+        ),
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id) as n from item a "
+            "left join other b on a.id = b.id"
+        ),
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id, b.id) as n from item a "
+            "cross join other b"
+        ),
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id, struct(b.*)) as n from item a "
+            "join log b on a.k = b.k"
+        ),
+        (
+            "select a.k, row_number() over (partition by a.k order by a.id) as n from item a "
+            "left semi join log b on a.k = b.k"
+        ),
         "select k, row_number() over (partition by k order by x, struct(*)) as n from wide",
-        "with a as (select k, g, sum(v) as n from item group by k, g) select k, row_number() over (partition by k order by g) as r from a",
-        "with a as (select distinct k, g from wide) select k, row_number() over (partition by k order by g) as r from a",
+        (
+            "with a as (select k, g, sum(v) as n from item group by k, g) "
+            "select k, row_number() over (partition by k order by g) as r from a"
+        ),
+        (
+            "with a as (select distinct k, g from wide) "
+            "select k, row_number() over (partition by k order by g) as r from a"
+        ),
         "select k, row_number() over (order by i) as r from (select id as i, k from item) a",
         "select k, row_number() over (order by i) as r from item as a(i, k, g, v)",
         "select k from item union select k from log order by k limit 2",
         "select k from item union all select k from log order by 1 limit 2 offset 1",
-        "select k, x, row_number() over (order by id, x) as n from item lateral view explode(array(1, 2)) e as x",
+        (
+            "select k, x, row_number() over (order by id, x) as n from item "
+            "lateral view explode(array(1, 2)) e as x"
+        ),
     ],
 )
 def test_an_order_that_ranks_every_row_or_does_not_need_to_is_taken(sql: str) -> None:
@@ -144,7 +207,8 @@ def test_an_order_that_ranks_every_row_or_does_not_need_to_is_taken(sql: str) ->
             "End its ORDER BY with `struct(*)`, the whole row.",
         ),
         (
-            "select a.k, lag(b.g) over (partition by a.k order by a.id) as n from item a join log b on a.k = b.k",
+            "select a.k, lag(b.g) over (partition by a.k order by a.id) as n from item a "
+            "join log b on a.k = b.k",
             "End its ORDER BY with `struct(b.*)`, the whole row.",
         ),
         (

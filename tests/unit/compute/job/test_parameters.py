@@ -14,5 +14,6 @@ def test_only_parameters_are_written_out() -> None:
 
     assert (
         bound
-        == "select TIMESTAMP '2024-01-13 08:30:00.000000+00:00', ':as_of', v:as_of, 'it\\'s \\\\ so', 3 from t -- :as_of"
+        == "select TIMESTAMP '2024-01-13 08:30:00.000000+00:00', ':as_of', v:as_of, 'it\\'s \\\\ so', 3 "
+        "from t -- :as_of"
     )

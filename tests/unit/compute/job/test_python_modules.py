@@ -104,7 +104,10 @@ def test_a_helper_is_checked_like_the_job_itself(tmp_path: Path) -> None:
 
 
 def test_what_runs_is_the_text_that_was_read_and_never_an_older_helper(tmp_path: Path) -> None:
-    code = "import lib.rates\nfrom lib import rates as r\nimport json\n\ndef job(inputs, context):\n    from late import LATE\n"
+    code = (
+        "import lib.rates\nfrom lib import rates as r\nimport json\n\ndef job(inputs, context):\n"
+        "    from late import LATE\n"
+    )
     code += "    return lib.rates.RATE, r.RATE, LATE, json.dumps(1)\n"
     first = get_job(
         tmp_path, {"jobs/py.py": code, "lib/rates.py": "RATE = 10\n", "jobs/late.py": "LATE = 1\n"}
@@ -118,7 +121,10 @@ def test_what_runs_is_the_text_that_was_read_and_never_an_older_helper(tmp_path:
 
 def test_modules_may_be_packages_import_each_other_and_hold_dataclasses(tmp_path: Path) -> None:
     files = {
-        "jobs/py.py": "import types\nfrom kinds import One\n\ndef job(inputs, context):\n    return One(n=types.MINE).n\n",
+        "jobs/py.py": (
+            "import types\nfrom kinds import One\n\ndef job(inputs, context):\n"
+            "    return One(n=types.MINE).n\n"
+        ),
         "jobs/types.py": "import kinds\nMINE = 7\n",
         "jobs/kinds/__init__.py": "from .one import One\n",
         "jobs/kinds/one.py": "from __future__ import annotations\nimport dataclasses\nimport types\n\n"
