@@ -16,9 +16,10 @@ from strandline.model.commits import (
     WrittenConfig,
 )
 from strandline.model.files import FileRead
+from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
+from strandline.model.project import Chain, FactDataset, Job, Quarantine
 from strandline.model.traits import Recount
 
 COMMITTED_AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -100,7 +101,7 @@ def a_result(
 ) -> TaskResult:
     return TaskResult(
         node=node,
-        kind=NodeKind.JOB,
+        kind=Job.kind,
         cause=Cause.NEW_INPUT,
         strategy=Strategy.RECOMPUTE,
         reason="3 keys changed",
@@ -121,9 +122,9 @@ def a_result(
 
 
 RECOUNTS = {
-    NodeKind.FACTS: Recount.ON_OVERWRITE,
-    NodeKind.QUARANTINE: Recount.ON_OVERWRITE,
-    NodeKind.CHAIN: Recount.WHEN_WHOLE,
+    FactDataset.kind: Recount.ON_OVERWRITE,
+    Quarantine.kind: Recount.ON_OVERWRITE,
+    Chain.kind: Recount.WHEN_WHOLE,
 }
 
 
@@ -131,7 +132,7 @@ def record(
     catalog: Catalog,
     lease: Lease,
     *commits: CommitRecord,
-    kind: NodeKind = NodeKind.FACTS,
+    kind: NodeKind = FactDataset.kind,
     release: bool = False,
     readers: Sequence[str] = (),
 ) -> None:
@@ -165,7 +166,7 @@ def record_nothing_new(
     record_unchanged(
         catalog,
         lease,
-        kind=NodeKind.FACTS,
+        kind=FactDataset.kind,
         cursors={"sales": a_cursor(version)} if cursors is None else cursors,
         files=files,
         as_of=f"2024-01-02T00:00:{version % 60:02d}Z",

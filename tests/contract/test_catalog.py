@@ -27,9 +27,10 @@ from strandline.catalog.tables import audit_log, leases
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import Operation, WrittenConfig
 from strandline.model.errors import ConflictError, FencedError
+from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
-from strandline.model.node import NodeKind
 from strandline.model.plan import Status
+from strandline.model.project import FactDataset, FileSource, Job, Quarantine, Snapshot
 from tests.contract.builders import a_commit, a_cursor, a_file, a_result, record, record_nothing_new
 
 
@@ -218,10 +219,10 @@ def test_a_commit_is_remembered_with_its_cursors_files_counts_and_configuration(
         4, inputs={"sales": a_cursor(9)}, files=(file,), counts={"accepted": 3}, config="config-a"
     )
 
-    record(catalog, take(catalog), commit, kind=NodeKind.SOURCE)
+    record(catalog, take(catalog), commit, kind=FileSource.kind)
 
     known = orders(catalog)
-    assert (known.kind, known.table_id, known.table_version) == (NodeKind.SOURCE, "table-1", 4)
+    assert (known.kind, known.table_id, known.table_version) == (FileSource.kind, "table-1", 4)
     assert (known.row_count, known.bytes, known.as_of) == (40, 400, "2024-01-01T00:00:00Z")
     assert known.configs == (WrittenConfig(hash="config-a", parts={"sql": "digest of config-a"}),)
     assert known.cursors == {"sales": a_cursor(9)}
@@ -375,7 +376,7 @@ def test_an_increment_without_facts_counts_and_moves_its_cursor(catalog: Catalog
 
 @pytest.mark.parametrize(
     ("kind", "counted"),
-    [(NodeKind.FACTS, 5), (NodeKind.QUARANTINE, 5), (NodeKind.SNAPSHOT, 8), (NodeKind.JOB, 8)],
+    [(FactDataset.kind, 5), (Quarantine.kind, 5), (Snapshot.kind, 8), (Job.kind, 8)],
 )
 def test_decoding_everything_again_counts_everything_again(
     catalog: Catalog, kind: NodeKind, counted: int
@@ -582,9 +583,9 @@ def test_a_first_commit_after_a_failure_is_recorded_like_any_other(catalog: Cata
     start_run(catalog, "run-1", "2024-01-01", "person")
     record_task(catalog, "run-1", a_result(status=Status.FAILED, error="no such file"))
 
-    record(catalog, take(catalog), a_commit(0), kind=NodeKind.SNAPSHOT)
+    record(catalog, take(catalog), a_commit(0), kind=Snapshot.kind)
 
-    assert (orders(catalog).kind, orders(catalog).table_version) == (NodeKind.SNAPSHOT, 0)
+    assert (orders(catalog).kind, orders(catalog).table_version) == (Snapshot.kind, 0)
 
 
 def test_a_status_holds_since_the_first_attempt_that_ended_like_it(catalog: Catalog) -> None:

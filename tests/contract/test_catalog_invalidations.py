@@ -9,8 +9,8 @@ from strandline.catalog import Catalog, acquire_lease, read_invalidations
 from strandline.model.commits import CommitRecord, Invalidation, Operation
 from strandline.model.errors import FencedError
 from strandline.model.leases import Lease
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
+from strandline.model.project import Chain, Job
 from tests.contract.builders import COMMITTED_AT, a_commit, an_invalidation, record, record_nothing_new
 
 JOBS = ("compact", "evaluate")
@@ -42,7 +42,7 @@ def an_invalidating(
 def invalidate(
     catalog: Catalog, *commits: CommitRecord, readers: tuple[str, ...] = JOBS, dataset: str = "blocks"
 ) -> None:
-    record(catalog, take(catalog, dataset), *commits, kind=NodeKind.CHAIN, readers=readers)
+    record(catalog, take(catalog, dataset), *commits, kind=Chain.kind, readers=readers)
 
 
 def read(
@@ -189,7 +189,7 @@ def test_a_jobs_commit_acknowledges_as_its_silence_does(catalog: Catalog) -> Non
     invalidate(catalog, an_invalidating(3, "i-1"), an_invalidating(5, "i-2"))
     commit = a_commit(1, node="compact", inputs={"blocks": Cursor(table_id="blocks-table", version=4)})
 
-    record(catalog, take(catalog, "compact"), commit, kind=NodeKind.JOB)
+    record(catalog, take(catalog, "compact"), commit, kind=Job.kind)
 
     assert owed(catalog) == {"i-1": {"evaluate"}, "i-2": set(JOBS)}
 
@@ -201,7 +201,7 @@ def test_commits_recorded_together_acknowledge_up_to_the_last_cursor(catalog: Ca
         for v in (0, 1, 2)
     ]
 
-    record(catalog, take(catalog, "compact"), *commits, kind=NodeKind.JOB)
+    record(catalog, take(catalog, "compact"), *commits, kind=Job.kind)
 
     assert owed(catalog) == {"i-1": {"evaluate"}, "i-2": {"evaluate"}}
 

@@ -33,8 +33,8 @@ from strandline.catalog.revision import HEAD
 from strandline.catalog.tables import metadata
 from strandline.model.commits import WrittenConfig
 from strandline.model.errors import OutsideError, ProjectError
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
+from strandline.model.project import Job
 from tests.contract import racers
 from tests.contract.builders import a_commit, a_file, an_invalidation, record
 from tests.contract.postgres import PASSWORD, Postgres
@@ -177,7 +177,7 @@ def test_a_catalog_of_the_first_revision_keeps_its_datasets_and_cursors(first_re
 
     known = read_view(catalog).nodes["orders"]
     assert (known.kind, known.table_id, known.table_version, known.row_count, known.bytes) == (
-        NodeKind.JOB,
+        Job.kind,
         "table-1",
         7,
         70,

@@ -9,7 +9,7 @@ from strandline.model.catalog_records import NodeRecord, PartitionVersion
 from strandline.model.commits import Operation
 from strandline.model.errors import FencedError
 from strandline.model.leases import Lease
-from strandline.model.node import NodeKind
+from strandline.model.project import Job
 from tests.contract.builders import COMMITTED_AT, a_commit, a_cursor, record, record_nothing_new
 
 LATER = COMMITTED_AT + timedelta(hours=1)
@@ -236,9 +236,9 @@ def test_a_commit_that_computed_nothing_leaves_what_waits(catalog: Catalog, oper
         catalog,
         lease,
         a_commit(1, operation=BUILT, waiting=("10-20",), inputs={"sales": a_cursor(5)}),
-        kind=NodeKind.JOB,
+        kind=Job.kind,
     )
 
-    record(catalog, lease, a_commit(2, operation=operation), kind=NodeKind.JOB)
+    record(catalog, lease, a_commit(2, operation=operation), kind=Job.kind)
 
     assert (orders(catalog).table_version, orders(catalog).waiting) == (2, ("10-20",))

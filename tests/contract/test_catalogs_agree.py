@@ -26,9 +26,10 @@ from strandline.catalog import (
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import CommitRecord, Operation
 from strandline.model.errors import ConflictError, FencedError
+from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
-from strandline.model.node import NodeKind
 from strandline.model.plan import Status
+from strandline.model.project import FactDataset, FileSource, Job
 from tests.contract.builders import (
     a_commit,
     a_cursor,
@@ -54,7 +55,7 @@ class Call:
     lease: int = 0
     release: bool = False
     commits: tuple[CommitRecord, ...] = ()
-    kind: NodeKind = NodeKind.FACTS
+    kind: NodeKind = FactDataset.kind
     run: str = "run-1"
     status: Status = Status.DONE
     version: int = 0
@@ -106,7 +107,7 @@ calls = st.one_of(
         verb=st.just("record"),
         lease=earlier,
         commits=st.lists(commits, max_size=3).map(tuple),
-        kind=st.sampled_from(NodeKind),
+        kind=st.sampled_from([FileSource.kind, FactDataset.kind, Job.kind, NodeKind("one of tomorrow")]),
         release=st.booleans(),
     ),
     st.builds(

@@ -16,8 +16,8 @@ from strandline.lake.table import get_table
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import CONFIG, DELETED, POSITION
 from strandline.model.commits import Operation
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
+from strandline.model.project import Job
 
 from .oracle import accepted, canonical, latest
 from .table_log import Row
@@ -341,7 +341,7 @@ def _check_rebuild(world: World) -> None:
 
 
 def _jobs(world: World) -> list[str]:
-    return [n.name for n in world.project.nodes if n.kind is NodeKind.JOB]
+    return [n.name for n in world.project.nodes if n.kind == Job.kind]
 
 
 def check_rebuilt(name: str, record: NodeRecord, again: NodeRecord) -> None:

@@ -28,10 +28,10 @@ from strandline.model.filters import Comparison, Filter, Operator, from_row_filt
 from strandline.model.hashing import digest
 from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
-from strandline.model.node import By, Node, NodeKind, Quarantine, Relation, Snapshot
+from strandline.model.node import By, Node, Relation
 from strandline.model.partitions import find_span, is_final, name_number
 from strandline.model.plan import Cause, Cursor, Strategy, Task
-from strandline.model.project import Chain, FactDataset, FileSource, Job, Partitioning
+from strandline.model.project import Chain, FactDataset, FileSource, Job, Partitioning, Quarantine, Snapshot
 
 from . import table_log
 from .hashing import hash_row
@@ -147,18 +147,20 @@ def prepare(
         config=config,
     )
     match node.kind:
-        case NodeKind.SOURCE:
+        case FileSource.kind:
             return prepare_source(work)
-        case NodeKind.FACTS:
+        case FactDataset.kind:
             return prepare_facts(work)
-        case NodeKind.QUARANTINE:
+        case Quarantine.kind:
             return prepare_quarantine(work)
-        case NodeKind.SNAPSHOT:
+        case Snapshot.kind:
             return prepare_snapshot(work)
-        case NodeKind.CHAIN:
+        case Chain.kind:
             return prepare_chain(work)
-        case NodeKind.JOB:
+        case Job.kind:
             return prepare_job(work, _job_of(node))
+        case kind:
+            raise ValueError(f"no plain worker for a {kind}")
 
 
 def prepare_job(work: Work, job: Job) -> Prepared:

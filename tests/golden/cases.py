@@ -36,8 +36,9 @@ from strandline.model.commits import (
 )
 from strandline.model.files import FileRead, FileSeen
 from strandline.model.filters import describe
-from strandline.model.node import Node, NodeKind, Project
+from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
+from strandline.model.project import FileSource, Quarantine
 from strandline.plan import Observed, current_config, plan
 
 FOLDER = Path(__file__).parent
@@ -139,11 +140,11 @@ class World:
 
     def _build(self, node: Node) -> None:
         files = {}
-        if node.kind is NodeKind.SOURCE:
+        if node.kind == FileSource.kind:
             files = {"data/first": _read_file("data/first")}
             self.listings.setdefault(node.name, {})["data/first"] = _listed("data/first")
-        if node.kind is not NodeKind.QUARANTINE:  # nothing was refused, so it has no table
-            operation = Operation.APPEND if node.kind is NodeKind.SOURCE else Operation.OVERWRITE
+        if node.kind != Quarantine.kind:  # nothing was refused, so it has no table
+            operation = Operation.APPEND if node.kind == FileSource.kind else Operation.OVERWRITE
             commit = _commit(node.name, 0, operation, ROWS)
             size = ROWS * ROW_BYTES
             self.tables[node.name] = TableState(

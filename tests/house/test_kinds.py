@@ -1,11 +1,10 @@
-"""A kind of node is named in its own modules and in three tables, nowhere else: everyone else asks a node for its traits."""
+"""A kind of node is named in its own modules and in the table of workers, nowhere else: everyone else asks a node for its traits."""
 
 import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "strandline"
-TABLES = ("model/node.py", "dispatch/workers.py", "pages/drawing.py")
-"""The kinds, their workers, and their columns on a status page."""
+TABLES = ("dispatch/workers.py",)
 OWN_MODULES = {
     "FileSource": ("ingest/",),
     "FactDataset": ("compute/facts/", "compute/snapshot/"),
@@ -17,22 +16,17 @@ OWN_MODULES = {
 
 
 def find_names(tree: ast.AST) -> set[str]:
-    """Definition classes, and kinds as `NodeKind.X`."""
+    """The definition classes that a module names."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names |= {
         node.cls.id
         for node in ast.walk(tree)
         if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name)
     }
-    kinds = (
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "NodeKind"
-    )
-    return (names & OWN_MODULES.keys()) | {f"NodeKind.{kind.attr}" for kind in kinds}
+    return names & OWN_MODULES.keys()
 
 
-def test_a_kind_is_named_in_its_own_modules_and_three_tables_alone() -> None:
+def test_a_kind_is_named_in_its_own_modules_and_the_table_of_workers_alone() -> None:
     strangers = {}
     for path in sorted(SOURCE.rglob("*.py")):
         file = path.relative_to(SOURCE).as_posix()

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, delete, select
 
 from strandline.model.commits import CommitRecord, Operation
 from strandline.model.files import FileRead
+from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
 from strandline.model.metadata import file_to_dict
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 from strandline.model.traits import Recount
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from strandline.model.catalog_records import RunRecord
 from strandline.model.errors import ConflictError
-from strandline.model.node import NodeKind
+from strandline.model.kind import NodeKind
 from strandline.model.plan import Cause, Scope, ScopeKind, Status, Strategy, TaskResult
 
 from .handle import Catalog, insert_into

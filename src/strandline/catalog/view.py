@@ -8,8 +8,8 @@ from sqlalchemy import Row, Select, func, select
 from strandline.model.catalog_records import CatalogView, NodeRecord, PartitionVersion
 from strandline.model.commits import WrittenConfig
 from strandline.model.files import FileRead
+from strandline.model.kind import NodeKind
 from strandline.model.metadata import file_from_dict
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
 
 from .handle import Catalog

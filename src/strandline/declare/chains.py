@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline.model.columns import POSITION, quote
-from strandline.model.node import By, Input, Node, NodeKind
+from strandline.model.node import By, Input, Node
 from strandline.model.project import Calendar, Chain, Head, HeadRule, Job, Language, Mode
 from strandline.model.report import Report, find_nearest, suggest
 from strandline.sql.known_columns import Known
@@ -132,7 +132,6 @@ def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
     given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
     return Node(
         name=chain.name,
-        kind=NodeKind.CHAIN,
         inputs=(given,),
         definition=chain,
         config=chain_config(chain),
@@ -170,7 +169,6 @@ def follow_node(
     config = job_config(job, inputs, (), calendar, {})
     return Node(
         name=name,
-        kind=NodeKind.JOB,
         inputs=inputs,
         definition=job,
         config=config,

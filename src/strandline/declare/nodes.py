@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from strandline.model.errors import Place
-from strandline.model.node import By, Input, NewRows, Node, NodeKind, Quarantine, Snapshot
-from strandline.model.project import Calendar, FactDataset, FileSource, Job
+from strandline.model.node import By, Input, NewRows, Node
+from strandline.model.project import Calendar, FactDataset, FileSource, Job, Quarantine, Snapshot
 from strandline.model.report import Report
 
 from .config import facts_config, job_config, quarantine_config, source_config
@@ -15,7 +15,6 @@ from .traits import facts_traits, job_traits, quarantine_traits, snapshot_traits
 def source_node(source: FileSource, spec: SourceSpec) -> Node:
     return Node(
         name=source.name,
-        kind=NodeKind.SOURCE,
         inputs=(),
         definition=source,
         config=source_config(source, spec),
@@ -29,7 +28,6 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
     received = Input(name=dataset.source, dataset=dataset.source, relation=NewRows())
     facts = Node(
         name=f"{dataset.name}_facts",
-        kind=NodeKind.FACTS,
         inputs=(received,),
         definition=dataset,
         config=facts_config(dataset, source, calendar),
@@ -38,7 +36,6 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
     )
     quarantine = Node(
         name=f"{dataset.name}_quarantine",
-        kind=NodeKind.QUARANTINE,
         inputs=(received,),
         definition=Quarantine(facts=dataset),
         config=quarantine_config(dataset, calendar),
@@ -48,7 +45,6 @@ def dataset_nodes(dataset: FactDataset, source: FileSource, calendar: Calendar) 
         return facts, quarantine
     snapshot = Node(
         name=dataset.name,
-        kind=NodeKind.SNAPSHOT,
         inputs=(
             Input(name=facts.name, dataset=facts.name, relation=By(columns=dataset.record_set.scope_key)),
         ),
@@ -71,7 +67,6 @@ def job_node(
     config = job_config(job, inputs, lookups, calendar, positions)
     return Node(
         name=job.output,
-        kind=NodeKind.JOB,
         inputs=inputs,
         definition=job,
         config=config,

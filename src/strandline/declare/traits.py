@@ -8,6 +8,8 @@ def source_traits(source: FileSource) -> Traits:
     return Traits(
         how=f"Files matching {source.files} are read once and every row is appended as it came.",
         counted_as="source",
+        drawn_under="sources",
+        drawn_from=0,
         writing=Writing.RECEIVES,
         answers_invalidations=False,
         runs_code=False,
@@ -33,6 +35,8 @@ def facts_traits(dataset: FactDataset) -> Traits:
     return Traits(
         how="What the source received is decoded once; what passes is appended.",
         counted_as="fact dataset",
+        drawn_under="facts",
+        drawn_from=1,
         key=dataset.record_set.scope_key if dataset.record_set else dataset.identity,
         writing=Writing.APPENDS,
         answers_invalidations=False,
@@ -48,6 +52,8 @@ def quarantine_traits(dataset: FactDataset) -> Traits:
     return Traits(
         how="What the source received is decoded once; what fails is appended, with the reason.",
         counted_as="",
+        drawn_under="quarantines",
+        drawn_from=1,
         writing=Writing.APPENDS,
         answers_invalidations=False,
         runs_code=False,
@@ -66,6 +72,8 @@ def snapshot_traits(dataset: FactDataset) -> Traits:
         how=f"The newest fact of each key ({', '.join(key)}): "
         "new facts are compared with the row of their key, and what differs is replaced.",
         counted_as="",
+        drawn_under="snapshots",
+        drawn_from=2,
         key=key,
         key_is_named_by="each fact names its key",
         answers_invalidations=False,
@@ -81,6 +89,8 @@ def chain_traits(chain: Chain) -> Traits:
     return Traits(
         how=f"The branch of the best head ({rule}) among the blocks of `{chain.blocks}`: only numbers whose block differs are replaced.",
         counted_as="chain",
+        drawn_under="chains",
+        drawn_from=2,
         key=chain.key,
         key_is_named_by="each announced block names its number",
         answers_invalidations=False,

@@ -20,10 +20,12 @@ from strandline.lake.work import Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.hashing import digest
+from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
-from strandline.model.node import Node, NodeKind
+from strandline.model.node import Node
 from strandline.model.plan import Cursor, Strategy, Task
+from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -32,12 +34,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORKERS: Mapping[NodeKind, Worker] = {
-    NodeKind.SOURCE: receive,
-    NodeKind.FACTS: facts,
-    NodeKind.QUARANTINE: quarantine,
-    NodeKind.SNAPSHOT: snapshot,
-    NodeKind.CHAIN: chain,
-    NodeKind.JOB: job,
+    FileSource.kind: receive,
+    FactDataset.kind: facts,
+    Quarantine.kind: quarantine,
+    Snapshot.kind: snapshot,
+    Chain.kind: chain,
+    Job.kind: job,
 }
 """One of the tables that a new kind of node is added to."""
 

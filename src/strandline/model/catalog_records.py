@@ -6,7 +6,7 @@ from datetime import datetime
 
 from .commits import WrittenConfig
 from .files import FileRead
-from .node import NodeKind
+from .kind import NodeKind
 from .plan import Cursor
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .node import NodeKind
+from .kind import NodeKind
 from .plan import Held, Strategy, Task
 
 

@@ -2,19 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
-from .project import Calendar, Chain, FactDataset, FileSource, Job, Settings
+from .kind import Definition, NodeKind
+from .project import Calendar, Settings
 from .traits import Traits
-
-
-class NodeKind(StrEnum):
-    SOURCE = "source"
-    FACTS = "facts"
-    QUARANTINE = "quarantine"
-    SNAPSHOT = "snapshot"
-    CHAIN = "chain"
-    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,28 +76,10 @@ class NodeConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantine:
-    """The rows of a fact dataset's decode that failed."""
-
-    facts: FactDataset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The latest row per key of a record set."""
-
-    facts: FactDataset
-
-
-Definition = FileSource | FactDataset | Quarantine | Snapshot | Chain | Job
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """`name` is the output dataset's name."""
 
     name: str
-    kind: NodeKind
     inputs: tuple[Input, ...]
     definition: Definition
     config: NodeConfig
@@ -121,6 +94,11 @@ class Node:
         """
         present = list(columns)
         return [c for c in self.columns if c in present] + [c for c in present if c not in self.columns]
+
+    @property
+    def kind(self) -> NodeKind:
+        """For the catalog, the table of workers and what people read; what a node does is asked of its traits."""
+        return self.definition.kind
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from .filters import Filter
-from .node import NodeKind
+from .kind import NodeKind
 
 
 class Cause(StrEnum):

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import ClassVar
 
 from .columns import ColumnType
 from .errors import Place
+from .kind import NodeKind
 from .thresholds import SHIPPED, Thresholds
 
 
@@ -60,6 +62,7 @@ class FileFormat(StrEnum):
 class FileSource:
     """Files matching a glob, relative to the project's folder."""
 
+    kind: ClassVar[NodeKind] = NodeKind("source")
     name: str
     place: Place
     files: str
@@ -129,6 +132,7 @@ class SourceTime:
 class FactDataset:
     """A dataset decoded from a source."""
 
+    kind: ClassVar[NodeKind] = NodeKind("facts")
     name: str
     place: Place
     source: str
@@ -143,6 +147,22 @@ class FactDataset:
     identity: tuple[str, ...] = ()
     source_at: SourceTime | None = None
     guard: Guard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """The rows of a fact dataset's decode that failed."""
+
+    kind: ClassVar[NodeKind] = NodeKind("quarantine")
+    facts: FactDataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The latest row per key of a record set."""
+
+    kind: ClassVar[NodeKind] = NodeKind("snapshot")
+    facts: FactDataset
 
 
 class Head(StrEnum):
@@ -168,6 +188,7 @@ class HeadRule:
 class Chain:
     """The canonical blocks among all that were announced."""
 
+    kind: ClassVar[NodeKind] = NodeKind("chain")
     name: str
     place: Place
     blocks: str
@@ -229,6 +250,7 @@ class Module:
 class Job:
     """A node that users write."""
 
+    kind: ClassVar[NodeKind] = NodeKind("job")
     name: str
     place: Place
     output: str

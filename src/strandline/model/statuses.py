@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from .node import NodeKind
+from .kind import NodeKind
 
 FROZEN = "frozen"
 STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = (
@@ -80,6 +80,10 @@ NOTHING_HELD = HeldWork()
 class DatasetStatus:
     dataset: str
     kind: NodeKind
+    drawn_under: str
+    """The heading of its column in the drawing of a status page."""
+    drawn_from: int
+    """The leftmost column that it is drawn in."""
     state: str
     """fresh, behind, building, stale, frozen, never built; or, of what was tried last and is to do: failed, guarded, blocked, fenced."""
     since: datetime | None

@@ -59,6 +59,10 @@ class Traits:
     """One sentence: how the node is kept up to date."""
     counted_as: str = "job"
     """What `check` counts it as; empty for a node that nobody wrote."""
+    drawn_under: str = "jobs"
+    """The heading of its column in the drawing of a status page."""
+    drawn_from: int = 3
+    """The leftmost column that it is drawn in: sources are in 0, facts in 1, what is folded from them in 2."""
     key: tuple[str, ...] = ()
     """The columns that `_key` is a hash of."""
     key_is_named_by: str = ""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from strandline.model.node import NodeKind
 from strandline.model.statuses import DatasetStatus
 from strandline.pages.wording import moment, plural
 
@@ -14,22 +13,6 @@ BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, GAP, LINE, HEAD, MARGIN = 208, 64, 56, 14, 6,
 LONGEST_NAME = 24
 SMALLEST = 0.8
 """A drawing that is wider than the page shrinks so far; beyond that it is moved."""
-_LEAST_COLUMN = {
-    NodeKind.SOURCE: 0,
-    NodeKind.FACTS: 1,
-    NodeKind.QUARANTINE: 1,
-    NodeKind.SNAPSHOT: 2,
-    NodeKind.CHAIN: 2,
-    NodeKind.JOB: 3,
-}
-_HEADINGS = {
-    NodeKind.SOURCE: "sources",
-    NodeKind.FACTS: "facts",
-    NodeKind.QUARANTINE: "quarantines",
-    NodeKind.SNAPSHOT: "snapshots",
-    NodeKind.CHAIN: "chains",
-    NodeKind.JOB: "jobs",
-}
 
 
 def anchor(prefix: str, name: str) -> str:
@@ -45,11 +28,12 @@ def draw_statuses(statuses: Sequence[DatasetStatus]) -> Markup:
     """Sources at the left, readers to the right of what they read. Each box is a link to its row in the table."""
     by_name = {s.dataset: s for s in statuses}
     number = {name: i for i, name in enumerate(by_name)}
-    least = {s.dataset: _LEAST_COLUMN[s.kind] for s in statuses}
+    least = {s.dataset: s.drawn_from for s in statuses}
     layout = lay_out({s.dataset: s.inputs for s in statuses}, least, box=BOX_HEIGHT, line=LINE, gap=GAP)
     width, height = _left(len(layout.columns)) - COLUMN_GAP + MARGIN, round(layout.height) + HEAD + MARGIN
     headings = [
-        _heading(c, {by_name[name].kind for name, _ in boxes}) for c, boxes in enumerate(layout.columns)
+        _heading(c, [s for s in statuses if s.dataset in dict(boxes)])
+        for c, boxes in enumerate(layout.columns)
     ]
     lines = [_line(layout, passed, number) for passed in layout.lines]
     boxes = [
@@ -76,8 +60,8 @@ def _left(column: int) -> int:
     return MARGIN + column * (BOX_WIDTH + COLUMN_GAP)
 
 
-def _heading(column: int, kinds: set[NodeKind]) -> Markup:
-    words = [word for kind, word in _HEADINGS.items() if kind in kinds]
+def _heading(column: int, drawn: Sequence[DatasetStatus]) -> Markup:
+    words = dict.fromkeys(status.drawn_under for status in drawn)
     return element("text", " and ".join(words), class_="heading", x=_left(column), y=HEAD - 14)
 
 

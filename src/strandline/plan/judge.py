@@ -95,6 +95,8 @@ def _judge(
     return DatasetStatus(
         dataset=node.name,
         kind=node.kind,
+        drawn_under=node.traits.drawn_under,
+        drawn_from=node.traits.drawn_from,
         state=state,
         since=at,
         table_version=table.version if table else None,

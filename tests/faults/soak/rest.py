@@ -15,8 +15,8 @@ from strandline.catalog import open_catalog, read_invalidations, read_view
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.log import list_versions, read_entries
 from strandline.model.errors import CallError
-from strandline.model.node import NodeKind
 from strandline.model.plan import Plan
+from strandline.model.project import Job
 from tests.faults.laws import BARE, check_commits_of, check_rebuilt, require
 from tests.faults.oracle import Row, canonical, latest
 from tests.harness import TestProject
@@ -43,13 +43,15 @@ class Rest:
     def of(cls, folder: Path, feeder: Feeder) -> "Rest":
         project = TestProject(folder)
         with open_workspace(folder) as workspace:
-            factor = dict(workspace.project.get("worth").definition.config)["factor"]  # type: ignore[union-attr]
+            worth = workspace.project.get("worth").definition
+            assert isinstance(worth, Job)
+            factor = int(str(worth.config["factor"]))
         return cls(
             project=project,
             item=read_sent(feeder.sent, "items", ITEM, ("id", "price", "at")),
             rate=read_sent(feeder.sent, "rates", RATE, ("kind",)),
             block=read_sent(feeder.sent, "blocks", BLOCK, ("number", "hash", "weight")),
-            factor=int(factor),
+            factor=factor,
         )
 
     def rows(self, dataset: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -186,7 +188,7 @@ def check_catalog(rest: Rest) -> None:
             missed = [e.metadata.operation for e in entries if e.metadata]
             require(set(missed) <= BARE, "L6 only what moves nothing may be unrecorded", node.name, missed)
             check_rebuilt(node.name, record, rebuilt.nodes[node.name])
-        jobs = [n.name for n in workspace.project.nodes if n.kind is NodeKind.JOB]
+        jobs = [n.name for n in workspace.project.nodes if n.kind == Job.kind]
         owed = [row for row in read_invalidations(workspace.catalog, jobs)[1] if not row["processed_at"]]
         require(not owed, "every invalidation is processed", owed[:5])
         again.catalog.close()

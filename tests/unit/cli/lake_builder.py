@@ -16,15 +16,15 @@ from strandline.lake.log import read_entries
 from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.files import FileRead
 from strandline.model.metadata import to_json
-from strandline.model.node import NodeKind
 from strandline.model.plan import Cursor
+from strandline.model.project import FactDataset, FileSource, Job, Snapshot
 from strandline.model.traits import Recount
 
 KINDS = {
-    "order_events": NodeKind.SOURCE,
-    "orders_facts": NodeKind.FACTS,
-    "orders": NodeKind.SNAPSHOT,
-    "customer_totals": NodeKind.JOB,
+    "order_events": FileSource.kind,
+    "orders_facts": FactDataset.kind,
+    "orders": Snapshot.kind,
+    "customer_totals": Job.kind,
 }
 INPUTS = {"orders_facts": "order_events", "orders": "orders_facts", "customer_totals": "orders"}
 
@@ -126,7 +126,7 @@ class Written:
         assert record is not None
         size = sum(DeltaTable(uri).get_add_actions(flatten=True).column("size_bytes").to_pylist())
         readers = tuple(
-            name for name, given in INPUTS.items() if given == dataset and KINDS[name] is NodeKind.JOB
+            name for name, given in INPUTS.items() if given == dataset and KINDS[name] == Job.kind
         )
         record_commit(
             catalog,

@@ -10,7 +10,6 @@ from strandline.app.run import RunOutcome
 from strandline.cli import plan as plan_verb
 from strandline.cli import run as run_verb
 from strandline.cli.progress import Progress, progress_line
-from strandline.model.node import NodeKind
 from strandline.model.plan import (
     Cause,
     Cursor,
@@ -24,13 +23,13 @@ from strandline.model.plan import (
     Task,
     TaskResult,
 )
-from strandline.model.project import FailOn
+from strandline.model.project import FailOn, Snapshot
 from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
 
 TASK = Task(
     node="demand",
-    kind=NodeKind.SNAPSHOT,
+    kind=Snapshot.kind,
     cause=Cause.NEW_INPUT,
     strategy=Strategy.RECOMPUTE,
     reason="changed rows in version 3 of `demand_facts`, about 44 rows",
@@ -65,7 +64,7 @@ HELD = HeldWork(nodes=(FROZEN, STALE), command="strandline backfill demand defau
 def result(**changes: Any) -> TaskResult:
     told: dict[str, Any] = {
         "node": "demand",
-        "kind": NodeKind.SNAPSHOT,
+        "kind": Snapshot.kind,
         "cause": Cause.NEW_INPUT,
         "strategy": Strategy.RECOMPUTE,
         "reason": "changed rows",

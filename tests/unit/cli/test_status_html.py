@@ -11,7 +11,8 @@ import pytest
 
 from strandline.cli import main
 from strandline.cli.status import render_status
-from strandline.model.node import NodeKind
+from strandline.model.kind import NodeKind
+from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
 from strandline.model.statuses import (
     NOTHING_HELD,
     PARTITION_STATES,
@@ -68,9 +69,28 @@ class Page(HTMLParser):
         ]
 
 
+DRAWN = {
+    FileSource.kind: ("sources", 0),
+    FactDataset.kind: ("facts", 1),
+    Quarantine.kind: ("quarantines", 1),
+    Snapshot.kind: ("snapshots", 2),
+    Chain.kind: ("chains", 2),
+    Job.kind: ("jobs", 3),
+}
+
+
 def status(name: str, kind: NodeKind, *inputs: str, state: str = "fresh", **more: object) -> DatasetStatus:
     made = DatasetStatus(
-        dataset=name, kind=kind, state=state, since=AT, table_version=3, rows=1234, counts={}, inputs=inputs
+        dataset=name,
+        kind=kind,
+        drawn_under=DRAWN[kind][0],
+        drawn_from=DRAWN[kind][1],
+        state=state,
+        since=AT,
+        table_version=3,
+        rows=1234,
+        counts={},
+        inputs=inputs,
     )
     return replace(made, **more)  # type: ignore[arg-type]
 
@@ -86,31 +106,31 @@ def ranges(*states: str) -> tuple[PartitionStatus, ...]:
 
 
 PROJECT = (
-    status("events", NodeKind.SOURCE),
+    status("events", FileSource.kind),
     status(
-        "sale_facts", NodeKind.FACTS, "events", counts={"offered": 2000, "accepted": 1234, "duplicates": 0}
+        "sale_facts", FactDataset.kind, "events", counts={"offered": 2000, "accepted": 1234, "duplicates": 0}
     ),
     status(
         "sale_quarantine",
-        NodeKind.QUARANTINE,
+        Quarantine.kind,
         "events",
         state="never built",
         since=None,
         table_version=None,
         rows=0,
     ),
-    status("sale", NodeKind.SNAPSHOT, "sale_facts", state="behind", reason="changed rows"),
-    status("canonical", NodeKind.CHAIN, "sale_facts", counts={"waiting": 3}),
+    status("sale", Snapshot.kind, "sale_facts", state="behind", reason="changed rows"),
+    status("canonical", Chain.kind, "sale_facts", counts={"waiting": 3}),
     status(
         "ranges",
-        NodeKind.JOB,
+        Job.kind,
         "sale",
         "canonical",
         state="stale",
         partitioned_by="pieces, 10 each",
         partitions=ranges(*PARTITION_STATES),
     ),
-    status("report", NodeKind.JOB, "ranges", "events", state="failed", reason=MEAN),
+    status("report", Job.kind, "ranges", "events", state="failed", reason=MEAN),
 )
 
 
@@ -185,15 +205,13 @@ def test_nothing_is_asked_for_from_outside() -> None:
 
 def test_what_was_said_elsewhere_is_text_and_nothing_else() -> None:
     odd = status(
-        MEAN, NodeKind.SOURCE, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),)
+        MEAN, FileSource.kind, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),)
     )
     said = invalidation("sale", scope=MEAN, reason=MEAN, processed_at_by_job={MEAN: None})
 
     page = Page(
         render_html(
-            overview(
-                odd, status("reader", NodeKind.JOB, MEAN, state=MEAN), project=MEAN, invalidations=(said,)
-            )
+            overview(odd, status("reader", Job.kind, MEAN, state=MEAN), project=MEAN, invalidations=(said,))
         )
     )
 
@@ -266,7 +284,7 @@ def test_a_strip_of_many_partitions_shows_the_worst_of_several_in_a_cell_and_say
     states = ["fresh"] * 1500
     states[4:6] = ["never built", "invalidated"]
 
-    page = render(status("many", NodeKind.JOB, partitioned_by="pieces, 10 each", partitions=ranges(*states)))
+    page = render(status("many", Job.kind, partitioned_by="pieces, 10 each", partitions=ranges(*states)))
 
     titles = [text for text in page.texts["title"] if re.match(r"\d+-\d+ to ", text)]
     assert len(titles) == 375
@@ -281,7 +299,7 @@ def test_a_strip_of_many_partitions_shows_the_worst_of_several_in_a_cell_and_say
 def test_at_most_fifty_partitions_are_listed_of_every_state_some_and_the_rest_is_counted() -> None:
     states = ["stale"] * 90 + ["behind"] * 57 + ["invalidated"] * 3 + ["fresh"] * 10
 
-    page = render(status("many", NodeKind.JOB, partitioned_by="pieces, 10 each", partitions=ranges(*states)))
+    page = render(status("many", Job.kind, partitioned_by="pieces, 10 each", partitions=ranges(*states)))
 
     assert len([key for key in page.texts["th"] if re.fullmatch(r"\d+-\d+", key)]) == 50
     assert page.texts["td"].count("invalidated") == 3

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.model.node import By, Input, NodeKind
+from strandline.model.node import By, Input
 from strandline.model.project import Chain, Head, HeadRule, Job, Mode
 from tests.unit.declare.builders import config_change, line_of, load, report, slugs
 
@@ -437,7 +437,7 @@ def test_a_chain_and_what_follows_it_become_nodes_with_inputs_before_readers(tmp
 
     chain = project.get("hot_blocks")
     assert (chain.kind, chain.key, chain.traits.range_column, chain.traits.only_grows) == (
-        NodeKind.CHAIN,
+        Chain.kind,
         ("block_number",),
         "block_number",
         False,
@@ -445,7 +445,7 @@ def test_a_chain_and_what_follows_it_become_nodes_with_inputs_before_readers(tmp
     assert chain.inputs == (
         Input(name="blocks_facts", dataset="blocks_facts", relation=By(columns=("block_number",))),
     )
-    assert [n.name for n in project.nodes if n.kind in (NodeKind.CHAIN, NodeKind.JOB)] == [
+    assert [n.name for n in project.nodes if n.kind in (Chain.kind, Job.kind)] == [
         "hot_blocks",
         "hot_transactions",
         "hot_receipts",
@@ -476,7 +476,7 @@ def test_what_follows_is_a_job_keyed_by_the_blocks_hash(tmp_path: Path) -> None:
         node = project.get(name)
         assert isinstance(node.definition, Job)
         assert (node.kind, node.definition.mode, node.key) == (
-            NodeKind.JOB,
+            Job.kind,
             Mode.KEYED,
             ("chain_id", "block_hash"),
         )

@@ -6,7 +6,8 @@ import pytest
 
 from strandline.declare.json_schema import SCHEMA_FILE, make_json_schema
 from strandline.model.hashing import compare_configs
-from strandline.model.node import By, NewRows, NodeKind
+from strandline.model.node import By, NewRows
+from strandline.model.project import FactDataset, FileSource, Job, Quarantine, Snapshot
 from tests.unit.declare.builders import load
 
 YAML = """
@@ -58,20 +59,20 @@ def test_every_dataset_becomes_its_nodes(tmp_path: Path) -> None:
 
     kinds = {node.name: node.kind for node in project.nodes}
     assert kinds == {
-        "events": NodeKind.SOURCE,
-        "exports": NodeKind.SOURCE,
-        "person_facts": NodeKind.FACTS,
-        "person_quarantine": NodeKind.QUARANTINE,
-        "person": NodeKind.SNAPSHOT,
-        "child_facts": NodeKind.FACTS,
-        "child_quarantine": NodeKind.QUARANTINE,
-        "child": NodeKind.SNAPSHOT,
-        "register_facts": NodeKind.FACTS,
-        "register_quarantine": NodeKind.QUARANTINE,
-        "visits_facts": NodeKind.FACTS,
-        "visits_quarantine": NodeKind.QUARANTINE,
-        "counts": NodeKind.JOB,
-        "doubled": NodeKind.JOB,
+        "events": FileSource.kind,
+        "exports": FileSource.kind,
+        "person_facts": FactDataset.kind,
+        "person_quarantine": Quarantine.kind,
+        "person": Snapshot.kind,
+        "child_facts": FactDataset.kind,
+        "child_quarantine": Quarantine.kind,
+        "child": Snapshot.kind,
+        "register_facts": FactDataset.kind,
+        "register_quarantine": Quarantine.kind,
+        "visits_facts": FactDataset.kind,
+        "visits_quarantine": Quarantine.kind,
+        "counts": Job.kind,
+        "doubled": Job.kind,
     }
 
 

@@ -10,8 +10,7 @@ from strandline.lake.table import open_table
 from strandline.lake.work import Work
 from strandline.model.columns import CONFIG, INGESTED_AT, KEY, POSITION, native_name, quote
 from strandline.model.errors import WorkError
-from strandline.model.node import Quarantine
-from strandline.model.project import FactDataset
+from strandline.model.project import FactDataset, Quarantine
 
 from .decode import ACCEPTED, DERIVED, DUPLICATE, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG, decode
 from .exports import derive_deletions

@@ -13,9 +13,8 @@ from strandline.lake.log import count_added
 from strandline.lake.work import NEW, OLD, SIDE, Expected, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
-from strandline.model.node import Snapshot
 from strandline.model.plan import Cause, Strategy
-from strandline.model.project import Children, FactDataset, RecordSet
+from strandline.model.project import Children, FactDataset, RecordSet, Snapshot
 
 from .oracle import expect_snapshot
 

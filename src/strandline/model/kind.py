@@ -1,0 +1,12 @@
+"""What a kind of node is: a class of definitions. The set of kinds is open, so no list of them stands anywhere."""
+
+from typing import ClassVar, NewType, Protocol
+
+NodeKind = NewType("NodeKind", str)
+"""The word for a kind, in the catalog and in what verbs print. Each definition class has its own."""
+
+
+class Definition(Protocol):
+    """What a node was declared to be. Each kind has a frozen dataclass of its own, which only its own modules name."""
+
+    kind: ClassVar[NodeKind]
