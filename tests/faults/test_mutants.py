@@ -13,17 +13,18 @@ from strandline.dispatch import attempt, commit, horizon, maintain, settle
 from strandline.dispatch.failpoints import reach
 from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
-from strandline.lake.work import Prepared
 from strandline.model import commits as commit_values
 from strandline.model.columns import KEY, POSITION
 from strandline.model.node import By
 from strandline.model.project import FactDataset, Job
 from strandline.plan import planner
 
-from . import plain_workers, scenarios, table_log
+from . import plain_work, scenarios, table_log
 from .fate import Fate
 from .killing import Mutant, Start, make_start
-from .plain_workers import Work
+from .kinds import chain, quarantine, snapshot
+from .kinds.job import appending, results
+from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
 from .table_log import Row
 from .world import World
@@ -151,7 +152,7 @@ def cursor_on_a_business_column(patch: Patch) -> None:
         seen = max((row["at"] for row in work.read_own() or []), default=-1)
         return [row for row in work.read_added(name) if row["at"] > seen]
 
-    patch.setattr(plain_workers, "read_increment", newer)
+    patch.setattr(snapshot, "read_increment", newer)
 
 
 def tie_by_arrival(patch: Patch) -> None:
@@ -159,32 +160,31 @@ def tie_by_arrival(patch: Patch) -> None:
         position = row[POSITION]
         return (row["at"], position["name"], position["place"])
 
-    patch.setattr(plain_workers, "rank", by_place)
+    patch.setattr(snapshot, "rank", by_place)
 
 
 def latest_per_column(patch: Patch) -> None:
     """One argMax a column builds a row that never existed."""
 
     def mixed(one: Row, other: Row, dataset: FactDataset) -> Row:
-        older, newer = sorted((one, other), key=lambda row: plain_workers.rank(row, dataset))
+        older, newer = sorted((one, other), key=lambda row: snapshot.rank(row, dataset))
         return {name: older[name] if value is None else value for name, value in newer.items()}
 
-    patch.setattr(plain_workers, "choose", mixed)
+    patch.setattr(snapshot, "choose", mixed)
 
 
 def deleted_rows_forgotten(patch: Patch) -> None:
     """A snapshot that keeps no deleted row lets an older fact bring the record back."""
-    patch.setattr(plain_workers, "stands", plain_workers.live)
+    patch.setattr(snapshot, "stands", plain_work.live)
 
 
 def hash_without_null_flags(patch: Patch) -> None:
-    really = plain_workers.key_hash
-    patch.setattr(plain_workers, "key_hash", lambda values: really(tuple(v for v in values if v is not None)))
+    patch.setattr(plain_work, "with_null_flags", lambda values: [v for v in values if v is not None])
 
 
 def dynamic_overwrite(patch: Patch) -> None:
     """Only what has rows is replaced, so what became empty stays."""
-    patch.setattr(plain_workers, "buried", lambda rows, key: [])
+    patch.setattr(plain_work, "buried", lambda rows, key: [])
 
 
 def relation_guessed_by_column_name(patch: Patch) -> None:
@@ -193,7 +193,7 @@ def relation_guessed_by_column_name(patch: Patch) -> None:
     def guessed(work: Work, job: Job, scope: Collection[Any] | None) -> list[Row]:
         inputs = {}
         for given in work.node.inputs:
-            rows = [plain_workers.declared(row) for row in work.read_live(given.dataset)]
+            rows = [plain_work.declared(row) for row in work.read_live(given.dataset)]
             columns = (
                 given.relation.columns
                 if isinstance(given.relation, By)
@@ -202,70 +202,68 @@ def relation_guessed_by_column_name(patch: Patch) -> None:
             wanted = {tuple(key[job.key.index(c)] for c in columns if c in job.key) for key in scope or ()}
             shared = [c for c in columns if c in job.key]
             inputs[given.name] = [r for r in rows if scope is None or tuple(r[c] for c in shared) in wanted]
-        return plain_workers.JOBS[job.output](inputs, job.config)
+        return results.JOBS[job.output](inputs, job.config)
 
-    patch.setattr(plain_workers, "compute", guessed)
+    patch.setattr(results, "compute", guessed)
 
 
 def moved_key_stays_with_its_old_owner(patch: Patch) -> None:
     def came(changes: Any, columns: Sequence[str]) -> set[Any]:
         return {tuple(row[c] for c in columns) for sign, row in changes if sign > 0}
 
-    patch.setattr(plain_workers, "changed_keys", came)
+    patch.setattr(results, "changed_keys", came)
 
 
 def insert_new_without_dedupe(patch: Patch) -> None:
-    patch.setattr(plain_workers, "only_new", lambda rows, own, unique_key: list(rows))
+    patch.setattr(appending, "only_new", lambda rows, own, unique_key: list(rows))
 
 
 def not_in_with_null(patch: Patch) -> None:
     """`NOT IN` of a list with a NULL is never true."""
-    really = plain_workers.only_new
+    really = appending.only_new
 
     def not_in(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
         unknown = any(row[c] is None for row in own for c in unique_key)
         return [] if unknown else really(rows, own, unique_key)
 
-    patch.setattr(plain_workers, "only_new", not_in)
+    patch.setattr(appending, "only_new", not_in)
 
 
 def unique_key_not_null_safe(patch: Patch) -> None:
     """A NULL equals nothing, so a key with one is inserted again and again."""
-    really = plain_workers.only_new
+    really = appending.only_new
 
     def equal_only(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str]) -> list[Row]:
         unknown = [row for row in rows if any(row[c] is None for c in unique_key)]
         return [*really([r for r in rows if r not in unknown], own, unique_key), *unknown]
 
-    patch.setattr(plain_workers, "only_new", equal_only)
+    patch.setattr(appending, "only_new", equal_only)
 
 
 def quarantined_rows_dropped(patch: Patch) -> None:
-    patch.setattr(
-        plain_workers, "prepare_quarantine", lambda work: Prepared(write=None, live_rows=work.live_rows)
-    )
+    patch.setattr(quarantine, "refused_rows", lambda work: [])
 
 
 def invalidation_ignored(patch: Patch) -> None:
-    patch.setattr(plain_workers, "matches", lambda given, row: False)
+    patch.setattr(results, "matches", lambda given, row: False)
 
 
 def old_branch_stays_where_the_new_one_ends(patch: Patch) -> None:
     """Only what has a new block is replaced."""
-    really = plain_workers._walk
+    really = chain._walk
 
     def forgets(*given: Any) -> Any:
         walked = really(*given)
         return walked and ({number: hash_ for number, hash_ in walked[0].items() if hash_}, *walked[1:])
 
-    patch.setattr(plain_workers, "_walk", forgets)
+    patch.setattr(chain, "_walk", forgets)
 
 
 def last_announcement_counts(patch: Patch) -> None:
     def last(rows: Any) -> dict[str, Row]:
-        return {row["hash"]: row for row in sorted(rows, key=plain_workers._place)}
+        return {row["hash"]: row for row in sorted(rows, key=plain_work.place_of)}
 
-    patch.setattr(plain_workers, "first_announced", last)
+    patch.setattr(chain, "first_announced", last)
 
 
 def waiting_blocks_forgotten(patch: Patch) -> None:
@@ -276,12 +274,10 @@ def waiting_blocks_forgotten(patch: Patch) -> None:
         rule: Any, announced: Any, published: Any, new: Any, known: Any, anchor: int, *, stride: int
     ) -> Any:
         there = {published.hash_at(b.number) for b in announced.blocks.values()} | {b.hash for b in new}
-        seen = plain_workers.Announced(
-            blocks={hash_: b for hash_, b in announced.blocks.items() if hash_ in there}
-        )
+        seen = chain.Announced(blocks={hash_: b for hash_, b in announced.blocks.items() if hash_ in there})
         return really(rule, seen, published, new, known, anchor, stride=stride)
 
-    patch.setattr(plain_workers, "follow", only_new)
+    patch.setattr(chain, "follow", only_new)
 
 
 def partition_overwrite_drops_the_others(patch: Patch) -> None:
@@ -318,7 +314,7 @@ def frozen_is_written_if_the_catalog_is_old(patch: Patch) -> None:
 
 
 def backfill_forgets_what_was_published(patch: Patch) -> None:
-    patch.setattr(plain_workers, "published", lambda own, job: [])
+    patch.setattr(appending, "published", lambda own, job: [])
 
 
 def cleaning_ignores_cursors(patch: Patch) -> None:

@@ -3,6 +3,9 @@
 import ast
 from pathlib import Path
 
+from strandline.dispatch.workers import WORKERS
+from tests.faults.kinds import KINDS
+
 SOURCE = Path(__file__).parents[2] / "src" / "strandline"
 TABLES = ("dispatch/workers.py",)
 OWN_MODULES = {
@@ -41,3 +44,8 @@ def test_a_kind_is_named_in_its_own_modules_and_the_table_of_workers_alone() -> 
             strangers[file] = named
 
     assert strangers == {}
+
+
+def test_the_fault_suite_knows_every_kind() -> None:
+    """Kills, schedules and laws loop over `KINDS`, so what is missing there is never tried."""
+    assert {kind.name for kind in KINDS} == {str(kind) for kind in WORKERS}

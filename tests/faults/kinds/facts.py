@@ -1,0 +1,105 @@
+"""Facts: what a source received is decoded once, and what passes is appended."""
+
+import json
+
+import pyarrow as pa
+
+from strandline.lake.work import Prepared
+from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, PAYLOAD, POSITION
+from strandline.model.commits import Operation
+from strandline.model.node import Node
+from strandline.model.project import FactDataset
+from tests.faults.plain_work import (
+    INGESTED_COLUMN,
+    KEYED_COLUMNS,
+    POSITION_COLUMN,
+    Work,
+    key_hash,
+    write_rows,
+)
+from tests.faults.table_log import Row
+
+from .kind import Kind
+
+_TYPES = {"string": pa.string(), "bigint": pa.int64()}
+
+
+def prepare(work: Work) -> Prepared:
+    """Decode what came since the cursor; append what passes, with the counts of L10."""
+    dataset = facts_of(work.node)
+    passed, refused = decode(work, dataset)
+    counts = {
+        "offered": len(passed) + len(refused),
+        "accepted": len(passed),
+        "duplicates": 0,
+        "quarantined": len(refused),
+    }
+    operation = Operation.OVERWRITE if work.full else Operation.APPEND if passed else Operation.COUNTS
+    return Prepared(
+        write=write_rows(operation, facts_schema(dataset), passed),
+        rows_written=len(passed),
+        live_rows=len(passed) + (0 if work.full else work.live_rows),
+        counts={**counts, "passed_over": 0, "derived": 0},
+        whole=work.full,
+    )
+
+
+def decode(work: Work, dataset: FactDataset) -> tuple[list[Row], list[Row]]:
+    """The rows that pass and those that fail."""
+    received = work.read(dataset.source) if work.full else work.read_added(dataset.source)
+    passed, refused = [], []
+    for row in received:
+        beside = {POSITION: row[POSITION], INGESTED_AT: row[INGESTED_AT], CONFIG: work.config.hash}
+        fact, slug = decode_line(dataset, row[PAYLOAD])
+        if fact is None:
+            refused.append({"slug": slug, "payload": row[PAYLOAD], **beside})
+        else:
+            passed.append(
+                {
+                    **fact,
+                    **beside,
+                    KEY: key_hash(tuple(fact[c] for c in key_of(dataset))),
+                    DELETED: fact.get("op") == "D",
+                }
+            )
+    return passed, refused
+
+
+def decode_line(dataset: FactDataset, text: str) -> tuple[Row | None, str]:
+    try:
+        message = json.loads(text)
+    except ValueError:
+        return None, "not-json"
+    fact: Row = {}
+    for column in dataset.columns:
+        value = message.get(column.path[0])
+        if (
+            value is not None
+            and column.type is not None
+            and column.type.stored == "bigint"
+            and not isinstance(value, int)
+        ):
+            return None, "bad-value"
+        fact[column.name] = value
+    if any(fact[c] is None for c in (*key_of(dataset), *dataset.require)):
+        return None, "null-key"
+    return fact, ""
+
+
+def key_of(dataset: FactDataset) -> tuple[str, ...]:
+    return dataset.record_set.key if dataset.record_set else ()
+
+
+def facts_schema(dataset: FactDataset) -> pa.Schema:
+    columns = [(c.name, _TYPES[c.type.stored]) for c in dataset.columns if c.type is not None]
+    return pa.schema([*columns, POSITION_COLUMN, INGESTED_COLUMN, *KEYED_COLUMNS])
+
+
+def facts_of(node: Node) -> FactDataset:
+    """The declaration that facts, what was refused of them and their snapshot share."""
+    facts = getattr(node.definition, "facts", node.definition)
+    assert isinstance(facts, FactDataset)
+    return facts
+
+
+KIND = Kind(name="facts", prepare=prepare)

@@ -1,0 +1,105 @@
+"""Jobs by partition: the partitions that a change touches are built again, each whole, once they are final."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from strandline.lake.work import Prepared
+from strandline.model.columns import CONFIG, DELETED, KEY
+from strandline.model.commits import BuiltPartition, Operation
+from strandline.model.partitions import find_span, is_final, name_number
+from strandline.model.plan import Cause
+from strandline.model.project import Partitioning
+from tests.faults.plain_work import (
+    Work,
+    by_key,
+    declared,
+    key_hash,
+    live,
+    signature,
+    write_rows,
+    write_whole,
+)
+from tests.faults.table_log import Row
+
+from .results import JOBS, find_invalidated, job_of, schema_of
+
+
+def prepare(work: Work, partitioning: Partitioning) -> Prepared:
+    """Build the partitions that changed rows fall in, and those that have become final; the others wait."""
+    job = job_of(work.node)
+    own = None if work.task.overwrite else work.read_own()
+    (given,) = work.node.inputs
+    rows = work.read_live(given.dataset)
+    names = find_partitions(work, partitioning, given.dataset, whole=own is None or work.full)
+    tip = max((row[partitioning.column] for row in rows), default=None)
+    built = set(work.partitions) if own is not None else set()
+    due = [n for n in sorted(names) if n in built or _is_final(work, partitioning, n, tip)]
+    waiting = tuple(sorted(names - set(due)))
+    if not due and own is not None:
+        return Prepared(write=None, live_rows=work.live_rows, waiting=waiting)
+    inside = [declared(row) for row in rows if _partition(partitioning, row) in due]
+    beside = {DELETED: False, CONFIG: work.config.hash}
+    results = JOBS[job.output]({given.name: inside}, job.config)
+    new = [{**row, **beside, KEY: key_hash((_partition(partitioning, row),))} for row in results]
+    schema = schema_of(job)
+    counts = Counter(_partition(partitioning, row) for row in new)
+    if own is None:
+        partitions = tuple(BuiltPartition(partition_key=n, rows=counts[n]) for n in due)
+        return replace(write_whole(schema, new), partitions=partitions, waiting=waiting)
+    return _replace_partitions(work, schema, {key_hash((n,)): n for n in due}, new, own, waiting)
+
+
+def find_partitions(work: Work, partitioning: Partitioning, dataset: str, *, whole: bool) -> set[str]:
+    """The partitions a task may have to build: of rows that left and came, of what someone says is wrong, and those that waited."""
+    if whole:
+        return {_partition(partitioning, row) for row in work.read_live(dataset)} | set(work.partitions)
+    rows = [row for _, row in work.read_changes(dataset)] + find_invalidated(work, dataset)
+    return {_partition(partitioning, row) for row in rows} | {*work.task.partitions, *work.waiting}
+
+
+def _replace_partitions(
+    work: Work,
+    schema: pa.Schema,
+    due: Mapping[int, str],
+    new: Sequence[Row],
+    own: Sequence[Row],
+    waiting: tuple[str, ...],
+) -> Prepared:
+    """The write of the partitions that differ, whole; those that do not are as they were."""
+    asked = work.task.cause is Cause.PERSON
+    after, before = by_key(new), by_key(row for row in live(own) if row[KEY] in due)
+    differing = [key for key in due if signature(after[key], asked) != signature(before[key], asked)]
+    same = [name for key, name in due.items() if key not in differing]
+    # Built and found as it was: new, or now known to be what this configuration gives.
+    told = [n for n in same if n not in work.partitions or ((work.full or asked) and work.stale)]
+    built = [BuiltPartition(partition_key=due[key], rows=len(after[key])) for key in differing]
+    built += [
+        BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0)
+        for n in told
+    ]
+    rows = [row for key in differing for row in after[key]]
+    write = None
+    if differing:
+        write = replace(write_rows(Operation.REPLACE_PARTITIONS, schema, rows), replaced=tuple(differing))
+    elif built or (work.full and work.stale):
+        write = write_rows(Operation.COUNTS, schema, [])
+    return Prepared(
+        write=write,
+        rows_written=len(rows),
+        live_rows=work.live_rows + len(rows) - sum(len(before[key]) for key in differing),
+        whole=work.full,
+        partitions=tuple(built),
+        waiting=waiting,
+    )
+
+
+def _partition(partitioning: Partitioning, row: Row) -> str:
+    return name_number(partitioning, row[partitioning.column])
+
+
+def _is_final(work: Work, partitioning: Partitioning, name: str, tip: int | None) -> bool:
+    span = find_span(partitioning, work.desk.project.calendar, name)
+    return span is not None and is_final(partitioning, span, {} if tip is None else {"": tip})

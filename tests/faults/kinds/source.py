@@ -1,0 +1,57 @@
+"""Sources: each line of a file is received once, as it came."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from strandline.ingest.listing import list_files
+from strandline.ingest.survey import Piece, survey
+from strandline.lake.work import Prepared
+from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
+from strandline.model.commits import Operation
+from strandline.model.project import FileSource
+from tests.faults.plain_work import INGESTED_COLUMN, POSITION_COLUMN, Work, write_rows
+from tests.faults.table_log import Row
+
+from .kind import Kind
+
+_RECEIVED = pa.schema([(PAYLOAD, pa.string()), POSITION_COLUMN, INGESTED_COLUMN])
+
+
+def prepare(work: Work) -> Prepared:
+    source = work.node.definition
+    assert isinstance(source, FileSource)
+    folder, wanted = work.desk.project.folder, set(work.task.files)
+    known = dict(work.record.files) if work.record else {}
+    found = survey(
+        source, folder, tuple(f for f in list_files(source.files, folder) if f.path in wanted), known
+    )
+    rows = [
+        {PAYLOAD: text, POSITION: at, INGESTED_AT: work.desk.now()}
+        for piece in found.pieces
+        for at, text in _lines(piece)
+    ]
+    if not rows and work.own_version is not None:
+        return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes)
+    operation = Operation.APPEND if rows else Operation.COUNTS
+    return Prepared(
+        write=write_rows(operation, _RECEIVED, rows, received=True),
+        rows_read=len(rows),
+        rows_written=len(rows),
+        live_rows=work.live_rows + len(rows),
+        counts={"received": len(rows)},
+        files=(*(p.read for p in found.pieces), *found.seen),
+    )
+
+
+def _lines(piece: Piece) -> Iterable[tuple[Row, str]]:
+    data = piece.file.read_bytes()[piece.start : piece.end]
+    for offset, line in enumerate(data.decode().split("\n")):
+        if line.strip():
+            yield (
+                {"name": piece.read.path, "part": piece.read.revision, "place": piece.first_place + offset},
+                line,
+            )
+
+
+KIND = Kind(name="source", prepare=prepare)
