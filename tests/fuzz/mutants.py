@@ -144,7 +144,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, Profile, int]] = {
     ),
     "a cast of the key is the key": (Scope, "resolve", _look_through(exp.Cast, exp.Abs), KEYS, 1252),
     "a function of the key is the key": (Scope, "resolve", _look_through(exp.Coalesce, exp.Upper), KEYS, 223),
-    "a window by one column of the key is one by all": (Scope, "lacking", _any_column, KEYS, 883),
+    "a window by one column of the key is one by all": (Scope, "find_missing", _any_column, KEYS, 883),
     "grouping sets are groups": (relations, "groups_of", _plain_sets, KEYS, 11),
     "windows are not looked at": (_Prover, "windows", lambda *_: None, KEYS, 200),
     "LIMIT is not looked at": (_Prover, "cut", lambda self, node, rows: rows, KEYS, 179),

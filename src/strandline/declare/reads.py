@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from strandline.model.node import EVERY_COLUMN, Input
 from strandline.sql.columns_read import find_identifiers, find_read_whole
-from strandline.sql.job_sql import goes_by_position
+from strandline.sql.job_sql import uses_positions
 from strandline.sql.known_columns import Known
 
 from .code import Code
@@ -29,6 +29,6 @@ def find_positions(
     code: Code, inputs: Iterable[Input], known: Mapping[str, Known]
 ) -> dict[str, tuple[str, ...]]:
     """By input whose columns the code may tell by where they stand: their order. Python may always (`union`)."""
-    if code.tree is not None and not goes_by_position(code.tree):
+    if code.tree is not None and not uses_positions(code.tree):
         return {}
     return {i.name: known[i.name].order for i in inputs if EVERY_COLUMN in i.reads}

@@ -1,1 +1,4 @@
-"""Everything that reads or writes SQL as a tree: parse, refuse, prove, rewrite. Pure; the only place that knows sqlglot."""
+"""Everything that reads or writes SQL as a tree: parse, refuse, prove, rewrite.
+
+Pure, and the only package that imports sqlglot.
+"""

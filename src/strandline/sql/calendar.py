@@ -12,19 +12,21 @@ def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
     if day == 1:
         year = f"year(add_months({local}, {1 - month}))"
     else:
-        year = f"year({local}) - CASE WHEN date_format({local}, 'MM-dd') >= '{month:02}-{day:02}' THEN 0 ELSE 1 END"
+        started = f"date_format({local}, 'MM-dd') >= '{month:02}-{day:02}'"
+        year = f"year({local}) - CASE WHEN {started} THEN 0 ELSE 1 END"
     return {
         "local_date": ("DATE", f"to_date({local})"),
         "local_month": ("STRING", f"date_format({local}, 'yyyy-MM')"),
         "financial_year": (
             "STRING",
-            f"CASE WHEN ts IS NOT NULL THEN concat(lpad({year}, 4, '0'), '-', lpad(pmod({year} + 1, 100), 2, '0')) END",
+            "CASE WHEN ts IS NOT NULL"
+            f" THEN concat(lpad({year}, 4, '0'), '-', lpad(pmod({year} + 1, 100), 2, '0')) END",
         ),
     }
 
 
 def define_calendar(calendar: Calendar, code: str | None = None) -> list[str]:
-    """Statements that define the functions in a session, for users' code: those that a given SQL names, or all."""
+    """Statements that define the functions in a session, for users' code: those that `code` names, or all."""
     return [
         f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(ts TIMESTAMP) RETURNS {result} RETURN {body}"
         for name, (result, body) in _bodies(calendar).items()
@@ -33,7 +35,7 @@ def define_calendar(calendar: Calendar, code: str | None = None) -> list[str]:
 
 
 def inline_calendar(sql: str, calendar: Calendar) -> str:
-    """The same functions written out, for expressions evaluated where no session of the task's own exists."""
+    """SQL with the functions written out, for expressions evaluated outside the task's own session."""
     bodies = _bodies(calendar)
     if not any(name in sql.lower() for name in bodies):
         return sql

@@ -1,4 +1,4 @@
-"""SQL whose result depends on the clock, on chance or on row order is refused, with what to use instead (L11)."""
+"""Refuses SQL whose result depends on the clock, chance or row order, and says what to use instead (L11)."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from .parse import PlaceOfLine, line_of
 _CLOCK = "Use `:as_of`, the run's logical time."
 _CLOCK_OF_FACTS = "Take a time from the payload, or use `:as_of` in a job."
 _CHANCE = "Derive it from the row, for example with `xxhash64(<key columns>)`."
-_PLACE = "Name the columns you need; where a row lies is not part of it. `_source_position` says where it came from."
+_PLACE = (
+    "Name the columns you need; where a row is stored is not one of them."
+    " `_source_position` says where it came from."
+)
 _WHO = "Put the value into `config:` and use `:name`."
 _EXACT = "Use `percentile`, or `count(*)` by group: they are exact."
 _ANY = "Use `max`, `min`, or `max_by(value, <order>)`."
@@ -58,7 +61,7 @@ _ORDERED = {"first", "last", "first_value", "last_value", "nth_value", "row_numb
 
 _COLLECTING = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _SETTLING = {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_length"}
-"""Around a collected list these make the order of its elements of no account."""
+"""Around a collected list these make the order of its elements irrelevant."""
 
 _MAKING_ROWS = (
     "range",
@@ -71,7 +74,7 @@ _MAKING_ROWS = (
     "stack",
     "json_tuple",
 )
-"""Functions that FROM may have: they make rows of their arguments alone."""
+"""Functions allowed in FROM: they make rows of their arguments alone."""
 
 _SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}
 _BARE = {
@@ -82,7 +85,7 @@ _BARE = {
     "current_timestamp",
     "current_date",
 }
-"""Functions that Spark also takes without parentheses and the parser takes for columns."""
+"""Functions that Spark also accepts without parentheses, where the parser reads a column."""
 
 
 def check_deterministic(
@@ -90,11 +93,11 @@ def check_deterministic(
 ) -> None:
     """Report everything in the SQL that two runs over the same rows could answer differently.
 
-    `of` says which part of a fact dataset the SQL is; a job needs no such words, and alone has `:as_of`.
+    `of` says which part of a fact dataset the SQL is. It is empty for a job, which alone can use `:as_of`.
     """
     for node in tree.walk():
-        if found := _refusal(node):
-            what, remedy = found
+        if refusal := _refusal(node):
+            what, remedy = refusal
             word = re.findall(r"\w+", what)[0]
             if of:
                 what, remedy = f"{of}: {what}", _CLOCK_OF_FACTS if remedy == _CLOCK else remedy
@@ -113,18 +116,18 @@ def _refusal(node: exp.Expr) -> tuple[str, str] | None:
         return f"`{called}` {_why(name)}.", REFUSED[name]
     if name in _ORDERED and not _in_ordered_window(node):
         remedy = f"Use `{name}(...) OVER (PARTITION BY ... ORDER BY ...)` or `max_by`."
-        return f"`{name}` without an order depends on how rows happen to lie.", remedy
+        return f"`{name}` without an order depends on how rows happen to be stored.", remedy
     in_order = isinstance(node, exp.ArrayAgg) and _in_ordered_window(node)
     if isinstance(node, _COLLECTING) and not _settled(node) and not in_order:
         called = "collect_set" if isinstance(node, exp.ArrayUniqueAgg) else "collect_list"
-        return f"`{called}` keeps rows in the order they happen to come.", f"Use `sort_array({called}(...))`."
+        return f"`{called}` keeps rows in the order they arrive in.", f"Use `sort_array({called}(...))`."
     if (
         isinstance(node, exp.GroupConcat)
         and not isinstance(node.this, exp.Order)
         and not isinstance(node.parent, exp.WithinGroup)
     ):
         return (
-            "`listagg` joins rows in the order they happen to come.",
+            "`listagg` joins rows in the order in which they arrive.",
             "Use `listagg(...) WITHIN GROUP (ORDER BY ...)`.",
         )
     if (
@@ -159,11 +162,11 @@ def _why(name: str) -> str:
     if remedy == _CHANCE:
         return "depends on chance"
     if remedy == _PLACE:
-        return "depends on how rows happen to lie"
+        return "depends on how rows happen to be stored"
     if remedy == _WHO:
         return "depends on who runs it and where"
     if remedy == _EXACT:
-        return "is an estimate that depends on how rows happen to lie"
+        return "is an estimate that depends on how rows happen to be stored"
     if name == "aes_encrypt":
         return "depends on chance"
     return (
@@ -174,7 +177,7 @@ def _why(name: str) -> str:
 
 
 def function_name(node: exp.Expr) -> str:
-    """A function's name as Spark spells it, in small letters; empty for anything else."""
+    """A function's name as Spark spells it, in lower case. Empty for anything else."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     if isinstance(node, exp.Column):
@@ -195,7 +198,7 @@ def _in_ordered_window(node: exp.Expr) -> bool:
 
 
 def window_part(window: exp.Window, part: str) -> object:
-    """A part of a window, also of one that is named in the WINDOW clause."""
+    """A part of a window, also if the window is named in the WINDOW clause."""
     if window.args.get(part):
         return window.args[part]
     named = window.args.get("alias")
@@ -219,7 +222,10 @@ def _settled(node: exp.Expr) -> bool:
 
 
 def check_tables_are_named(tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report) -> None:
-    """Whatever the SQL reads stands in it by its name: what is not seen here is neither an input nor proved to be related."""
+    """Require that the SQL names every table it reads.
+
+    A hidden one is neither an input nor proved to be related.
+    """
     for node in tree.walk():
         hidden, remedy = "", "Read a dataset by its name."
         if isinstance(node, exp.Anonymous) and function_name(node) == "identifier":
@@ -251,7 +257,7 @@ def check_tables_are_named(tree: exp.Expr, text: str, place_of: PlaceOfLine, rep
 
 
 def _is_bare_table(node: exp.Expr) -> bool:
-    """`TABLE item`, which Spark reads and the parser takes for a name with an alias."""
+    """`TABLE item`, which Spark reads as a table and the parser as a name with an alias."""
     if isinstance(node, (exp.Table, exp.Column)):
         word = node.this if len(node.parts) == 1 else None
         return isinstance(word, exp.Identifier) and not word.quoted and word.name.lower() == "table"
@@ -285,21 +291,24 @@ def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> N
 def check_parameters(
     tree: exp.Expr, config: Mapping[str, object], text: str, place_of: PlaceOfLine, report: Report
 ) -> bool:
-    """Every `:name` is in `config` or is `:as_of`. Gives whether `:as_of` is used."""
+    """Every `:name` must be in `config` or be `:as_of`. Returns whether `:as_of` is used."""
     names: dict[str, exp.Expr] = {}
-    for found in tree.find_all(exp.Placeholder, exp.Parameter):
-        names.setdefault(found.name, found)
+    for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
+        names.setdefault(parameter.name, parameter)
     for name, node in names.items():
         if name != "as_of" and name not in config:
             what = (
                 f"the parameter `:{name}` is not in the job's `config`."
                 if name
-                else "parameters have names here: `?` is none."
+                else "`?` is not a parameter: parameters have names here."
             )
             place = place_of(line_of(node, text, f":{name}"))
             report.add("unknown-parameter", what, suggest(name, (*config, "as_of"), "parameters"), place)
         elif isinstance(config.get(name), (list, dict)):
-            what = f"the parameter `:{name}` is a list or a mapping in the job's `config`; SQL takes plain values."
+            what = (
+                f"the parameter `:{name}` is a list or a mapping in the job's `config`;"
+                " SQL takes plain values."
+            )
             report.add(
                 "parameter-not-a-value",
                 what,
@@ -310,7 +319,7 @@ def check_parameters(
 
 
 def check_references(tree: exp.Expr, known: frozenset[str], what: str, place: Place, report: Report) -> None:
-    """Every column that an expression over declared columns names exists."""
+    """Every column that an expression over declared columns names must exist."""
     for column in tree.find_all(exp.Column):
         name = column.parts[0].name.lower()
         if (
@@ -322,7 +331,7 @@ def check_references(tree: exp.Expr, known: frozenset[str], what: str, place: Pl
             continue
         report.add(
             "unknown-column",
-            f"{what} names `{name}`, which is no column.",
+            f"{what} names `{name}`, which is not a column.",
             suggest(name, known, "columns"),
             place,
         )

@@ -1,4 +1,7 @@
-"""A filter as people type it (`block_number BETWEEN 995 AND 1005`) -> `model.filters.Filter`. Values go out, never SQL."""
+"""A filter as people type it (`block_number BETWEEN 995 AND 1005`) -> `model.filters.Filter`.
+
+The result contains values, never SQL.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -36,7 +39,10 @@ _TURNED = {
 
 
 def parse_filter(text: str) -> Filter:
-    """The comparisons of a text, in its order. Column names are made small; whether they exist is for `check_filter` to say."""
+    """The comparisons of a text, in its order.
+
+    Column names are put in lower case. `check_filter` reports those that do not exist.
+    """
     if len(text.encode(errors="surrogatepass")) > LONGEST_TEXT:
         what = f"The filter is longer than {LONGEST_TEXT // 1024} KiB."
         raise CallError(what, remedy="Name a range instead, or give it in parts.", slug="filter-too-large")
@@ -45,7 +51,7 @@ def parse_filter(text: str) -> Filter:
             comparisons=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part))
         )
     except RecursionError:
-        raise _unknown("The filter is nested too deep.") from None
+        raise _unknown("The filter is nested too deeply.") from None
 
 
 def _parse(text: str) -> exp.Expr:
@@ -66,7 +72,7 @@ def _parse(text: str) -> exp.Expr:
 
 
 def _split(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """What AND joins, in the order of the text. A loop: a long text is a deep tree."""
+    """The conditions that AND joins, in the order of the text. A loop, because a long text is a deep tree."""
     waiting = [tree]
     while waiting:
         node = waiting.pop().unnest()
@@ -119,7 +125,7 @@ def _value(node: exp.Expr) -> Scalar:
             return value.name if value.is_string else _number(value.name)
         if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and not value.this.is_string:
             return _number("-" + value.this.name)  # `-` on a Decimal would round it
-        # DATE '...' and TIMESTAMP '...'; a cast that is written as one is a TryCast in this dialect.
+        # DATE '...' and TIMESTAMP '...'. An explicit cast is a TryCast in this dialect.
         if type(value) is exp.Cast and isinstance(value.this, exp.Literal) and value.this.is_string:
             match value.to.this:
                 case exp.DataType.Type.DATE:
@@ -127,7 +133,7 @@ def _value(node: exp.Expr) -> Scalar:
                 case exp.DataType.Type.TIMESTAMPTZ:
                     return parse_instant(value.this.name)
     except (ValueError, ArithmeticError):
-        pass  # said below
+        pass  # reported below
     raise _not_understood(value, "a value")
 
 
@@ -137,12 +143,15 @@ def _number(text: str) -> int | float | Decimal:
     return Decimal(text) if "." in text else int(text)
 
 
-def _not_understood(node: exp.Expr, wanted: str) -> CallError:
+def _not_understood(node: exp.Expr, expected: str) -> CallError:
     shown = node.sql(dialect=_SPARK, comments=False, unsupported_level=ErrorLevel.IGNORE)
     shown = shown if len(shown) <= _SHOWN_LETTERS else shown[:_SHOWN_LETTERS] + "..."
-    return _unknown(f"`{shown}` is not understood as {wanted}.")
+    return _unknown(f"`{shown}` is not understood as {expected}.")
 
 
 def _unknown(what: str) -> CallError:
-    remedy = "Compare columns with values by = <> < <= > >=, BETWEEN, IN, NOT IN, IS NULL or IS NOT NULL, and join comparisons by AND."
+    remedy = (
+        "Compare columns with values by = <> < <= > >=, BETWEEN, IN, NOT IN, IS NULL or IS NOT NULL,"
+        " and join comparisons by AND."
+    )
     return CallError(what, remedy=remedy, slug="filter-unknown")

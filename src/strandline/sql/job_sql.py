@@ -1,4 +1,7 @@
-"""The SQL of a job as it is run: its names, its parameters, and what `*` stands for. It was checked when it was declared."""
+"""The SQL of a job as it is run: its names, its parameters, and the meaning of `*`.
+
+The SQL was checked when it was declared.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -7,7 +10,7 @@ from sqlglot import TokenType, exp
 
 
 def parse_known(sql: str) -> exp.Expr:
-    """SQL that has been parsed before without a mistake, as a tree."""
+    """SQL that has already been parsed without a mistake, as a tree."""
     return sqlglot.parse_one(sql, read="spark")
 
 
@@ -17,27 +20,27 @@ def find_column_names(sql: str) -> set[str]:
 
 
 def find_first_names(expression: str | exp.Expr) -> list[str]:
-    """Of each column that an expression mentions, its first part: `a` of `a.b.c`."""
+    """The first part of each column that an expression mentions: `a` of `a.b.c`."""
     tree = parse_known(expression) if isinstance(expression, str) else expression
     return [column.parts[0].name.lower() for column in tree.find_all(exp.Column)]
 
 
-def goes_by_position(tree: exp.Expr) -> bool:
-    """Whether a query gives names to columns, or unites them, by the place at which they stand."""
+def uses_positions(tree: exp.Expr) -> bool:
+    """Whether a query renames or unites columns by their position."""
     named = any(alias.columns for alias in tree.find_all(exp.TableAlias))
     return named or any(not operation.args.get("by_name") for operation in tree.find_all(exp.SetOperation))
 
 
 def fill_parameters(sql: str, values: Mapping[str, object], spell: Callable[[str, object], str]) -> str:
-    """The text with each `:name` as a literal, which `spell` writes.
+    """The text with each `:name` replaced by a literal, which `spell` writes.
 
-    Spark does not bind its own parameters where an extension (here Delta) brings its own parser.
+    Spark does not bind its own parameters where an extension, here Delta, brings its own parser.
     """
     tokens = sqlglot.tokenize(sql, read="spark")
     pieces: list[str] = []
     done = 0
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        # `column:field` is a path into a value and no parameter.
+        # `column:field` is a path into a value and not a parameter.
         is_path = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_PATH
         if (
             colon.token_type is TokenType.COLON
@@ -54,9 +57,10 @@ _BEFORE_A_PATH = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenT
 
 
 def hide_from_stars(sql: str, exposed: Mapping[str, Collection[str]]) -> str:
-    """The same query whose `*` over an input leaves out the metadata columns that it asks for by name elsewhere.
+    """The query with a `*` over an input that leaves out metadata columns which the query names elsewhere.
 
-    `exposed` has them by input. What a subquery selected by name is its own column, and stays in a `*` over it.
+    `exposed` lists these columns by input. A column that a subquery selected by name is its own and stays in
+    a `*` over it.
     """
     tree = parse_known(sql)
     common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}

@@ -8,32 +8,32 @@ from dataclasses import dataclass
 class Known:
     """The columns of a table.
 
-    Proofs rest on what is declared alone: a file that comes or goes must not make a project right or wrong. `names`, which may come from
-    the files present, serves to find misspelt names.
+    Proofs use only what is declared: a file that comes or goes must not make a project valid or invalid.
+    `names`, which may come from the files present, is used to find misspelt names.
     """
 
     types: Mapping[str, str | None]
-    """The declared columns, in order: the type each is stored as, or None where that is not known."""
+    """The declared columns, in order: the type each is stored as, or None if it is unknown."""
     complete: bool
-    """Whether the declaration leaves room for no others."""
+    """Whether the table has no columns but the declared ones."""
     other_type: str | None = None
-    """The type of the others: those of CSV are strings."""
+    """The type of the other columns: in CSV they are strings."""
     names: frozenset[str] | None = None
-    """All columns there are, where that can be told."""
+    """All existing columns, where they are known."""
 
     unique: tuple[tuple[str, ...], ...] = ()
-    """Lists of columns that tell every row from every other, NULL being a value like any."""
+    """Lists of columns whose values differ between any two rows, where NULL is a value like any other."""
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The columns by position; empty where that is not known."""
+        """The columns by position. Empty if that is not known."""
         return tuple(self.types) if self.complete else ()
 
     def may_have(self, column: str) -> bool:
         return self.names is None or column in self.names
 
     def type_of(self, column: str) -> str | None:
-        """The type a column is stored as, where that is known."""
+        """The type a column is stored as, where it is known."""
         return self.types.get(column, self.other_type)
 
 

@@ -1,7 +1,8 @@
 """Values as literals: one function for Spark's SQL, one for DataFusion's.
 
-Both are exact for every value that a key, a cursor or a filter can hold, or they return None. Whoever gets None takes a path
-that needs no literal. A literal that is slightly off finds no row, and an empty result clears its scope (L4).
+Both are exact for every value that a key, a cursor or a filter can hold, or they return None. A caller that
+gets None takes a path that needs no literal. An inexact literal would match no row, and an empty result
+clears its scope (L4).
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -13,8 +14,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def spark_literal(value: object) -> str | None:
     """A value as Spark's SQL reads it. None for lists, structs and other values that have no literal.
 
-    Text, because Python's own values reach Spark through `java.sql.Timestamp` and `java.sql.Date`. These use the Julian
-    calendar before 1582 and refuse years below 1000.
+    It is text, because Python's own values reach Spark through `java.sql.Timestamp` and `java.sql.Date`.
+    These use the Julian calendar before 1582 and refuse years below 1000.
     """
     match value:
         case None:
@@ -41,7 +42,10 @@ def spark_literal(value: object) -> str | None:
 
 
 def datafusion_literal(value: object) -> str | None:
-    """A value as DataFusion reads it. None for doubles too: DataFusion compares NaN and -0.0 by its own rules."""
+    """A value as DataFusion reads it.
+
+    None for doubles too: DataFusion has its own rules to compare NaN and -0.0.
+    """
     match value:
         case None:
             return "NULL"
@@ -54,7 +58,7 @@ def datafusion_literal(value: object) -> str | None:
         case bytes():
             return f"X'{value.hex()}'"
         case datetime():
-            # TIMESTAMP '...' would be counted in nanoseconds, which reach from 1677 to 2262 only.
+            # TIMESTAMP '...' would be counted in nanoseconds, which only reach from 1677 to 2262.
             micros = (_utc(value) - _EPOCH) // timedelta(microseconds=1)
             return f"arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
         case date():
@@ -64,7 +68,7 @@ def datafusion_literal(value: object) -> str | None:
 
 
 def _decimal(value: int | Decimal) -> str | None:
-    """A decimal of its own precision and scale; None where it needs more than 38 digits, or is not a number."""
+    """A decimal of its own precision and scale. None if it needs more than 38 digits, or is not a number."""
     number = Decimal(value)
     if not number.is_finite():
         return None

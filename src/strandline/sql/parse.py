@@ -1,4 +1,4 @@
-"""SQL text to trees and back to names: parsing, the tables and parameters in it, and its text as it is hashed."""
+"""SQL text as a tree: parsing, the tables and parameters in it, and its text as it is hashed."""
 
 import logging
 import re
@@ -15,7 +15,7 @@ from strandline.model.errors import Place
 from strandline.model.report import Report
 
 PlaceOfLine = Callable[[int], Place]
-# Trees, for those who hand them on and never look inside.
+# Trees, for callers that hand them on and never look inside.
 Query: TypeAlias = exp.Query
 Table: TypeAlias = exp.Table
 
@@ -23,37 +23,38 @@ _SPARK = Dialect.get_or_raise("spark")
 _WRITTEN_AS_IS = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEX_STRING}
 _KEYWORDS = frozenset(
     """
-    select from where group by having order limit join on using inner left right full outer cross semi anti as and or not in is null
-    case when then else end with union all distinct intersect except over partition between like exists asc desc nulls first last
-    rows range unbounded preceding following current row true false lateral view
+    select from where group by having order limit join on using inner left right full outer cross semi anti
+    as and or not in is null case when then else end with union all distinct intersect except over partition
+    between like exists asc desc nulls first last rows range unbounded preceding following current row
+    true false lateral view
     """.split()  # noqa: SIM905  a list of fifty quoted words is hard to read
 )
 CALENDAR_FUNCTIONS = ("local_date", "local_month", "financial_year")
 
-# sqlglot warns of statements it does not know; they are refused here, so nothing is lost.
+# sqlglot warns of statements it does not know. They are refused here, so nothing is lost.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query | None:
-    """The one SELECT of a job, or None with a mistake."""
+    """The one SELECT of a job. None if it is wrong, which is then reported."""
     tokens = _tokenize(text, place_of, report)
     if tokens is None:
         return None
     for token in tokens:
         if any(comment.rstrip("\r\n").endswith("\\") for comment in token.comments):
-            what = "a comment ends with a backslash: Spark takes the next line for a part of it."
+            what = "a comment ends with a backslash, so Spark reads the next line as part of it."
             report.add("sql-syntax", what, "Remove the backslash.", place_of(token.line))
             return None
     trees = _parse(lambda: _SPARK.parser().parse(tokens, text), place_of, report)
     if trees is None:
         return None
-    found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     remedy = "Write one SELECT (with CTEs if you need steps); Strandline writes the table."
-    if not found:
+    if not statements:
         report.add("sql-not-a-select", "the SQL is empty.", remedy, place_of(1))
-    elif len(found) > 1:
-        report.add("sql-not-a-select", f"the SQL has {len(found)} statements.", remedy, place_of(1))
-    elif not isinstance(tree := found[0], exp.Query) or tree.args.get("into"):
+    elif len(statements) > 1:
+        report.add("sql-not-a-select", f"the SQL has {len(statements)} statements.", remedy, place_of(1))
+    elif not isinstance(tree := statements[0], exp.Query) or tree.args.get("into"):
         report.add(
             "sql-not-a-select",
             f"the SQL starts with `{text.split(maxsplit=1)[0][:20]}` and is not a SELECT.",
@@ -66,7 +67,10 @@ def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query |
 
 
 def parse_expression(text: str, of: str, place_of: PlaceOfLine, report: Report) -> exp.Expr | None:
-    """An expression or a condition over one row, or None with a mistake; `of` says what it is an expression of."""
+    """An expression or a condition over one row. None if it is wrong, which is then reported.
+
+    `of` says in messages what the expression belongs to.
+    """
     sql = f"the SQL of {of}"
     tokens = _tokenize(text, place_of, report, sql)
     if tokens is None:
@@ -83,7 +87,8 @@ def parse_expression(text: str, of: str, place_of: PlaceOfLine, report: Report) 
 def hashed_sql(text: str | None) -> str | None:
     """SQL as it is hashed: its words, without comments, line breaks and the case of keywords and functions.
 
-    The case of every other word counts: it may be the name of a field in a struct, and so in the text that is made of it.
+    The case of every other word counts. It may be the name of a field in a struct, and so part of JSON made
+    from it.
     """
     if text is None:
         return None
@@ -107,7 +112,10 @@ def hashed_sql(text: str | None) -> str | None:
 
 
 def _find_fields(text: str) -> set[str]:
-    """The names of columns and fields as they are written. `Order` may be one, and then it is not the keyword."""
+    """The names of columns and fields as they are written.
+
+    `Order` may be one, and then it is not the keyword.
+    """
     try:
         tree = sqlglot.parse_one(text, read="spark")
     except (SqlglotError, RecursionError, ValueError):
@@ -120,7 +128,7 @@ def uses_calendar(text: str) -> bool:
 
 
 def find_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Every table the SQL reads; names of CTEs, table functions and hints (`BROADCAST(t)`) are none."""
+    """Every table the SQL reads. CTEs, table functions and hints (`BROADCAST(t)`) are not tables."""
     tables = (
         t
         for t in tree.find_all(exp.Table)
@@ -134,12 +142,15 @@ def table_name(table: exp.Table) -> str:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether the name is that of a CTE which can be seen from where it stands."""
+    """Whether the name means a CTE that is visible there."""
     return not table.args.get("db") and find_cte(table, table.name.lower()) is not None
 
 
 def find_cte(inside: exp.Expr, name: str) -> exp.CTE | None:
-    """The CTE a name means at a place: the nearest WITH around it, and in a WITH only those written above."""
+    """The CTE that a name means at a place.
+
+    It is in the nearest WITH around the place. Inside a WITH it must be written above.
+    """
     node: exp.Expr | None = inside
     within: exp.CTE | None = None
     while node is not None:
@@ -162,17 +173,20 @@ def find_cte(inside: exp.Expr, name: str) -> exp.CTE | None:
 
 
 def with_of(node: exp.Expr) -> exp.With | None:
-    found = node.args.get("with_") or node.args.get("with")
-    return found if isinstance(found, exp.With) else None
+    clause = node.args.get("with_") or node.args.get("with")
+    return clause if isinstance(clause, exp.With) else None
 
 
 def line_of(node: exp.Expr, text: str = "", word: str = "") -> int:
-    """The line of a node in its text: as the parser kept it, else where the word first stands, else where the node around it is."""
+    """The line of a node in its text.
+
+    This is the line the parser kept, else the first line with `word`, else the line of the node around it.
+    """
     for part in node.walk():
         if line := part.meta.get("line"):
             return int(line)
-    if word and (found := re.search(rf"(?<!\w){re.escape(word)}\b", text, re.IGNORECASE)):
-        return text[: found.start()].count("\n") + 1
+    if word and (match := re.search(rf"(?<!\w){re.escape(word)}\b", text, re.IGNORECASE)):
+        return text[: match.start()].count("\n") + 1
     return next((int(above.meta["line"]) for above in _ancestors(node) if above.meta.get("line")), 1)
 
 
@@ -183,10 +197,13 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _tokenize(text: str, place_of: PlaceOfLine, report: Report, sql: str = "the SQL") -> list[Token] | None:
-    if found := re.search(r"\$\{[^}]*\}?", text):
-        what = f"{sql} has `{found[0]}`: what would be filled in there is not part of the project, and no hash would know of a change."
+    if match := re.search(r"\$\{[^}]*\}?", text):
+        what = (
+            f"{sql} contains `{match[0]}`. Its value would come from outside the project, so that no hash"
+            " would notice a change."
+        )
         remedy = "In a job, put the value into `config:` and write `:name`; elsewhere write the value itself."
-        report.add("substitution", what, remedy, place_of(text[: found.start()].count("\n") + 1))
+        report.add("substitution", what, remedy, place_of(text[: match.start()].count("\n") + 1))
         return None
     try:
         return list(_SPARK.tokenize(text))
@@ -206,7 +223,8 @@ def _parse(
         near = first.get("highlight") or ""
         before = " ".join(str(first.get("start_context") or "").split())[-30:]
         missing = "Required keyword" in str(first.get("description"))
-        what = f"{sql} is wrong {'after' if missing else 'at'} `{near}`{f', which follows `{before}`' if before else ''}."
+        follows = f", which follows `{before}`" if before else ""
+        what = f"{sql} is wrong {'after' if missing else 'at'} `{near}`{follows}."
         report.add(
             "sql-syntax", what, "Write it as Spark SQL takes it.", place_of(int(first.get("line") or 1))
         )
@@ -216,7 +234,7 @@ def _parse(
 
 
 def read_as(table: exp.Table, name: str) -> None:
-    """Let a misspelt table mean another; its columns may still be qualified by the name as it is written."""
+    """Let a misspelt table mean another one. Its columns may still be qualified by the name as written."""
     if not table.alias:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
     table.set("this", exp.to_identifier(name))
@@ -225,5 +243,5 @@ def read_as(table: exp.Table, name: str) -> None:
 
 
 def find_line(tree: exp.Expr, name: str) -> int:
-    """The line on which a name stands first; 1 where it stands nowhere."""
+    """The line on which a name occurs first; 1 if it does not occur."""
     return next((line_of(part) for part in tree.find_all(exp.Identifier) if part.name.lower() == name), 1)

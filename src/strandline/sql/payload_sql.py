@@ -10,7 +10,7 @@ from .job_sql import parse_known
 def name_paths(
     sql: str, columns: frozenset[str], name_of: Callable[[tuple[str, ...]], str]
 ) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The expression with a column in place of each path, and the path that each of these columns stands for."""
+    """The expression with a column in place of each path, and the path that each of them stands for."""
     paths: dict[str, tuple[str, ...]] = {}
 
     def rewrite(node: exp.Expr) -> exp.Expr:

@@ -1,7 +1,8 @@
-"""The proof that an input relates to a job's key `by` its same-named columns (LANGUAGE: "`by` counts as proved where ...").
+"""The proof that an input relates to a job's key `by` its same-named columns.
 
-Every operator either lets a restriction of the key through to its inputs or breaks it. A query with anything in it that `understood` does
-not list proves nothing: a wrong proof is silently wrong data, a missing one is a line of YAML.
+The rules are those of LANGUAGE.md ("`by` counts as proved where ..."). Each operator either passes a
+restriction of the key on to its inputs or breaks it. A query that contains anything `understood` does not
+list proves nothing: a wrong proof is silently wrong data, a missing one costs a line of YAML.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,40 +28,42 @@ class Table:
 
     known: Known
     by: tuple[str, ...]
-    """The columns that hold the key, in the key's order; empty when it is not restricted (whole, via, lookup)."""
+    """The columns that hold the key, in the key's order. Empty if it is not restricted (whole, via, lookup).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What could be told from a job's SQL."""
+    """What can be derived from a job's SQL."""
 
     proved: frozenset[str]
     reasons: Mapping[str, str]
     """Why an input is not proved."""
     output: Known
     unknown_columns: tuple[tuple[exp.Column, tuple[str, ...]], ...]
-    """Columns that are certainly none, each with those there are."""
+    """Columns that certainly do not exist, each with those that do."""
     ties: tuple[Tie, ...] = ()
-    """Orders that leave rows equal where that matters."""
+    """Orders that leave rows equal where the order matters."""
 
 
 def prove(
     tree: exp.Query,
     key: tuple[str, ...],
     tables: Mapping[str, Table],
-    asked: Collection[str],
+    candidates: Collection[str],
     *,
     by_name: bool = True,
     steps: Steps | None = None,
 ) -> Analysis:
-    """Which of the inputs asked about are related by the key once all the others of them are read whole.
+    """Which of the candidate inputs are related by the key when all the other inputs are read whole.
 
-    What is proved beside an input that is not might hold for a restriction of both alone.
+    An input that fails is read whole and the rest is analysed again: what is proved beside it might hold only
+    when both are restricted.
     """
     reasons: dict[str, str] = {}
     while True:
         analysis = analyse(tree, key, tables, by_name=by_name, steps=steps)
-        lost = [name for name in asked if tables[name].by and name not in analysis.proved]
+        lost = [name for name in candidates if tables[name].by and name not in analysis.proved]
         if not lost:
             return replace(analysis, reasons={**analysis.reasons, **reasons})
         reasons |= {name: analysis.reasons[name] for name in lost}
@@ -75,15 +78,18 @@ def analyse(
     by_name: bool = True,
     steps: Steps | None = None,
 ) -> Analysis:
-    """Follow the key from the inputs to the output. `by_name` False: the output need not have the key's columns."""
+    """Follow the key from the inputs to the output.
+
+    With `by_name` False the output may lack the key's columns.
+    """
     prover = _Prover(key, tables, steps)
     rows = prover.query(tree, {}, ())
-    wanted = [column for column in key if by_name or rows.names is None or column in rows.names]
-    lacking = next((column for column in wanted if column not in rows.carriers.get(column, ())), None)
-    if lacking is not None:
-        rows = prover.broken(rows, f"the output's `{lacking}` is not its own `{lacking}` passed on unchanged")
+    expected = [column for column in key if by_name or rows.names is None or column in rows.names]
+    missing = next((column for column in expected if column not in rows.carriers.get(column, ())), None)
+    if missing is not None:
+        rows = prover.broken(rows, f"the output's `{missing}` is not its own `{missing}` passed on unchanged")
     if (unknown := find_unknown(tree)) is not None:
-        prover.blame(frozenset(tables), f"the SQL has {unknown} in it, which is not followed")
+        prover.blame(frozenset(tables), f"the SQL contains {unknown}, which cannot be followed")
     proved = frozenset(name for name in rows.live if name not in prover.reasons)
     reasons = {
         name: prover.reasons.get(name, "the SQL does not show it") for name in tables if name not in proved
@@ -112,7 +118,10 @@ def analyse(
 
 
 class _Prover:
-    """One walk over a query. `reasons` holds the inputs whose restriction some use of them breaks."""
+    """One walk over a query.
+
+    `reasons` says which inputs may not be restricted, because a use of them breaks it.
+    """
 
     def __init__(self, key: tuple[str, ...], tables: Mapping[str, Table], steps: Steps | None) -> None:
         self.key = key
@@ -159,7 +168,7 @@ class _Prover:
         return self.broken(rows, "`LIMIT` takes the first rows over all keys")
 
     def note(self, node: exp.Expr, tie: Tie | None) -> None:
-        """What became of an order that matters."""
+        """Record the verdict on an order that matters."""
         self.judged.add(id(node))
         if isinstance(node.parent, exp.Query):
             self.judged |= {
@@ -196,7 +205,7 @@ class _Prover:
         return self.named_rows(columns)
 
     def named_rows(self, columns: list[str]) -> Rows:
-        """Rows without any input's key, of which only the names of columns are known, if any."""
+        """Rows that hold no input's key. At most their column names are known."""
         origin = self.fresh()
         if not columns:
             return nothing_known(origin)
@@ -208,7 +217,7 @@ class _Prover:
         return f"#{self.unnamed}"
 
     def opaque(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> Rows:
-        """Something whose meaning is not known here: whatever it reads is not proved."""
+        """Something that is not understood here: whatever it reads is not proved."""
         for part in own_nodes([node]):
             if isinstance(part, exp.Query) and part is not node:
                 self.broken(
@@ -239,14 +248,14 @@ class _Prover:
         )
         if not table.by:
             return rows
-        if known.complete and (lacking := [column for column in table.by if column not in known.types]):
-            self.reasons.setdefault(name, f"it has no column `{lacking[0]}`")
+        if known.complete and (missing := [column for column in table.by if column not in known.types]):
+            self.reasons.setdefault(name, f"it has no column `{missing[0]}`")
             return rows
         carriers = {key: frozenset({column}) for key, column in zip(self.key, table.by, strict=True)}
         return replace(rows, carriers=carriers, live=frozenset({name}))
 
     def source(self, node: exp.Expr, environment: Environment, outer: tuple[Scope, ...]) -> tuple[str, Rows]:
-        """One element of FROM or JOIN, with the name it goes by."""
+        """One element of FROM or JOIN, with its alias."""
         alias = (node.alias_or_name or self.fresh()).lower()
         match node:
             case exp.Table() if not _has_more(node):
@@ -289,9 +298,9 @@ class _Prover:
         rows = project(node, scope, self.fresh())
         rows = replace(rows, unique=find_unique(node, scope, groups, rows))
         if rows.live and (
-            lacking := next((column for column in self.key if not rows.carriers.get(column)), None)
+            missing := next((column for column in self.key if not rows.carriers.get(column)), None)
         ):
-            return self.broken(rows, f"a SELECT does not pass `{lacking}` on unchanged")
+            return self.broken(rows, f"a SELECT does not pass `{missing}` on unchanged")
         if (distinct := node.args.get("distinct")) is not None and distinct.args.get("on"):
             return self.broken(rows, "`DISTINCT ON` keeps rows by their order")
         return rows
@@ -338,8 +347,8 @@ class _Prover:
             self.break_scope(scope, groups)
             return
         seen = [one for part in groups if (one := scope.see(part)) is not None]
-        if scope.live and (lacking := scope.lacking(self.key, seen)):
-            self.break_scope(scope, f"a GROUP BY lacks `{lacking}`")
+        if scope.live and (missing := scope.find_missing(self.key, seen)):
+            self.break_scope(scope, f"a GROUP BY lacks `{missing}`")
         scope.carriers = {key: {one.ref for one in seen if scope.holds(one, key)} for key in scope.carriers}
 
     def windows(self, scope: Scope, clauses: list[exp.Expr]) -> None:
@@ -351,8 +360,8 @@ class _Prover:
                     for column in (listed if isinstance(listed, list) else [])
                     if (one := scope.see(column)) is not None
                 ]
-                if scope.live and (lacking := scope.lacking(self.key, seen)):
-                    self.break_scope(scope, f"a window is not partitioned by `{lacking}`")
+                if scope.live and (missing := scope.find_missing(self.key, seen)):
+                    self.break_scope(scope, f"a window is not partitioned by `{missing}`")
 
     def set_operation(
         self, node: exp.SetOperation, environment: Environment, outer: tuple[Scope, ...]
@@ -385,18 +394,18 @@ class _Prover:
             return self.broken(result, "it is read in a UNION whose columns are not all known")
         else:
             carriers = {key: _held_in_both(left, right, key) for key in self.key}
-        if result.live and (lacking := next((key for key in self.key if not carriers.get(key)), None)):
-            return self.broken(result, f"the branches of a UNION do not all pass `{lacking}` on in one place")
+        if result.live and (missing := next((key for key in self.key if not carriers.get(key)), None)):
+            return self.broken(result, f"the branches of a UNION do not all pass `{missing}` on in one place")
         return replace(result, carriers=carriers)
 
 
 def _has_more(node: exp.Expr) -> bool:
-    """Whether an element of FROM is more than a table or a query: joins in brackets, a pivot, a sample."""
+    """Whether an element of FROM is more than a table or a query: a join in brackets, a pivot, a sample."""
     return any(node.args.get(part) for part in ("joins", "pivots", "sample", "laterals"))
 
 
 def _held_in_both(left: Rows, right: Rows, key: str) -> frozenset[str]:
-    """The left names of the places where every branch that has the key holds it, in one type."""
+    """The left names of the positions where every branch that has the key holds it, with the same type."""
     held = set()
     order = left.order or ()
     for name, other in zip(order, right.order or (), strict=True):

@@ -1,4 +1,4 @@
-"""SQL that stands as text in Python code."""
+"""SQL that is written as text in Python code."""
 
 from collections.abc import Collection, Iterator
 
@@ -10,7 +10,7 @@ from .checks import function_name
 
 
 def try_parse(sql: str) -> exp.Expr | None:
-    """A text as a tree; None where it is not SQL."""
+    """A text as a tree. None if it is not SQL."""
     try:
         return sqlglot.parse_one(sql, read="spark")
     except (SqlglotError, RecursionError, ValueError):
@@ -18,10 +18,10 @@ def try_parse(sql: str) -> exp.Expr | None:
 
 
 def find_ties(tree: exp.Expr, *, ranked: Collection[str], hashing: Collection[str]) -> Iterator[str]:
-    """The parts, as SQL, whose value may be another one where rows are equal in an order.
+    """The parts, as SQL, whose value may differ when an order leaves rows equal.
 
-    These are functions over an ordered window that are `ranked`, and the row of the largest value. An order that ends with one of the
-    `hashing` functions has no equal rows.
+    These are the `ranked` functions over an ordered window, and functions that take the row of the largest
+    value. An order that ends with one of the `hashing` functions leaves no rows equal.
     """
     for part in tree.find_all(exp.Window, exp.ArgMax, exp.ArgMin):
         if _leaves_ties(part, ranked, hashing):

@@ -1,4 +1,7 @@
-"""What a query's text names: the datasets it reads and the metadata columns it asks for. The text itself is left to the engine."""
+"""What a query's text names: the datasets it reads and the metadata columns it uses.
+
+The text itself is left to the engine.
+"""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -15,48 +18,48 @@ _READING = ("select", "with", "values", "explain", "describe", "desc", "from", "
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _EXPLAIN = re.compile(r"(?:explain|analyze|verbose|describe|desc)\s+", re.IGNORECASE)
 _DIALECT = "postgres"
-"""Of sqlglot's dialects the one nearest to DataFusion's SQL; used to find names, never to write SQL."""
+"""The sqlglot dialect nearest to DataFusion's SQL. It is used to find names, never to write SQL."""
 
 
 def require_reading(sql: str) -> None:
-    """DataFusion could also write files; a query must not."""
+    """Refuse statements that do not read: DataFusion could also write files."""
     begins = _after_comments(sql).lower()
     if not begins.startswith(_READING):
         word = begins.split(maxsplit=1)[0] if begins.strip() else ""
-        what = f"A query reads, and `{word.upper()}` does not." if word else "The query is empty."
+        what = f"A query must read, and `{word.upper()}` does not." if word else "The query is empty."
         raise CallError(what, remedy="Begin with SELECT or WITH.", slug="not-a-query")
 
 
 def is_about_plans(sql: str) -> bool:
-    """Whether it asks how DataFusion would answer, or what columns it sees."""
+    """Whether it asks how DataFusion would answer, or which columns DataFusion sees."""
     return _after_comments(sql).lower().startswith(("explain", "describe", "desc"))
 
 
 def find_tables(sql: str, known: Collection[str]) -> tuple[str, ...]:
-    """The known datasets a statement reads. A name that is none of them is left to the engine to complain about."""
+    """The known datasets a statement reads. Any other name is left to the engine to complain about."""
     trees = _parse(sql)
     if trees is None:
-        found = set(re.findall(r"\w+", sql.lower()))  # what sqlglot cannot read may still be good
+        names = set(re.findall(r"\w+", sql.lower()))  # DataFusion may understand what sqlglot does not
     else:
-        found = {
+        names = {
             _folded(t.this)
             for tree in trees
             for t in tree.find_all(exp.Table)
             if _is_plain(t) and not _is_common(t)
         }
-    return tuple(name for name in known if name in found)
+    return tuple(name for name in known if name in names)
 
 
 def find_metadata_columns(sql: str) -> frozenset[str]:
-    """The metadata columns that a statement asks for by name."""
+    """The metadata columns that a statement names."""
     return frozenset(set(re.findall(r"\w+", sql.lower())) & set(METADATA_COLUMNS))
 
 
 def keep_stars(sql: str, exposed: Mapping[str, Collection[str]]) -> str:
-    """Let `*` go on meaning the declared columns when metadata columns are exposed because the statement names them elsewhere.
+    """Let `*` mean the declared columns, although metadata columns that the statement names are exposed.
 
-    Nothing but ` EXCEPT (...)` is put after such a star. A star over several tables that expose some is left alone: DataFusion cannot
-    except a column that two of them have.
+    Only ` EXCEPT (...)` is put after such a star. A star over several tables that expose some is left alone:
+    DataFusion cannot except a column that two of them have.
     """
     inserts: dict[int, str] = {}
     for select in (s for tree in _parse(sql) or [] for s in tree.find_all(exp.Select)):
@@ -72,7 +75,7 @@ def keep_stars(sql: str, exposed: Mapping[str, Collection[str]]) -> str:
 
 
 def _parse(sql: str) -> list[exp.Expression] | None:
-    """The statement as a tree whose positions are those of the text; None where sqlglot does not understand it."""
+    """The statement as a tree with the positions of the text. None if sqlglot does not understand it."""
     start = len(sql) - len(_after_comments(sql))
     while explain := _EXPLAIN.match(sql, start):
         start = explain.end()
@@ -116,7 +119,7 @@ def _is_plain(table: exp.Table) -> bool:
 
 
 def _is_common(table: exp.Table) -> bool:
-    """Whether the name is that of a common table expression where it stands: inside one, only those before it are known."""
+    """Whether the name means a CTE there. Inside a CTE only those before it are visible."""
     name = _folded(table.this)
     inside: Any = table
     around: Any = table.parent
@@ -133,13 +136,13 @@ def _is_common(table: exp.Table) -> bool:
     return False
 
 
-def _holds(expression: exp.Expression, wanted: exp.Expression) -> bool:
-    parent: Any = wanted
+def _holds(expression: exp.Expression, node: exp.Expression) -> bool:
+    parent: Any = node
     while parent is not None and parent is not expression:
         parent = parent.parent
     return parent is expression
 
 
 def _folded(name: exp.Expression) -> str:
-    """As the engine reads it: what is not quoted is lower case."""
+    """A name as the engine reads it: in lower case unless it is quoted."""
     return str(name.name) if name.args.get("quoted") else str(name.name).lower()

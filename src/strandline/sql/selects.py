@@ -1,4 +1,4 @@
-"""The parts of one SELECT: what it groups by, what it gives, and the names in it that are none."""
+"""The parts of one SELECT: what it groups by, what it returns, and the names in it that do not exist."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -39,15 +39,15 @@ _UNITS = {
 
 def clauses_of(node: exp.Select) -> list[exp.Expr]:
     """Every clause but FROM and JOIN."""
-    found: list[exp.Expr] = []
+    clauses: list[exp.Expr] = []
     for name in _CLAUSES:
         value = node.args.get(name)
-        found += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
-    return found
+        clauses += value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else []
+    return clauses
 
 
 Groups = list[exp.Expr] | str | None
-"""The expressions grouped by; None without grouping; a reason when no restriction of a key goes through it."""
+"""The expressions grouped by; None without grouping; a reason if no restriction of a key passes through."""
 
 
 def groups_of(node: exp.Select) -> Groups:
@@ -69,7 +69,7 @@ def groups_of(node: exp.Select) -> Groups:
 
 
 def selected(part: exp.Expr, node: exp.Select) -> exp.Expr | None:
-    """The expression of the SELECT list that a number stands for."""
+    """The expression of the SELECT list that a position refers to."""
     if not isinstance(part, exp.Literal) or part.is_string or not part.name.isdecimal():
         return None
     place = int(part.name) - 1
@@ -80,7 +80,7 @@ def selected(part: exp.Expr, node: exp.Select) -> exp.Expr | None:
 
 
 def output_of(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
-    """The expression of the SELECT list that an element of ORDER BY stands for, by its place or its name."""
+    """The expression of the SELECT list that an element of ORDER BY refers to, by position or by name."""
     if isinstance(item, exp.Column) and not item.table:
         named = (p for p in node.expressions if not p.is_star and p.output_name.lower() == item.name.lower())
         return next((p.unalias() for p in named), None)
@@ -103,7 +103,7 @@ def _is_aggregate(part: exp.Expr) -> bool:
 
 
 def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
-    """What the SELECT list gives, and where the key is in it."""
+    """What the SELECT list returns, and which of its columns hold the key."""
     columns: list[Projected] = []
     complete = True
     for projection in node.expressions:
@@ -119,14 +119,14 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
             complete &= bool(name)
             columns.append(Projected(name=name, type=seen.type if seen else f"{origin}.{name}", seen=seen))
     counts = Counter(column.name for column in columns)
-    # A name that stands twice is ambiguous to whoever reads it.
-    sure = [
+    # A name that occurs twice is ambiguous to whoever reads it.
+    unambiguous = [
         (column.name, column.seen)
         for column in columns
         if column.name and counts[column.name] == 1 and column.seen
     ]
     carriers = {
-        key: frozenset(name for name, seen in sure if scope.holds(seen, key)) for key in scope.carriers
+        key: frozenset(name for name, seen in unambiguous if scope.holds(seen, key)) for key in scope.carriers
     }
     return Rows(
         types={column.name: column.type for column in columns if column.name},
@@ -141,7 +141,10 @@ def project(node: exp.Select, scope: Scope, origin: str) -> Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projected:
-    """A column that a SELECT gives. The name may be empty, and the column nothing that a source has."""
+    """A column that a SELECT returns. The name may be empty.
+
+    `seen` is None if it is not a source's column.
+    """
 
     name: str
     type: str
@@ -149,7 +152,7 @@ class Projected:
 
 
 def _all_names(node: exp.Select, scope: Scope, columns: list[Projected]) -> frozenset[str] | None:
-    """Every column the SELECT gives, when each is named or comes with the star of a source whose columns can be told."""
+    """Every column the SELECT returns. None if it has the star of a source whose columns are unknown."""
     names = {column.name for column in columns}
     for projection in node.expressions:
         if projection.is_star:
@@ -167,7 +170,7 @@ def _alias_names(projection: exp.Aliases) -> list[str]:
 
 
 def _star(expression: exp.Expr, scope: Scope) -> tuple[list[Projected], bool]:
-    """`*` or `a.*`: the columns that are known, in their order, and whether they are all."""
+    """`*` or `a.*`: the known columns, in order, and whether these are all."""
     star = expression.this if isinstance(expression, exp.Column) else expression
     table = expression.table.lower() if isinstance(expression, exp.Column) else ""
     if not isinstance(star, exp.Star) or (table and table not in scope.sources):
@@ -187,22 +190,23 @@ def _star(expression: exp.Expr, scope: Scope) -> tuple[list[Projected], bool]:
         )
         own = [(alias, name) for name in (*rows.types, *held)]
         using = [] if table else scope.using.get(alias, [])
-        # As Spark has it: the columns of USING first, the left ones, then what is left of both sides.
+        # As Spark orders them: the columns of USING first (the left ones), then the remaining ones of both
+        # sides.
         refs = [
             *(ref for name in using for ref in refs if ref[1] == name),
             *(ref for ref in (*refs, *own) if ref[1] not in using),
         ]
-    kept = [ref for ref in refs if ref[1] not in dropped]
-    types = {ref: scope.type_of(ref) for ref in kept}
+    remaining = [ref for ref in refs if ref[1] not in dropped]
+    types = {ref: scope.type_of(ref) for ref in remaining}
     return [
-        Projected(name=ref[1], type=types[ref], seen=Seen(ref=ref, type=types[ref])) for ref in kept
+        Projected(name=ref[1], type=types[ref], seen=Seen(ref=ref, type=types[ref])) for ref in remaining
     ], complete
 
 
 def check_names(
     node: exp.Select, scope: Scope, outer: tuple[Scope, ...]
 ) -> list[tuple[exp.Column, tuple[str, ...]]]:
-    """Columns that no source in sight has. Silent wherever a source's columns are not all known."""
+    """Columns that no visible source has. Nothing is reported where a source's columns are not all known."""
     aliases = {projection.alias.lower() for projection in node.expressions if projection.alias}
     aliases |= {
         name
@@ -211,17 +215,20 @@ def check_names(
         for name in _alias_names(projection)
     }
     conditions = [on for join in node.args.get("joins") or () if (on := join.args.get("on")) is not None]
-    found = []
+    missing = []
     for part in own_nodes([*clauses_of(node), *conditions]):
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star) and not _is_other_word(part):
             candidates = _missing(part, (scope, *outer), aliases)
             if candidates is not None:
-                found.append((part, candidates))
-    return found
+                missing.append((part, candidates))
+    return missing
 
 
 def _is_other_word(column: exp.Column) -> bool:
-    """Not the name of a column here: a unit of time, a lambda's or a named argument; or metadata, which every table has."""
+    """Whether a name is not a source's column: a unit of time, or an argument of a lambda or a named one.
+
+    Metadata columns count too, because every table has them.
+    """
     name = column.name.lower()
     return (
         name in _UNITS
@@ -231,7 +238,7 @@ def _is_other_word(column: exp.Column) -> bool:
 
 
 def _missing(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -> tuple[str, ...] | None:
-    """The columns there are, when this one is certainly not among them."""
+    """The existing columns, if this one is certainly not among them."""
     first = column.parts[0].name.lower()
     if len(column.parts) > 1:
         for scope in scopes:

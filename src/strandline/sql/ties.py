@@ -1,8 +1,9 @@
-"""Orders that do not rank every row: which of two equal ones comes first depends on how rows happen to lie (L11).
+"""Orders that do not rank every row: which of two equal rows comes first depends on their storage (L11).
 
-An order is total when the columns it names, with those of the partition or group, settle the row: they hold a key of every source, or all
-of its columns. Rows that are equal throughout may change places. `struct(*)`, the whole row, makes any order of a window total;
-maps cannot be ordered, so of those their sorted entries stand in it.
+An order is total when its columns, with those of the partition or group, determine the row: they contain a
+key of every source, or all of its columns. Rows that are equal throughout may change places. `struct(*)`, the
+whole row, makes any window's order total. Maps cannot be ordered, so it contains their sorted entries
+instead.
 """
 
 from collections.abc import Iterable
@@ -18,9 +19,9 @@ from .understood import is_known
 from .visible import Ref, Rows, Scope, own_nodes
 
 _RANKING = {"row_number", "ntile", "lag", "lead"}
-"""These tell equal rows apart."""
+"""These distinguish equal rows."""
 _TAKING = {"first", "last", "first_value", "last_value", "nth_value", "array_agg", "group_concat"}
-"""These take a value, or put values beside each other: of rows that are equal in it, it does not matter which."""
+"""These return a value, or list values. If rows have the same value, it does not matter which comes first."""
 _OF_PEERS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
 _BEST = (exp.ArgMax, exp.ArgMin)
 _CUTS = (exp.Limit, exp.Offset, exp.Fetch)
@@ -39,7 +40,7 @@ _GENERATORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tie:
-    """Something that depends on the order of rows which its own order leaves equal."""
+    """Something that depends on the order of rows which its own ORDER BY leaves equal."""
 
     node: exp.Expr
     what: str
@@ -48,15 +49,15 @@ class Tie:
 
 @dataclass(slots=True, kw_only=True)
 class Settled:
-    """What is known of a row once some expressions over it are."""
+    """What is known of a row once the values of some expressions over it are known."""
 
     refs: set[Ref] = field(default_factory=set)
     aliases: set[str] = field(default_factory=set)
     """Sources whose whole row is known."""
     texts: set[str] = field(default_factory=set)
 
-    def tells(self, scope: Scope, value: exp.Expr) -> bool:
-        """Whether a value is known too: it was among the expressions, or is made of columns that are known."""
+    def determines(self, scope: Scope, value: exp.Expr) -> bool:
+        """Whether a value is known too: as one of the expressions, or because its columns are known."""
         if _text(value) in self.texts or isinstance(value, exp.Literal):
             return True
         parts = list(value.walk())
@@ -94,7 +95,9 @@ def settle(scope: Scope, expressions: Iterable[exp.Expr]) -> Settled:
                 for alias in owners
                 if all(_is_without(alias, name, scope, settled) for name in left_out)
             }
-        settled.aliases |= {alias for alias in visible if _is_told(alias, scope.sources[alias], settled.refs)}
+        settled.aliases |= {
+            alias for alias in visible if _determines_row(alias, scope.sources[alias], settled.refs)
+        }
         settled.refs |= {
             other for one, other in scope.equal if one in settled.refs or one[0] in settled.aliases
         }
@@ -102,12 +105,12 @@ def settle(scope: Scope, expressions: Iterable[exp.Expr]) -> Settled:
 
 
 def _is_without(alias: str, name: str, scope: Scope, settled: Settled) -> bool:
-    """Whether a star that leaves out this column still tells the source's whole row."""
+    """Whether a star that leaves out this column still determines the source's whole row."""
     rows = scope.sources[alias]
     return (alias, name) in settled.refs or (rows.complete and name not in rows.types)
 
 
-def _is_told(alias: str, rows: Rows, refs: set[Ref]) -> bool:
+def _determines_row(alias: str, rows: Rows, refs: set[Ref]) -> bool:
     own = {column for name, column in refs if name == alias}
     return any(key <= own for key in rows.unique) or (
         rows.complete and bool(rows.types) and own >= set(rows.types)
@@ -115,7 +118,7 @@ def _is_told(alias: str, rows: Rows, refs: set[Ref]) -> bool:
 
 
 def _flatten(expressions: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
-    """The columns and values that an order is made of, one by one."""
+    """The columns and values that an order consists of, one by one."""
     for expression in expressions:
         if isinstance(expression, (exp.Ordered, exp.Paren, exp.Alias, exp.PropertyEQ)):
             yield from _flatten(
@@ -128,9 +131,8 @@ def _flatten(expressions: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
             and not expression.expression
             and function_name(expression.this) == "map_entries"
         ):
-            yield from _flatten(
-                [expression.this]
-            )  # sorted entries tell the map; of other arrays, sorting loses the order
+            # Sorted entries determine the map; sorting any other array loses its order.
+            yield from _flatten([expression.this])
         else:
             yield expression
 
@@ -140,7 +142,10 @@ def _text(expression: exp.Expr) -> str:
 
 
 def find_sensitive(tree: exp.Expr) -> Iterable[exp.Expr]:
-    """Everything whose result depends on an order, and that has one: the rest is refused without looking at columns."""
+    """Everything whose result depends on an order and that has one.
+
+    The rest is refused without a look at columns.
+    """
     for node in tree.walk():
         if isinstance(node, exp.Window) and node.arg_key != "windows":
             if _needs(node) is not None:
@@ -154,7 +159,7 @@ def find_sensitive(tree: exp.Expr) -> Iterable[exp.Expr]:
 
 
 def _needs(window: exp.Window) -> str | None:
-    """What a window's order has to settle: the `row`, the `value` taken, or nothing."""
+    """What a window's order has to determine: the `row`, the `value` it returns, or nothing."""
     if window_part(window, "order") is None:
         return None
     name, spec = function_name(_function(window)), window_part(window, "spec")
@@ -186,7 +191,7 @@ def _list_order(node: exp.GroupConcat) -> list[exp.Expr]:
 
 
 def judge(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups) -> Tie | None:
-    """Whether something of a SELECT that depends on an order has a total one."""
+    """Judge whether a part of a SELECT that depends on an order has a total one."""
     match node:
         case exp.Window():
             return _judge_window(node, select, scope, groups)
@@ -199,12 +204,12 @@ def judge(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups) -> T
 
 
 def _settles_row(settled: Settled, select: exp.Select, scope: Scope, groups: Groups) -> bool:
-    """Whether a row of the SELECT is known, after its grouping."""
+    """Whether a row of the SELECT is known, after grouping."""
     if groups is None:
         return {alias for alias in scope.sources if alias not in scope.hidden} <= settled.aliases
     if isinstance(groups, str):
         return select.args.get("group") is None
-    return all(settled.tells(scope, group) for group in groups)
+    return all(settled.determines(scope, group) for group in groups)
 
 
 def _judge_window(window: exp.Window, select: exp.Select, scope: Scope, groups: Groups) -> Tie | None:
@@ -215,12 +220,15 @@ def _judge_window(window: exp.Window, select: exp.Select, scope: Scope, groups: 
     if _settles_row(settled, select, scope, groups):
         return None
     value = function.args.get("this")
-    if _needs(window) == "value" and isinstance(value, exp.Expr) and settled.tells(scope, value):
+    if _needs(window) == "value" and isinstance(value, exp.Expr) and settled.determines(scope, value):
         return None
     name = {"array_agg": "collect_list", "group_concat": "listagg"}.get(
         function_name(function), function_name(function)
     ) or "a window"
-    what = f"`{name}` depends on how rows happen to lie: rows that its ORDER BY ({_ordered_by(order)}) leaves equal come in any order."
+    what = (
+        f"`{name}` depends on how rows happen to be stored: rows that its ORDER BY ({_ordered_by(order)})"
+        " leaves equal come in any order."
+    )
     return Tie(node=window, what=what, remedy=_row_remedy(settled, scope, groups))
 
 
@@ -230,12 +238,13 @@ def _judge_best(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups
     by = node.expression
     settled = settle(scope, [*(partition if isinstance(partition, list) else []), by])
     settles = _settles_row(settled, select, scope, groups if window is not None else None)
-    if settles or settled.tells(scope, node.this):
+    if settles or settled.determines(scope, node.this):
         return None
     word = "max_by" if isinstance(node, exp.ArgMax) else "min_by"
     value, order = _text(node.this), _text(by)
     what = (
-        f"`{word}` depends on how rows happen to lie: of rows with an equal `{order}` it takes any `{value}`."
+        f"`{word}` depends on how rows happen to be stored: of rows with an equal `{order}`"
+        f" it takes any `{value}`."
     )
     inside = ", ".join(_text(part) for part in by.expressions) if isinstance(by, exp.Struct) else order
     return Tie(node=node, what=what, remedy=f"Write `{word}({value}, struct({inside}, {value}))`.")
@@ -247,9 +256,12 @@ def _judge_list(node: exp.GroupConcat, scope: Scope, groups: Groups) -> Tie | No
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     if isinstance(value, exp.Distinct):
         value = value.expressions[0]
-    if _settles_row(settled, exp.Select(), scope, None) or settled.tells(scope, value):
+    if _settles_row(settled, exp.Select(), scope, None) or settled.determines(scope, value):
         return None
-    what = "`listagg` depends on how rows happen to lie: values that its ORDER BY leaves equal come in any order."
+    what = (
+        "`listagg` depends on how rows happen to be stored: values that its ORDER BY leaves equal come in any"
+        " order."
+    )
     return Tie(node=node, what=what, remedy=f"Add `{_text(value)}` to its ORDER BY.")
 
 
@@ -265,14 +277,14 @@ def _judge_cut(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups)
     )
     if not made_many and _settles_row(settled, select, scope, groups):
         return None
-    open_columns = [p for p in select.expressions if p.is_star or not settled.tells(scope, p.unalias())]
+    open_columns = [p for p in select.expressions if p.is_star or not settled.determines(scope, p.unalias())]
     if not open_columns:
         return None
     return _cut_tie(node, [p.output_name for p in open_columns if not p.is_star and p.output_name])
 
 
 def judge_cut_of_rows(node: exp.Expr, query: exp.Query, rows: Rows) -> Tie | None:
-    """The same for a LIMIT over a set operation or a bracket, whose ORDER BY sees the columns alone."""
+    """The same for a LIMIT over a set operation or a bracket, whose ORDER BY sees only its output columns."""
     covered: set[str] = set()
     for item in (item.this for item in query.args["order"].expressions):
         if isinstance(item, exp.Var) and item.name.upper() == "ALL":
@@ -292,7 +304,10 @@ def judge_cut_of_rows(node: exp.Expr, query: exp.Query, rows: Rows) -> Tie | Non
 
 
 def _cut_tie(node: exp.Expr, columns: list[str]) -> Tie:
-    what = "`LIMIT` depends on how rows happen to lie: its ORDER BY leaves rows equal, and of those it takes any."
+    what = (
+        "`LIMIT` depends on how rows happen to be stored: its ORDER BY leaves rows equal,"
+        " and of those it takes any."
+    )
     add = f"Add {listed(columns)} to the ORDER BY, or write" if columns else "Write"
     return Tie(
         node=node,
@@ -302,19 +317,19 @@ def _cut_tie(node: exp.Expr, columns: list[str]) -> Tie:
 
 
 def unfollowed(node: exp.Expr) -> Tie:
-    """For what stands where its rows cannot be followed."""
+    """The verdict where rows cannot be followed."""
     word = (
         "LIMIT"
         if isinstance(node, _CUTS)
         else function_name(_function(node) if isinstance(node, exp.Window) else node) or "a window"
     )
-    what = f"`{word}` depends on an order, and stands where it cannot be told whether that ranks every row."
+    what = f"`{word}` depends on an order, and it is used where its rows cannot be followed."
     return Tie(node=node, what=what, remedy="Put it into a CTE of its own.")
 
 
 def _row_remedy(settled: Settled, scope: Scope, groups: Groups) -> str:
     if isinstance(groups, list):
-        missing = [_text(group) for group in groups if not settled.tells(scope, group)]
+        missing = [_text(group) for group in groups if not settled.determines(scope, group)]
         return f"Add {listed(missing)} to its ORDER BY."
     if isinstance(groups, str):
         return "Put the window into a SELECT around this one, and end its ORDER BY with `struct(*)`."
@@ -337,7 +352,10 @@ def _row_remedy(settled: Settled, scope: Scope, groups: Groups) -> str:
 
 
 def _may_hold_map(rows: Rows) -> bool:
-    """Whether a column is a map, or of a type that is not known: those spell their origin and a dot."""
+    """Whether a column is a map, or its type is unknown.
+
+    The name of an unknown type contains its origin and a dot.
+    """
     kinds = [*rows.types.values(), *(() if rows.complete else (rows.other_type or "",))]
     return any(not kind or "map" in kind or "." in kind for kind in kinds)
 
@@ -354,9 +372,9 @@ def _window_of(node: exp.Expr) -> exp.Window | None:
 
 
 def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) -> tuple[frozenset[str], ...]:
-    """Sets of columns that tell apart the rows that a SELECT gives."""
+    """Sets of columns whose values differ between any two rows that a SELECT returns."""
     names = [name for name in rows.order or () if name]
-    found = (
+    unique = (
         [frozenset(names)]
         if select.args.get("distinct") and rows.order and len(set(names)) == len(rows.order)
         else []
@@ -383,12 +401,12 @@ def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) ->
         function_name(part) in _GENERATORS or not is_known(part)
         for part in own_nodes(list(select.expressions))
     ):
-        return tuple(found)
+        return tuple(unique)
     if isinstance(groups, str):
-        return (*found, frozenset()) if select.args.get("group") is None else tuple(found)
+        return (*unique, frozenset()) if select.args.get("group") is None else tuple(unique)
     if groups is not None:
         held = [texts.get(_text(group)) or outputs.get(scope.resolve(group) or ("", "")) for group in groups]
-        return (*found, frozenset(name for name in held if name)) if all(held) else tuple(found)
+        return (*unique, frozenset(name for name in held if name)) if all(held) else tuple(unique)
     chosen: set[Ref] = set()
     for alias in (alias for alias in scope.sources if alias not in scope.hidden):
         if alias in settle(scope, [exp.column(name, table=owner) for owner, name in chosen]).aliases:
@@ -396,6 +414,6 @@ def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) ->
         keys = ({(alias, column) for column in key} for key in scope.sources[alias].unique)
         key = next((key for key in keys if key <= outputs.keys()), None)
         if key is None:
-            return tuple(found)
+            return tuple(unique)
         chosen |= key
-    return (*found, frozenset(outputs[ref] for ref in chosen))
+    return (*unique, frozenset(outputs[ref] for ref in chosen))

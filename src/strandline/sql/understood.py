@@ -1,7 +1,7 @@
-"""What the proof of a relation understands, as a list: of queries, of expressions, and of functions.
+"""The lists of queries, expressions and functions that the proof of a relation understands.
 
-A query that has anything else in it proves nothing, whatever it looks like. So a construct that the parser learns tomorrow, or reads in
-another way than Spark does, costs its user a line of YAML and never a row.
+A query that contains anything else proves nothing, whatever it looks like. So a construct that the parser
+learns tomorrow, or that it reads differently from Spark, costs its user a line of YAML and never a row.
 """
 
 from sqlglot import exp
@@ -44,7 +44,7 @@ _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.Star: {"except_"},
     exp.Column: {"this", "table", "db", "catalog"},
 }
-"""Structure, each with the parts of it that are followed."""
+"""Structural nodes, each with the parts of it that are followed."""
 
 _PLAIN = (
     *(
@@ -109,7 +109,7 @@ _PLAIN = (
         exp.BitwiseRightShift,
     ),
 )
-"""Values and operators: whatever stands in them is looked at in turn."""
+"""Values and operators. Their parts are checked in turn."""
 
 _FUNCTION_NAMES = """
 abs acos acosh add_months aggregate any approx_count_distinct array array_agg array_append array_compact
@@ -143,7 +143,10 @@ unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode 
 weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with local_date local_month financial_year
 """
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
-"""Functions of the row, of a group or of a window alone: none of them reads a table, or anything that its arguments do not name."""
+"""Functions of a row, a group or a window.
+
+None of them reads a table, or anything else that its arguments do not name.
+"""
 _OTHER_NAMES = (
     *(
         exp.ToBase64,
@@ -193,11 +196,11 @@ _OTHER_NAMES = (
         exp.Posexplode,
     ),
 )
-"""The same functions where the parser calls them otherwise than Spark does."""
+"""The same functions where the parser's name differs from Spark's."""
 
 
 def find_unknown(tree: exp.Expr) -> str | None:
-    """The first thing in a query that is not on the lists, as it is written; None when everything is."""
+    """The first thing in a query that is not on the lists, as it is written. None if everything is."""
     for node in tree.walk():
         if not is_known(node):
             text = " ".join(node.sql(dialect="spark").split())
@@ -218,10 +221,13 @@ def is_known(node: exp.Expr) -> bool:
 
 
 def _is_sound(node: exp.Expr) -> bool:
-    """What stands where a query or a name must stand is one. `TABLE item` parses as a column, `item@v1` as an alias."""
+    """Whether a query or a name is really there where one is required.
+
+    `TABLE item` parses as a column, `item@v1` as an alias.
+    """
     match node:
         case exp.CTE():
-            # The parser writes pipes (`|>`) as CTEs of such names, in a way of its own.
+            # The parser rewrites pipes (`|>`) as CTEs with such names, in its own way.
             return isinstance(node.this, exp.Query) and not node.alias.startswith("__tmp")
         case exp.Subquery():
             return isinstance(node.this, exp.Query)

@@ -310,8 +310,8 @@ def test_a_long_row_of_ands_is_read() -> None:
         ("DROP TABLE a", "The filter is wrong at `DROP`."),
         ("a = 1 SELECT", "The filter is wrong at `SELECT`."),
         ("a = 'x", "The filter cannot be split into words: a quote or a comment is not closed."),
-        ("(" * 20_000 + "a = 1" + ")" * 20_000, "The filter is nested too deep."),
-        ("a" + ".b" * 30_000 + " = 1", "The filter is nested too deep."),
+        ("(" * 20_000 + "a = 1" + ")" * 20_000, "The filter is nested too deeply."),
+        ("a" + ".b" * 30_000 + " = 1", "The filter is nested too deeply."),
     ],
 )
 def test_any_other_text_is_refused_with_what_is_not_understood(text: str, what: str) -> None:

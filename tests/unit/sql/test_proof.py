@@ -116,7 +116,7 @@ def test_a_column_that_may_be_one_is_left_alone(sql: str) -> None:
 def test_what_is_not_understood_is_named() -> None:
     analysis = analysed("SELECT p.*, look_up(area) AS x FROM property p")
 
-    assert analysis.reasons["property"] == "the SQL has `LOOK_UP(area)` in it, which is not followed"
+    assert analysis.reasons["property"] == "the SQL contains `LOOK_UP(area)`, which cannot be followed"
 
 
 def test_the_columns_of_the_output_are_in_order() -> None:

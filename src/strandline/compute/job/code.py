@@ -17,9 +17,9 @@ from strandline.sql.calendar import define_calendar
 from strandline.sql.job_sql import (
     fill_parameters,
     find_column_names,
-    goes_by_position,
     hide_from_stars,
     parse_known,
+    uses_positions,
 )
 from strandline.sql.literals import spark_literal
 
@@ -69,7 +69,7 @@ def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
     """An input with its columns in declared order. Code that goes by position is refused while a declared column is not in the table."""
     node = work.project.get(work.node.get_input(name).dataset)
     missing = [column for column in node.columns if column not in rows.columns]
-    if missing and job.language is Language.SQL and goes_by_position(parse_known(job.code)):
+    if missing and job.language is Language.SQL and uses_positions(parse_known(job.code)):
         raise WorkError(
             f"{job.file}: the SQL of `{job.name}` takes columns of `{name}` by their position, and its table lacks `{missing[0]}` so far.",
             remedy=f"Run `strandline backfill {node.name} --all`, or name the columns in the SQL.",

@@ -1,4 +1,4 @@
-"""Aggregates and window functions that are equal on both engines."""
+"""Aggregates and window functions that give equal results on both engines."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from .operators import divide
 from .types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, SparkType, decimal
 
 Around = Callable[[exp.Expression], exp.Expression]
-"""Puts FILTER and OVER around a call: they belong to the aggregate itself, not to what is then made of its result."""
+"""Puts FILTER and OVER around a call: they belong to the aggregate itself, not to what is made of its result.
+"""
 
 
 class Aggregated(NamedTuple):
@@ -33,7 +34,7 @@ AGGREGATES = ("count", "sum", "avg", "mean", "min", "max", "bool_and", "bool_or"
 
 
 def aggregate(name: str, arguments: Sequence[Typed], distinct: bool, around: Around) -> Aggregated | None:
-    """None for what is not known to be equal for these types."""
+    """The call for an aggregate. None if it is not known to be equal for these types."""
     if name == "count":
         return _count(arguments, distinct, around)
     if len(arguments) != 1 or (kind := arguments[0].type) is None:
@@ -65,7 +66,10 @@ def _count(arguments: Sequence[Typed], distinct: bool, around: Around) -> Aggreg
 
 
 def _sum(value: Typed, kind: SparkType, distinct: bool, around: Around) -> Aggregated:
-    """In a decimal that cannot overflow, then back by a cast that fails where Spark would: DataFusion's sums wrap around."""
+    """The sum in a decimal that cannot overflow, then cast back, which fails where Spark fails.
+
+    DataFusion's own sums wrap around.
+    """
     if kind.is_integer:
         return Aggregated(
             Typed(
@@ -94,5 +98,5 @@ def _average(value: Typed, kind: SparkType, distinct: bool, around: Around) -> A
 
 
 def _roomy(node: exp.Expression, kind: SparkType) -> exp.Expression:
-    """Decimals of at most 28 digits have ten to spare; wider ones are added with 76."""
+    """Room for a sum: decimals of at most 28 digits have ten to spare, wider ones are added with 76."""
     return as_type(node, kind) if kind.precision <= 28 else wide(node, kind.scale)

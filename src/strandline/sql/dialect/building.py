@@ -8,18 +8,19 @@ from sqlglot import exp
 from .types import BIGINT, DOUBLE, TIMESTAMP, SparkType
 
 _WIDE = 76
-"""Digits of DataFusion's widest decimal: room for every intermediate result of decimals that Spark can hold."""
+"""Digits of DataFusion's widest decimal: room for every intermediate result of decimals that Spark can hold.
+"""
 _INSTANT = 'Timestamp(Microsecond, Some("UTC"))'
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression for DataFusion and the type that Spark gives it; None where that is not known."""
+    """An expression for DataFusion and the type that Spark gives it; None if that is unknown."""
 
     node: exp.Expression
     type: SparkType | None
     literal: object = None
-    """The value of a literal of the query: an int, a Decimal or a str."""
+    """The value of a literal in the query: an int, a Decimal or a str."""
 
 
 def call(name: str, *arguments: exp.Expression) -> exp.Expression:
@@ -44,7 +45,7 @@ def plain_cast(node: exp.Expression, spelt: str, *, strict: bool = True) -> exp.
 
 
 def as_type(node: exp.Expression, kind: SparkType, *, strict: bool = True) -> exp.Expression:
-    """DataFusion's own cast. Overflow and what does not fit are errors in it, as in Spark."""
+    """DataFusion's own cast. Overflow and values that do not fit are errors in it, as in Spark."""
     if kind == TIMESTAMP:
         return call("arrow_cast" if strict else "arrow_try_cast", node, text(_INSTANT))
     spelt = kind.in_datafusion
@@ -72,9 +73,10 @@ def not_a_number() -> exp.Expression:
 
 
 def canonical(value: Typed) -> exp.Expression:
-    """A number of which NaN is the greatest and equal to itself, and -0.0 equal to 0.0, wherever it is compared or sorted.
+    """A number that compares and sorts as in Spark: NaN equals itself and is the greatest, -0.0 equals 0.0.
 
-    DataFusion tells -0.0 from 0.0 when it sorts, and takes a NaN whose sign bit is set (infinity minus infinity) for the smallest number.
+    DataFusion distinguishes -0.0 from 0.0 when it sorts. It takes a NaN with a sign bit (infinity minus
+    infinity) for the smallest number.
     """
     if value.type is None or not value.type.is_floating or value.literal is not None:
         return value.node
@@ -85,14 +87,14 @@ def canonical(value: Typed) -> exp.Expression:
 
 
 def same_nan(value: Typed) -> exp.Expression:
-    """The same for what is then shown: -0.0 stays as it is."""
+    """The same for a value that is shown: -0.0 stays as it is."""
     if value.type is None or not value.type.is_floating:
         return value.node
     return choose((call("isnan", value.node), not_a_number()), otherwise=value.node)
 
 
 def not_zero(value: Typed) -> exp.Expression:
-    """A divisor. Zero is an error in Spark; DataFusion divides floating-point numbers by it."""
+    """A divisor. Zero is an error in Spark, while DataFusion divides floating-point numbers by it."""
     if value.literal:
         return value.node
     zero = operation(exp.EQ, value.node, number(0))

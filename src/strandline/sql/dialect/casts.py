@@ -1,4 +1,4 @@
-"""Casts whose result is equal on both engines, written so that it is."""
+"""Casts that give equal results on both engines, some of them rewritten for that."""
 
 import re
 from datetime import date, datetime
@@ -16,7 +16,7 @@ _BIGINT = range(-(2**63), 2**63)
 
 
 def cast(value: Typed, target: SparkType, *, strict: bool = True) -> exp.Expression | None:
-    """A value as another type, as Spark would cast it; None where the engines may give different results."""
+    """A value as another type, as Spark would cast it. None if the engines may give different results."""
     source = value.type
     if source is None:
         return None
@@ -41,7 +41,8 @@ def cast(value: Typed, target: SparkType, *, strict: bool = True) -> exp.Express
     if source == BOOLEAN:
         return as_type(value.node, target) if target == STRING or target.is_integer else None
     if source.is_decimal and target == DOUBLE:
-        # DataFusion divides a rounded number by a power of ten, which rounds twice; its parser rounds once, as Spark does.
+        # DataFusion divides a rounded number by a power of ten, which rounds twice. Its parser rounds once,
+        # as Spark does.
         return as_type(as_type(value.node, STRING), DOUBLE)
     if source.is_floating:
         return as_type(value.node, target, strict=strict) if target.is_integer or target == DOUBLE else None
@@ -57,7 +58,10 @@ def cast(value: Typed, target: SparkType, *, strict: bool = True) -> exp.Express
 
 
 def literal_number(spelt: str, *, negative: bool = False) -> Typed:
-    """A number as Spark types it: int, bigint, then decimal; a decimal point makes a decimal, an exponent a double."""
+    """A number as Spark types it: int, bigint, then decimal.
+
+    A decimal point makes a decimal, an exponent a double.
+    """
     sign = "-" if negative else ""
     if "e" in spelt.lower():
         value = float(sign + spelt)
@@ -73,7 +77,7 @@ def literal_number(spelt: str, *, negative: bool = False) -> Typed:
 
 
 def literal_decimal(value: Typed) -> SparkType | None:
-    """The decimal type of a number beside a decimal: of an integer that is a literal, just its digits."""
+    """The decimal type of a number beside a decimal. An integer literal has just its own digits."""
     if isinstance(value.literal, int) and value.type is not None and value.type.is_integer:
         return decimal(len(str(abs(value.literal))), 0)
     return value.type.as_decimal if value.type is not None and not value.type.is_floating else None
@@ -86,7 +90,7 @@ def _from_text(value: Typed, target: SparkType, strict: bool) -> exp.Expression 
 
 
 def _is_plain_time(literal: object, target: SparkType) -> bool:
-    """Whether a text is a date or instant that both read alike: written in full, and one that exists."""
+    """Whether both engines read a text as the same date or instant: written in full, and one that exists."""
     if not isinstance(literal, str) or not (_DATE if target == DATE else _INSTANT).fullmatch(literal):
         return False
     try:
@@ -96,7 +100,7 @@ def _is_plain_time(literal: object, target: SparkType) -> bool:
 
 
 def _instant_text(node: exp.Expression) -> exp.Expression:
-    """`2024-01-13 08:30:00.12`: DataFusion writes a T, a Z, and the digits of the fraction three by three."""
+    """`2024-01-13 08:30:00.12`: DataFusion writes a T, a Z, and the digits of the fraction in threes."""
     plain = call("replace", call("replace", as_type(node, STRING), text("T"), text(" ")), text("Z"), text(""))
     fraction = operation(exp.GT, call("strpos", plain, text(".")), exp.Literal.number(0))
     return choose((fraction, call("rtrim", plain, text("0"))), otherwise=plain)

@@ -1,4 +1,4 @@
-"""One expression of a query as DataFusion has to be asked for Spark's answer."""
+"""One expression of a query, rewritten so that DataFusion gives Spark's answer."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,8 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _TIME_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _NAMED_TYPES = {
-    "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INT, "BIGINT": BIGINT, "DOUBLE": DOUBLE, "TEXT": STRING, "VARCHAR": STRING,
+    "TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INT, "BIGINT": BIGINT, "DOUBLE": DOUBLE,
+    "TEXT": STRING, "VARCHAR": STRING,
     "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
 }  # fmt: skip
 _UNKNOWN_TYPE = "of values whose types are not known here or not compared with Spark's"
@@ -52,7 +53,10 @@ _SYMBOLS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"
 
 @dataclass(slots=True)
 class Expressions:
-    """Rewrites expressions and collects notes. `subquery` rewrites a query inside one and gives the type of its only column."""
+    """Rewrites expressions and collects notes.
+
+    `subquery` rewrites a query inside an expression and returns the type of its only column.
+    """
 
     subquery: Callable[[exp.Expression, Scope], SparkType | None]
     notes: list[Note] = field(default_factory=list)
@@ -67,7 +71,10 @@ class Expressions:
         return self._unknown(node, scope, type(node).__name__.upper())
 
     def condition(self, node: exp.Expression, scope: Scope) -> exp.Expression:
-        """A condition that selects rows. DataFusion takes `p AND NULL` for `p` there; `IS TRUE` keeps it from doing so."""
+        """A condition that selects rows.
+
+        DataFusion takes `p AND NULL` for `p` there, and `IS TRUE` prevents that.
+        """
         if isinstance(node, exp.And):
             return exp.And(
                 this=self.condition(node.this, scope), expression=self.condition(node.expression, scope)
@@ -80,7 +87,7 @@ class Expressions:
         return exp.Is(this=exp.Paren(this=built.copy()), expression=exp.Boolean(this=True))
 
     def ordered(self, order: exp.Expression, scope: Scope) -> exp.Expression:
-        """ORDER BY: where NULLs go is said when the tree is written."""
+        """ORDER BY. The position of NULLs is written out when the tree is."""
         return replace_arguments(
             order, expressions=[self._ordered(item, scope) for item in order.expressions]
         )
@@ -232,7 +239,7 @@ class Expressions:
             return Typed(null_boolean(), BOOLEAN)
         first, *others = (n.copy() for n in nodes if n is not None)
         within = exp.Paren(this=_among(first, others, all(item.literal is not None for item in known)))
-        if len(known) < len(items):  # NULL among them: not known to be absent
+        if len(known) < len(items):  # there is a NULL among them, so absence is not known
             within = exp.Paren(this=exp.Or(this=within, expression=null_boolean()))
         return Typed(within, BOOLEAN)
 
@@ -375,7 +382,7 @@ class Expressions:
         return built.value
 
     def _windowed(self, node: Any, name: str, scope: Scope, around: Around) -> Typed:
-        """A function that only has a meaning over a window, or one that is not known to be equal."""
+        """A function that only makes sense over a window, or one that is not known to be equal."""
         values = [
             self.build(a.this if isinstance(a, exp.IgnoreNulls) else a, scope) for a in node.expressions
         ]
@@ -419,7 +426,7 @@ class Expressions:
         return self._around(node, scope, lambda inner: inner)
 
     def _around(self, node: Any, scope: Scope, around: Around) -> Typed:
-        """What stands before OVER: a call, perhaps with FILTER or IGNORE NULLS around it."""
+        """The part before OVER: a call, perhaps with FILTER or IGNORE NULLS around it."""
         if isinstance(node, exp.Filter):
             condition = self.condition(node.expression.this, scope)
 
@@ -491,21 +498,27 @@ def _cast_difference(source: SparkType | None, target: SparkType | None) -> str:
     if source is not None and source.is_floating and target is not None and target.is_decimal:
         return "Spark rounds the number as it is printed, DataFusion the binary number"
     if source == STRING and target in (DATE, TIMESTAMP):
-        return "the engines read different forms of dates and instants; 2024-01-31 and 2024-01-31 23:30:00 are read alike"
+        return (
+            "the engines read different forms of dates and instants;"
+            " 2024-01-31 and 2024-01-31 23:30:00 are read alike"
+        )
     if TIMESTAMP in (source, target):
         return "Spark counts seconds, DataFusion microseconds"
     return NOT_COMPARED
 
 
 def _among(value: exp.Expression, others: list[exp.Expression], literals: bool) -> exp.Expression:
-    """`value IN (...)`. Of what is not a literal DataFusion's IN loses matches, so that equalities stand for it."""
+    """`value IN (...)`.
+
+    DataFusion's IN loses matches among values that are not literals, so these become equalities.
+    """
     if literals:
         return exp.In(this=exp.Paren(this=value), expressions=others)
     equal = [exp.Paren(this=exp.EQ(this=value.copy(), expression=other)) for other in others]
-    found: exp.Expression = equal[0]
+    disjunction: exp.Expression = equal[0]
     for one in equal[1:]:
-        found = exp.Or(this=found, expression=one)
-    return found
+        disjunction = exp.Or(this=disjunction, expression=one)
+    return disjunction
 
 
 def _text_of_operator(node: exp.Expression) -> str:
@@ -513,9 +526,13 @@ def _text_of_operator(node: exp.Expression) -> str:
 
 
 def _cannot_be_constant(node: exp.Expression) -> bool:
-    """Comparisons of columns, numbers and texts: DataFusion cannot find them to be NULL before it reads rows."""
+    """Whether DataFusion cannot reduce a comparison to NULL without reading rows.
+
+    That is so if it consists of columns, numbers and texts.
+    """
     plain = (
-        exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Paren, exp.And, exp.Or, exp.Not, exp.Neg, exp.In, exp.Like, exp.Cast,
+        exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Paren, exp.And, exp.Or, exp.Not,
+        exp.Neg, exp.In, exp.Like, exp.Cast,
         exp.DataType, exp.DataTypeParam, *_COMPARISONS,
     )  # fmt: skip
     return all(

@@ -1,4 +1,4 @@
-"""The functions whose answers are equal on both engines, each as DataFusion has to be asked for Spark's answer."""
+"""The functions that give equal results on both engines, some of them rewritten for that."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +30,12 @@ Function = Callable[[Arguments], Typed | None]
 
 _SAFE_PATTERN = re.compile(r"(?:[A-Za-z0-9 ,;:@#%=_/<>!\"'~-]|[*+?|()^]|\[\^?[A-Za-z0-9 _-]+\])+")
 _STRFTIME = {
-    "yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "SSS": "%3f", "SSSSSS": "%6f",
+    "yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S",
+    "SSS": "%3f", "SSSSSS": "%6f",
     "MMM": "%b", "MMMM": "%B", "E": "%a", "EEEE": "%A", "a": "%p", "DDD": "%j",
 }  # fmt: skip
 _FEW = 3
-"""Doubles among which the greatest is looked for by comparing: each repeats what came before it."""
+"""At most this many doubles are compared one by one: each comparison repeats the ones before it."""
 _JAVA_PATTERN = re.compile(r"([A-Za-z])\1*|[^A-Za-z'%\[\]{}#]+")
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _DATE_FIELDS = {
@@ -49,7 +50,7 @@ _DATE_FIELDS = {
 
 
 def _simple(name: str, takes: Sequence[SparkType], gives: SparkType) -> Function:
-    """Arguments of just these types, called by a name."""
+    """A function that takes exactly these types and has the same meaning under this name."""
 
     def build(arguments: Arguments) -> Typed | None:
         if [a.type for a in arguments] != list(takes):
@@ -60,7 +61,7 @@ def _simple(name: str, takes: Sequence[SparkType], gives: SparkType) -> Function
 
 
 def unify(values: Arguments) -> tuple[list[exp.Expression], SparkType] | None:
-    """Values as the one type that holds them all."""
+    """Values cast to the one type that holds them all."""
     common: SparkType = VOID
     for value in values:
         wider = widest(common, value.type) if value.type is not None else None
@@ -80,7 +81,10 @@ def _unified(name: str, arguments: Arguments) -> Typed | None:
 
 
 def _extreme(name: str, arguments: Arguments) -> Typed | None:
-    """Of doubles the first that no other exceeds: 0.0 and -0.0 are equal in Spark, and DataFusion tells them apart."""
+    """`greatest` and `least`. Among doubles it is the first that no other exceeds.
+
+    0.0 and -0.0 are equal in Spark, while DataFusion distinguishes them.
+    """
     unified = unify(arguments)
     if unified is None or len(arguments) < 2:
         return None
@@ -115,7 +119,7 @@ def as_texts(arguments: Arguments) -> list[exp.Expression] | None:
 
 
 def concatenated(arguments: Arguments) -> Typed | None:
-    """NULL if one of them is; DataFusion's `concat` takes NULL for an empty text, its `||` does not."""
+    """NULL if one argument is NULL. DataFusion's `concat` takes NULL for an empty text, its `||` does not."""
     nodes = as_texts(arguments)
     if not nodes:
         return None
@@ -131,7 +135,7 @@ def _joined(arguments: Arguments) -> Typed | None:
 
 
 def substring(arguments: Arguments) -> Typed | None:
-    """Spark counts a negative start from the end, takes 0 for 1, and a negative length for 0."""
+    """Spark counts a negative start from the end, reads 0 as 1, and a negative length as 0."""
     kinds = [a.type for a in arguments]
     if (
         len(arguments) not in (2, 3)
@@ -185,7 +189,7 @@ def _absolute(arguments: Arguments) -> Typed | None:
 
 
 def _whole(name: str, arguments: Arguments) -> Typed | None:
-    """`ceil` and `floor`: a bigint, of a decimal a decimal without scale."""
+    """`ceil` and `floor`: a bigint, or for a decimal a decimal without scale."""
     if len(arguments) != 1 or (kind := arguments[0].type) is None or not kind.is_number:
         return None
     node = arguments[0].node
@@ -199,7 +203,10 @@ def _whole(name: str, arguments: Arguments) -> Typed | None:
 
 
 def _rounded(arguments: Arguments) -> Typed | None:
-    """Half away from zero. Not of doubles to some digits: Spark rounds what is printed, DataFusion the binary number."""
+    """Half away from zero.
+
+    Not for doubles with digits: Spark rounds the printed number, DataFusion the binary one.
+    """
     digits = arguments[1].literal if len(arguments) == 2 else 0
     kind = arguments[0].type if arguments else None
     if (
@@ -230,7 +237,7 @@ def _of_double(name: str, arguments: Arguments) -> Typed | None:
 
 
 def _logarithm(name: str, arguments: Arguments) -> Typed | None:
-    """NULL of what is not positive."""
+    """NULL for a value that is not positive."""
     node = cast(arguments[0], DOUBLE) if len(arguments) == 1 else None
     if node is None:
         return None
@@ -251,7 +258,7 @@ def _replaced(arguments: Arguments) -> Typed | None:
 
 
 def _pattern_replaced(arguments: Arguments) -> Typed | None:
-    """Every match, as in Spark; only patterns that mean the same to Rust and to Java."""
+    """Replaces every match, as Spark does. Only for patterns that mean the same to Rust and to Java."""
     if len(arguments) != 3 or [a.type for a in arguments] != [STRING] * 3:
         return None
     pattern, new = arguments[1].literal, arguments[2].literal
@@ -280,7 +287,10 @@ def _truncated(arguments: Arguments) -> Typed | None:
 
 
 def _first_day(unit: str, node: exp.Expression) -> exp.Expression | None:
-    """By dates, which have every year: DataFusion's own `date_trunc` refuses those outside 1677 to 2262."""
+    """The first day of a unit, computed with dates, which have every year.
+
+    DataFusion's own `date_trunc` refuses years outside 1677 to 2262.
+    """
     day = as_type(node, DATE)
     year = as_type(call("date_part", text("year"), day), INT)
     quarter = as_type(call("date_part", text("quarter"), day), INT)
@@ -430,7 +440,7 @@ APPROXIMATE: Mapping[str, Function] = {
     "log10": partial(_logarithm, "log10"),
     "log2": partial(_logarithm, "log2"),
 }
-"""Functions whose meaning is Spark's once they are rewritten, and whose last digits may still differ."""
+"""Functions that have Spark's meaning once they are rewritten, but whose last digits may still differ."""
 
 __all__ = [
     "APPROXIMATE",

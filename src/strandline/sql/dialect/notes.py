@@ -1,11 +1,11 @@
-"""What may be answered otherwise than by Spark, in words."""
+"""What may be answered differently from Spark, in words."""
 
 from dataclasses import dataclass
 
 NOT_COMPARED = "not compared with Spark's; `--engine spark` gives Spark's answer"
 RUNS_AS_WRITTEN = (
-    "not understood here, so that the query runs as it is written: integers divide to integers, NULLs sort last, sums of integers and"
-    " decimals may overflow without an error, `concat` skips NULL"
+    "not understood here, so that the query runs as it is written: integers divide to integers,"
+    " NULLs sort last, sums of integers and decimals may overflow without an error, `concat` skips NULL"
 )
 _LAST_DIGITS = (
     "the last digits may differ: floating-point numbers are computed in another order or by another library"
@@ -17,28 +17,31 @@ DIFFERENCES = {
     "corr": _LAST_DIGITS,
     "cos": _LAST_DIGITS,
     "current_timestamp": "it reads the clock",
-    "date_format": "DataFusion's patterns are of strftime (%Y-%m-%d), Spark's of Java (yyyy-MM-dd)",
-    "initcap": "a new word begins after every character that is not a letter or digit, in Spark after a blank alone",
+    "date_format": "DataFusion uses patterns of strftime (%Y-%m-%d), Spark those of Java (yyyy-MM-dd)",
+    "initcap": "a word begins after any character but a letter or digit, in Spark only after a blank",
     "log": _LAST_DIGITS,
     "now": "it reads the clock",
     "percentile_cont": _LAST_DIGITS,
     "pow": _LAST_DIGITS,
     "power": _LAST_DIGITS,
-    "random": "it is chance",
-    "regexp_like": "patterns are Rust's and Java's in Spark",
-    "regexp_replace": "patterns and replacements are Rust's and Java's in Spark",
+    "random": "its values are random",
+    "regexp_like": "patterns are Rust's, in Spark they are Java's",
+    "regexp_replace": "patterns and replacements are Rust's, in Spark they are Java's",
     "sin": _LAST_DIGITS,
     "stddev": _LAST_DIGITS,
     "stddev_pop": _LAST_DIGITS,
     "stddev_samp": _LAST_DIGITS,
     "string_agg": "the order of the elements is not determined",
     "tan": _LAST_DIGITS,
-    "to_char": "DataFusion's patterns are of strftime (%Y-%m-%d), Spark's of Java (yyyy-MM-dd)",
-    "uuid": "it is chance",
+    "to_char": "DataFusion uses patterns of strftime (%Y-%m-%d), Spark those of Java (yyyy-MM-dd)",
+    "uuid": "its values are random",
     "var_pop": _LAST_DIGITS,
     "var_samp": _LAST_DIGITS,
 }
-"""By function, where the difference is known. A function that is neither here nor among those that are equal is `NOT_COMPARED`."""
+"""By function, the known difference.
+
+A function that is neither here nor among the equal ones is `NOT_COMPARED`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _COMPARED = ("string", "binary", "boolean", "date", "timestamp", "void")
 
 
 def arithmetic(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
-    """`+ - * / %` of numbers; None for what is left as written."""
+    """`+ - * / %` of numbers. None for what is left as written."""
     if left.type is None or right.type is None or not (left.type.is_number and right.type.is_number):
         return None
     if kind is exp.Div and left.type.is_integer and right.type.is_integer:
@@ -49,7 +49,10 @@ def _floating(kind: type[exp.Binary], left: Typed, right: Typed, common: SparkTy
 
 
 def _integers(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
-    """In a type that cannot overflow, then back: DataFusion's integers wrap around and its casts do not."""
+    """Computed in a type that cannot overflow, then cast back.
+
+    DataFusion's integers wrap around, its casts fail instead.
+    """
     assert left.type is not None
     assert right.type is not None
     common = widest(left.type, right.type)
@@ -88,7 +91,10 @@ def divide(
     two: SparkType,
     result: SparkType | None = None,
 ) -> Typed:
-    """The quotient of decimals: one digit more than wanted, cut off by DataFusion, decides how the cast rounds it."""
+    """The quotient of decimals.
+
+    DataFusion cuts off digits, so one digit more is kept to round by in the cast.
+    """
     scale = max(6, one.scale + two.precision + 1)
     kind = result or bounded(one.precision - one.scale + two.scale + scale, scale)
     digits = max(
@@ -98,7 +104,7 @@ def divide(
 
 
 def comparison(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
-    """`= <> < <= > >=` and their null-safe forms, both sides as the type that Spark compares them in."""
+    """`= <> < <= > >=` and their null-safe forms, in the type that Spark compares both sides in."""
     common = comparable(left, right)
     if common is None:
         return None
@@ -122,13 +128,14 @@ def comparable(left: Typed, right: Typed) -> SparkType | None:
 
 def as_compared(value: Typed, common: SparkType) -> exp.Expression | None:
     if value.type is not None and value.type.is_integer and common.is_integer:
-        return value.node  # DataFusion compares integers of any width, and finds them in a file's statistics when they have no cast
+        # DataFusion compares integers of any width. Without a cast it can use a file's statistics.
+        return value.node
     node = cast(value, common)
     return None if node is None else canonical(Typed(node, common, value.literal))
 
 
 def shifted(kind: type[exp.Binary], left: Typed, right: Typed) -> Typed | None:
-    """A date or instant plus or minus an interval that was written out, or days; the time between two instants."""
+    """A date or instant plus or minus a literal interval or days; the time between two instants."""
     if left.type is None or right.type is None:
         return None
     if left.type.name == right.type.name == "timestamp" and kind is exp.Sub:

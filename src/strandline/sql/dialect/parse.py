@@ -1,4 +1,4 @@
-"""DataFusion's SQL as a tree, and back. Functions are kept under the names they were called by."""
+"""DataFusion's SQL as a tree, and back. Functions keep the names by which they were called."""
 
 import sqlglot
 from sqlglot import exp
@@ -6,12 +6,15 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 _CALLS = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
-"""Calls with a syntax of their own; all others are a name and arguments."""
+"""Calls with their own syntax. All others are a name and arguments."""
 _TYPES = {**sqlglot.generator.Generator.TYPE_MAPPING, exp.DataType.Type.TEXT: "STRING"}
 
 
 class StrandlineQuery(Dialect):
-    """What a query is read as. NULLs are small, as in Spark: that is the meaning an order without NULLS FIRST or LAST is to have."""
+    """The dialect in which a query is read.
+
+    NULLs sort first, as in Spark: an order without NULLS FIRST or LAST means that.
+    """
 
     class Tokenizer(sqlglot.tokens.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012 sqlglot reads it from the class
@@ -20,14 +23,16 @@ class StrandlineQuery(Dialect):
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {name: sqlglot.parser.Parser.FUNCTION_PARSERS[name] for name in _CALLS}  # noqa: RUF012
         NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
-        NO_PAREN_FUNCTION_PARSERS = {"CASE": sqlglot.parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            "CASE": sqlglot.parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
 
     class Generator(sqlglot.generator.Generator):
         TYPE_MAPPING = _TYPES
 
 
 class StrandlineDataFusion(Dialect):
-    """What is handed to DataFusion, where NULLs are large unless told."""
+    """The dialect that is handed to DataFusion, where NULLs sort last by default."""
 
     NULL_ORDERING = "nulls_are_large"
 
@@ -36,7 +41,8 @@ class StrandlineDataFusion(Dialect):
 
 
 _UNDERSTOOD = """
-    Add Sub Mul Div Mod EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ And Or Is DPipe: this expression safe typed
+    Add Sub Mul Div Mod EQ NEQ LT LTE GT GTE: this expression safe typed
+    NullSafeEQ NullSafeNEQ And Or Is DPipe: this expression safe typed
     Like ILike: this expression negate
     Not Neg Paren IgnoreNulls RespectNulls Exists From Where Having Var DataTypeParam Boolean: this
     Null:
@@ -81,7 +87,10 @@ UNDERSTOOD = {
     for kinds, _, parts in [line.partition(":")]
     for kind in kinds.split()
 }
-"""What is rewritten, or written back as it was read: kinds of nodes and their parts. A query with anything else runs as it was typed."""
+"""Kinds of nodes, and their parts, that are rewritten or written back as they were read.
+
+A query with anything else runs as it was typed.
+"""
 
 
 def parse(sql: str) -> exp.Expression | None:
@@ -94,7 +103,7 @@ def parse(sql: str) -> exp.Expression | None:
 
 
 def find_foreign(tree: exp.Expression) -> str | None:
-    """The first construct of a tree that might be written back otherwise than it was read."""
+    """The first construct of a tree that might be written back differently from how it was read."""
     for node in tree.walk():
         name = type(node).__name__
         present = {part for part, value in node.args.items() if value}
@@ -110,5 +119,5 @@ def write(tree: exp.Expression) -> str:
 
 
 def expression_text(tree: exp.Expression) -> str:
-    """An expression as it was asked for; the name of a column that has none."""
+    """An expression as it was written, which is the name of a column without an alias."""
     return tree.sql(dialect=StrandlineQuery, normalize_functions=False, comments=False)

@@ -15,17 +15,17 @@ from .scope import Scope, Source, matches
 from .types import Columns, SparkType, widest
 
 _UNTYPED = "of columns whose types are not known here or not compared with Spark's"
-_ARBITRARY = "without ORDER BY it is not determined which rows are given"
+_ARBITRARY = "without ORDER BY it is not determined which rows are returned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A query for DataFusion, and what may still be answered otherwise than by Spark."""
+    """A query for DataFusion, with notes on what may still be answered differently from Spark."""
 
     sql: str
     notes: tuple[Note, ...]
     limit: int | None = None
-    """Without an order: an answer of that many rows is a choice of some."""
+    """A LIMIT without an order: an answer with this many rows is an arbitrary choice."""
 
     def notes_for(self, rows: int) -> tuple[Note, ...]:
         cut = self.limit is not None and 0 < self.limit <= rows
@@ -64,7 +64,7 @@ class _Relations:
         self.limit: int | None = None
 
     def query(self, node: Any, outer: Scope | None, ctes: Mapping[str, Columns | None]) -> Columns | None:
-        """Rewrite a query; its columns, if they are known."""
+        """Rewrite a query. Returns its columns, if they are known."""
         known = self._with(node, outer, ctes)
         if isinstance(node, exp.Subquery):
             columns = self.query(node.this, outer, known)
@@ -215,7 +215,10 @@ class _Relations:
                 self._using(node, join, using, scope.sources[:number], scope.sources[number])
 
     def _using(self, node: Any, join: Any, using: Any, left: list[Source], right: Source) -> None:
-        """Columns that both sides have: of one type, and their value the left one's, so that it does not matter whose it is."""
+        """Columns that both sides have.
+
+        They get one type and the left value, so that it does not matter whose is used.
+        """
         for column in using:
             kinds = {kind for s in (*left, right) for name, kind in s.columns or () if matches(column, name)}
             if len(kinds) != 1 or None in kinds:
@@ -231,7 +234,7 @@ class _Relations:
             self.expressions.note("SELECT *", "with USING Spark shows the joined columns first")
 
     def _projections(self, node: Any, scope: Scope) -> tuple[Columns | None, list[tuple[str, Typed]] | None]:
-        """The columns of a SELECT; and, if it has no star, name and value of each."""
+        """The columns of a SELECT and, if it has no star, the name and value of each."""
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
             self.expressions.note("DISTINCT ON")
@@ -333,7 +336,7 @@ class _Relations:
         order.set("expressions", items)
 
     def _placed(self, item: Any, columns: Columns | None, values: list[tuple[str, Typed]] | None) -> Typed:
-        """`ORDER BY 2`: of a number that needs care the column itself, else the place as it was written."""
+        """`ORDER BY 2`: the column itself if its numbers need care, else the position as written."""
         place = int(item.name) - 1 if item.name.isdigit() else -1
         if columns is None or not 0 <= place < len(columns):
             return Typed(item, None)
@@ -345,7 +348,10 @@ class _Relations:
 
 
 def _read_something(node: Any, scope: Scope) -> None:
-    """Name a column in a SELECT that names none: delta-rs forgets the LIMIT of a scan that reads no column."""
+    """Name a column in a SELECT that names none.
+
+    delta-rs ignores the LIMIT of a scan that reads no column.
+    """
     known = [(s.alias, s.columns[0][0]) for s in scope.sources if s.columns]
     if not known or next(node.find_all(exp.Column, exp.Star), None) is not None:
         return
@@ -360,17 +366,17 @@ def _read_something(node: Any, scope: Scope) -> None:
 
 
 def _renamed(columns: Columns | None, alias: Any) -> Columns | None:
-    """Columns under the names that `AS t(a, b)` gives them."""
+    """The columns under the names of `AS t(a, b)`."""
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     if columns is None or not names:
         return columns
-    given = [name.name for name in names]
-    return [(given[i] if i < len(given) else name, kind) for i, (name, kind) in enumerate(columns)]
+    new_names = [name.name for name in names]
+    return [(new_names[i] if i < len(new_names) else name, kind) for i, (name, kind) in enumerate(columns)]
 
 
-def _retype(query: Any, place: int, kind: SparkType | None, wanted: SparkType) -> bool:
+def _retype(query: Any, place: int, kind: SparkType | None, target: SparkType) -> bool:
     """Cast one column of a SELECT, so that both sides of a set operation have one type."""
-    if kind == wanted or (kind is not None and kind.is_integer and wanted.is_integer):
+    if kind == target or (kind is not None and kind.is_integer and target.is_integer):
         return True
     while isinstance(query, exp.Subquery):
         query = query.this
@@ -378,7 +384,7 @@ def _retype(query: Any, place: int, kind: SparkType | None, wanted: SparkType) -
         return False
     item = query.expressions[place]
     name = item.alias_or_name
-    node = cast(Typed(item.this if isinstance(item, exp.Alias) else item, kind), wanted)
+    node = cast(Typed(item.this if isinstance(item, exp.Alias) else item, kind), target)
     if node is None or query.args.get("distinct") is not None:
         return False
     items = list(query.expressions)

@@ -1,4 +1,4 @@
-"""What names mean where they stand."""
+"""The meaning of names at the place where they are used."""
 
 from dataclasses import dataclass, field
 
@@ -20,10 +20,13 @@ class Scope:
     sources: list[Source]
     outer: "Scope | None" = None
     aliases: dict[str, SparkType | None] = field(default_factory=dict)
-    """What the SELECT list calls its expressions; seen by GROUP BY, HAVING and ORDER BY."""
+    """The names of expressions in the SELECT list. GROUP BY, HAVING and ORDER BY can use them."""
 
     def find(self, column: exp.Column) -> tuple[exp.Expression, SparkType | None]:
-        """A column as the table spells it, and its type; as it was written if it is not found, for the engine to complain about."""
+        """A column as the table spells it, and its type.
+
+        A column that is not found is returned as written, for the engine to complain about.
+        """
         here = [s for s in self.sources if not column.table or s.alias.lower() == column.table.lower()]
         hits = [
             (s.alias, name, kind)

@@ -1,4 +1,4 @@
-"""Spark's types, and which type two of them meet in (ANSI mode)."""
+"""Spark's types, and the common type of two of them (ANSI mode)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,10 @@ INTEGERS = tuple(_DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """`void` is the type of NULL; `interval` stands for every interval; of a struct the fields are known, of arrays and maps nothing."""
+    """A Spark type. `void` is the type of NULL and `interval` stands for every interval.
+
+    The fields of a struct are known; nothing is known of what arrays and maps contain.
+    """
 
     name: str
     precision: int = 0
@@ -58,12 +61,12 @@ class SparkType:
 
     @property
     def in_datafusion(self) -> str | None:
-        """How DataFusion spells it; None for what it cannot spell."""
+        """DataFusion's name of the type. None if it has none."""
         return f"DECIMAL({self.precision}, {self.scale})" if self.is_decimal else _SPELT.get(self.name)
 
 
 Columns = Sequence[tuple[str, SparkType | None]]
-"""The columns of a relation in order; a type of None is not known."""
+"""The columns of a relation, in order. A type of None is unknown."""
 
 TINYINT, SMALLINT, INT, BIGINT = (SparkType(name) for name in INTEGERS)
 FLOAT, DOUBLE = SparkType("float"), SparkType("double")
@@ -78,7 +81,10 @@ def decimal(precision: int, scale: int) -> SparkType:
 
 
 def bounded(precision: int, scale: int) -> SparkType:
-    """The decimal type that Spark gives to a result that needs these digits: beyond 38 it gives up scale, but not below 6."""
+    """The decimal type that Spark gives to a result that needs these digits.
+
+    Beyond 38 digits it reduces the scale, but not below 6.
+    """
     if precision <= MAX_PRECISION:
         return decimal(precision, scale)
     return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
@@ -98,7 +104,10 @@ def delta_type(spelt: object) -> SparkType | None:
 
 
 def widest(left: SparkType, right: SparkType) -> SparkType | None:
-    """The type that holds both without a change of value, as Spark finds it; None where Spark refuses or we leave it."""
+    """The type that holds both without changing a value, as Spark chooses it.
+
+    None if Spark refuses, or if we leave the case to DataFusion.
+    """
     if left == right or right == VOID:
         return left
     if left == VOID:
@@ -117,7 +126,10 @@ def widest(left: SparkType, right: SparkType) -> SparkType | None:
 
 
 def compared_as(left: SparkType, right: SparkType) -> SparkType | None:
-    """The type in which two values are compared: text takes the other side's, an integer's then being bigint."""
+    """The type in which two values are compared.
+
+    A text takes the other side's type, with bigint for any integer.
+    """
     if (common := widest(left, right)) is not None:
         return common
     for text, other in ((left, right), (right, left)):
