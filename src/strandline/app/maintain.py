@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from strandline.catalog import audit
 from strandline.dispatch.desk import Desk
 from strandline.dispatch.maintain import Keeping, foretell, keep_since, maintain, measure
-from strandline.dispatch.run import Heartbeat, explain
+from strandline.dispatch.outside import as_known
+from strandline.dispatch.run import Heartbeat
 from strandline.model.errors import StrandlineError
 from strandline.model.maintained import Maintained
 from strandline.model.node import Node
@@ -70,4 +71,4 @@ def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) 
     except StrandlineError as error:
         return replace(before, error=str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark or the disk raises is this table's result
-        return replace(before, error=explain(error))
+        return replace(before, error=str(as_known(error)))

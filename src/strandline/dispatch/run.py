@@ -22,24 +22,12 @@ from .attempt import attempt, has_changed
 from .commit import record_entry, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
+from .outside import as_known
 from .settle import give_back, take
 
 TRIES = 3
 GRACE = 2.0
 """Seconds that the tasks of an interrupted run have to end cleanly."""
-_DAMAGE = (
-    "Checksum error",
-    "checksum verification failed",
-    "FAILED_READ_FILE",
-    "Deletion Vector error",
-    "Parquet error",
-)
-"""What Spark, Arrow and delta-rs say of a file that is missing, or has other bytes than were written."""
-_REMEDIES = {
-    "disk-full": "Free some room on the disk and run again; nothing was half-written.",
-    "file-damaged": "Run `strandline doctor --deep`: it finds every file of the lake that is missing or damaged and says what to do.",
-    "spark-failed": "Run again; `strandline doctor` says more.",
-}
 _BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
 
 
@@ -134,27 +122,13 @@ def _refuse_widening(desk: Desk, task: Task) -> None:
 
 
 def _failed(task: Task, status: Status, error: Exception, started: float) -> TaskResult:
-    known = isinstance(error, StrandlineError)
+    known = error if isinstance(error, StrandlineError) else as_known(error)
     return replace(
         conclude(task, status),
-        error=str(error) if known else explain(error),
-        slug=error.slug if isinstance(error, StrandlineError) else _slug(error),
+        error=str(known),
+        slug=known.slug,
         seconds=round(time.monotonic() - started, 3),
     )
-
-
-def explain(error: Exception) -> str:
-    """An error of Spark's or the disk's: its first lines, without the trace."""
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
-    text = " ".join(lines[:3])[:600] or type(error).__name__
-    return f"{text}\n  {_REMEDIES[_slug(error)]}  [{_slug(error)}]"
-
-
-def _slug(error: Exception) -> str:
-    text = str(error)
-    if "No space left on device" in text:
-        return "disk-full"
-    return "file-damaged" if any(word in text for word in _DAMAGE) else "spark-failed"
 
 
 def _blocked(task: Task, bad: list[str]) -> TaskResult:

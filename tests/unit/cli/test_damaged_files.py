@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.dispatch.run import explain
+from strandline.dispatch.outside import as_known
 from strandline.lake import checksums
 from strandline.lake.location import Lake
 from strandline.lake.newest import read_newest
@@ -145,7 +145,7 @@ def test_a_large_table_is_not_read_twice(
 )
 def test_what_others_say_of_a_damaged_file_is_told_with_what_to_do(said: str) -> None:
     """Running again would read the same bytes."""
-    told = explain(Exception(said))
+    told = str(as_known(Exception(said)))
 
     assert "Run `strandline doctor --deep`" in told
     assert told.endswith("[file-damaged]")
