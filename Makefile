@@ -3,7 +3,7 @@ EXAMPLE ?= property_tax
 MINUTES ?= 30
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults test-types test-scale fuzz soak lint bench clean
+.PHONY: help setup demo test test-faults test-types test-scale fuzz soak lint docs bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -39,6 +39,10 @@ lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: setup ## write what is generated: the page of errors and the JSON Schema of the project file
+	@$(BIN)/python scripts/error_reference.py
+	@$(BIN)/python -m strandline.declare.json_schema
 
 bench: setup ## measure against the peers; results go to bench/results
 	@$(BIN)/python -m bench $(BENCH_ARGS)

@@ -133,6 +133,12 @@ CASES: tuple[Case, ...] = (
         ("a: shop", "'a: shop'"),
     ),
     case(
+        "duplicate-key",
+        ("      shop: shop\n", "      shop: shop\n      shop: store\n"),
+        "Keep one of them.",
+        ("      shop: store\n", ""),
+    ),
+    case(
         "unknown-key",
         ("order_by: [at]}\n  part", "orderby: [at]}\n  part"),
         "Did you mean `order_by`?",
