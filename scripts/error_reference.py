@@ -45,6 +45,7 @@ CLASSES = {
     "one_mistake": "ProjectError",
     "add": "ProjectError",
     "refuse": "ProjectError",
+    "wrong_entry": "ProjectError",
     "FileRefusedError": "WorkError",
     "GuardedError": "WorkError",
     "FencedError": "ConflictError",
@@ -317,6 +318,7 @@ def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
 
 def _sentence(text: str) -> str:
     text = " ".join(re.sub(f"^{OPEN}(place|file){CLOSE}: ", "", text).split())
+    text = text.replace("{entry}", HELPERS["_whole"])
     return text[:1].upper() + text[1:]
 
 

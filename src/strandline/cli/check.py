@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from strandline.app.check import Checked, check
+from strandline.app.check import check
 from strandline.model.errors import Mistake, ProjectError
-from strandline.model.node import Node
+from strandline.model.node import Node, Project
 from strandline.pages.wording import plural
 
 from .output import emit
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     try:
-        checked = check(Path(call.project))
+        project = check(Path(call.project))
     except ProjectError as error:
         if call.output != "table":
             emit(
@@ -29,17 +29,17 @@ def run(call: argparse.Namespace) -> int:
             )
         raise
     document = {
-        "project": checked.project.name,
-        "nodes": [_node(n) for n in checked.project.nodes],
+        "project": project.name,
+        "nodes": [_node(n) for n in project.nodes],
         "mistakes": [],
     }
-    emit(call.output, "check", document, "nodes", lambda: render(checked))
+    emit(call.output, "check", document, "nodes", lambda: render(project))
     return 0
 
 
-def render(checked: Checked) -> str:
-    parts = [plural(count, word) for word, count in checked.counts.items()]
-    return f"{checked.project.name} is valid: {', '.join(parts)}."
+def render(project: Project) -> str:
+    parts = [plural(count, word) for word, count in project.declared.items()]
+    return f"{project.name} is valid: {', '.join(parts)}."
 
 
 def _mistake(mistake: Mistake) -> dict[str, object]:

@@ -1,20 +1,18 @@
 """Which keys may stand where in the project file, read off its JSON Schema."""
 
-from functools import cache
 from typing import Any
 
-from .schema import ProjectFile
 from .yaml_lines import DataPath
 
 JsonObject = dict[str, Any]
 
 
-def known_keys(path: DataPath) -> frozenset[str]:
+def known_keys(schema: JsonObject, path: DataPath) -> frozenset[str]:
     """The keys that may stand in the mapping at a path of the project file."""
-    nodes: list[JsonObject] = [_schema()]
+    nodes: list[JsonObject] = [schema]
     for step in path:
         found = []
-        for node in _alternatives(nodes):
+        for node in _alternatives(schema, nodes):
             child = (
                 node.get("items")
                 if isinstance(step, int)
@@ -23,22 +21,17 @@ def known_keys(path: DataPath) -> frozenset[str]:
             if isinstance(child, dict):
                 found.append(child)
         nodes = found
-    return frozenset(key for node in _alternatives(nodes) for key in node.get("properties", {}))
+    return frozenset(key for node in _alternatives(schema, nodes) for key in node.get("properties", {}))
 
 
-@cache
-def _schema() -> JsonObject:
-    return ProjectFile.model_json_schema()
-
-
-def _alternatives(nodes: list[JsonObject]) -> list[JsonObject]:
+def _alternatives(schema: JsonObject, nodes: list[JsonObject]) -> list[JsonObject]:
     """The nodes with references followed and unions taken apart."""
     flat: list[JsonObject] = []
     for node in nodes:
         if "$ref" in node:
-            flat += _alternatives([_schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]]])
+            flat += _alternatives(schema, [schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]])
         elif "anyOf" in node or "oneOf" in node:
-            flat += _alternatives(node.get("anyOf") or node["oneOf"])
+            flat += _alternatives(schema, node.get("anyOf") or node["oneOf"])
         else:
             flat.append(node)
     return flat

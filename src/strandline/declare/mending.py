@@ -1,10 +1,10 @@
 """An entry with wrong keys or values, mended as far as that can be guessed, so that one mistake hides no other.
 
 A misspelt word is read as the nearest right one. A value that cannot be understood is left out, and what would only follow from that is
-not reported (`FOLLOW_UPS`).
+not reported (`Section.follow_ups`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,45 +13,9 @@ from pydantic_core import ErrorDetails
 
 from strandline.model.report import find_nearest
 
-from .allowed_keys import known_keys
+from .allowed_keys import JsonObject, known_keys
+from .section import Section
 from .yaml_lines import DataPath
-
-_KINDS = ("record-set-without-ordering", "record-set-without-key", "ordering-without-key", "two-kinds")
-_OF_RECORD_SETS = ("guard-without-record-set", "complete-without-record-set")
-_CHILDREN = ("children-without-explode", "children-without-parent", "children-ranked-by-item")
-_APPENDING = ("append-without-cursor", "append-without-key", "unused-key")
-_RELATIONS = ("input-relation-unknown", "partition-needs-by", "by-is-not-the-key", "order-not-total")
-_MODES = ("keyed-without-key", "cursor-without-column", "partition-without-column", "key-not-in-output")
-
-FOLLOW_UPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "sources": {"format": ("unknown-format",)},
-    "datasets": {
-        "columns": ("missing-key", "unknown-column", "item-without-explode", *_CHILDREN),
-        "explode": ("item-without-explode", "parent-without-nesting", *_CHILDREN),
-        "record_set": (*_KINDS, *_OF_RECORD_SETS, *_CHILDREN),
-        "event_stream": (*_KINDS, *_OF_RECORD_SETS),
-        "contract": (*_KINDS, *_OF_RECORD_SETS),
-    },
-    "jobs": {
-        "incremental": (*_APPENDING, *_RELATIONS, *_MODES),
-        "partition": (*_APPENDING, *_RELATIONS, *_MODES, "partition-size"),
-        "update_strategy": _APPENDING,
-        "sql": ("job-without-code", "sql-and-python"),
-        "python": ("job-without-code", "sql-and-python"),
-        "input_datasets": ("missing-key", "undeclared-input", "unknown-dataset", *_RELATIONS),
-        "lookup_datasets": ("undeclared-input", *_RELATIONS),
-        "config": ("unknown-parameter", "parameter-not-a-value", "final-after"),
-    },
-}
-"""By section and key of an entry: the mistakes that may only follow from the key's value not being understood."""
-
-UNKNOWN_INPUT = (*_RELATIONS, "key-not-in-output")
-"""The same where the columns of an input are not known."""
-
-
-def follow_ups(section: str, lost: Iterable[str]) -> frozenset[str]:
-    """The slugs that say nothing new of an entry in which the values of some keys were not understood."""
-    return frozenset(slug for key in lost for slug in FOLLOW_UPS.get(section, {}).get(key, ()))
 
 
 @dataclass(slots=True)
@@ -60,6 +24,10 @@ class Mending:
 
     path: DataPath
     value: Any
+    schema: JsonObject
+    """The JSON Schema of the project file."""
+    section: Section | None = None
+    """None for what stands around the sections."""
     lost: set[str] = field(default_factory=set)
     """Keys of the entry under which something was left out."""
     aliases: dict[DataPath, DataPath] = field(default_factory=dict)
@@ -69,14 +37,20 @@ class Mending:
     """Nothing more can be guessed: the entry is set aside."""
 
     @classmethod
-    def of(cls, path: DataPath, value: object) -> "Mending":
-        return cls(path=path, value=deepcopy(value))
+    def of(cls, path: DataPath, value: object, schema: JsonObject, section: Section | None) -> "Mending":
+        return cls(path=path, value=deepcopy(value), schema=schema, section=section)
+
+    @property
+    def follow_ups(self) -> frozenset[str]:
+        """The slugs that say nothing new of the entry, because the values of some keys were not understood."""
+        follow_ups = self.section.follow_ups if self.section else {}
+        return frozenset(slug for key in self.lost for slug in follow_ups.get(key, ()))
 
     def rename_keys(self, wrong: Iterable[DataPath]) -> None:
         """Read unknown keys as the nearest known ones; leave out those that are near none, or near one that is there."""
         for place in wrong:
             mapping, key = self._at(place[:-1]), place[-1]
-            nearest = find_nearest(str(key), known_keys((*self.path, *place[:-1])))
+            nearest = find_nearest(str(key), known_keys(self.schema, (*self.path, *place[:-1])))
             value = mapping.pop(key)
             if nearest is not None and nearest not in mapping:
                 mapping[nearest] = value
@@ -112,31 +86,16 @@ class Mending:
         else:
             self.beyond = True
 
-    def _find_stand_in(self, place: DataPath) -> str | list[str] | None:
+    def _find_stand_in(self, place: DataPath) -> object | None:
         """What an entry may be called, taken from or keyed by, while the rest of it is checked."""
-        match (*self.path[:1], *place):
-            case ("jobs", "name"):
-                return self._text("output_dataset")
-            case ("jobs", "output_dataset"):
-                return self._text("name")
-            case ("datasets", "from"):
-                return ""
-            case ("datasets", "record_set", "key") if (
-                isinstance(self.value.get("columns"), dict) and self.value["columns"]
-            ):
-                return [str(next(iter(self.value["columns"])))]
-            case ("project",):
-                return "unnamed"
-            case _:
-                return None
-
-    def _text(self, key: str) -> str | None:
-        value = self.value.get(key)
-        return value if isinstance(value, str) else None
+        if self.section is None:
+            return "unnamed" if place == ("project",) else None
+        return self.section.stand_in(self.value, place)
 
     def _leave_out(self, place: DataPath) -> None:
-        if self.path[:1] == ("datasets",) and place[:1] == ("columns",) and len(place) > 1:
-            self.value["columns"][place[1]] = {"sql": "NULL"}  # a column of no known type
+        if self.section and (replacement := self.section.unreadable(place)) is not None:
+            where, value = replacement
+            self._at(where[:-1])[where[-1]] = value
             return
         self.lost.add(str(place[0]))
         self.left_out.add(place)

@@ -1,6 +1,7 @@
 """Names: what may be one, and that no two things share one."""
 
 import re
+from collections.abc import Iterable
 
 from strandline.model.columns import METADATA_COLUMNS, RESERVED_SUFFIXES, is_column_name
 from strandline.model.errors import Place
@@ -65,3 +66,8 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
         report.add("bad-name", f"`{name}` cannot be the name of a column.", remedy, place)
         return False
     return True
+
+
+def lowered(names: Iterable[str] | None) -> tuple[str, ...]:
+    """Names of columns as they are kept, each once."""
+    return tuple(dict.fromkeys(name.lower() for name in names or ()))

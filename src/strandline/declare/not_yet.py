@@ -1,30 +1,25 @@
 """What LANGUAGE promises and this version does not do yet. A feature that is built removes its line here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from strandline.model.report import Report
 
+from .section import Section
 from .yaml_lines import DataPath, Document
 
-SECTIONS = {
+LATER_SECTIONS = {
     "timelines": "Timelines",
     "entities": "Entities and their variables",
     "views": "Views",
     "endpoints": "Endpoints",
     "triggers": "Triggers",
 }
-
-KEYS: dict[DataPath, str] = {
-    ("sources", "*", "kafka"): "A Kafka source",
-    ("sources", "*", "http"): "An HTTP source",
-    ("sources", "*", "postgres"): "A Postgres source",
-    ("sources", "*", "delta"): "A Delta source",
-    ("sources", "*", "envelope"): "`envelope`",
-    ("datasets", "*", "mirror"): "`mirror`",
-}
+"""Sections that LANGUAGE has, and what each is called. Keys of entries are in `Section.not_yet`."""
 
 
-def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object], frozenset[str]]:
+def set_aside(
+    document: Document, sections: Iterable[Section], report: Report
+) -> tuple[dict[DataPath, object], frozenset[str]]:
     """Report what is not due, and name it: the paths of the entries that hold it, and every word in them.
 
     The words are known to exist, so that nothing else is reported for leaning on them.
@@ -32,13 +27,14 @@ def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object
     aside: dict[DataPath, object] = {}
     if not isinstance(document.data, dict):
         return aside, frozenset()
-    for section, words in SECTIONS.items():
-        if document.data.get(section) is not None:
-            aside[(section,)] = document.data[section]
-            _add(report, document, (section,), words)
+    for key, words in LATER_SECTIONS.items():
+        if document.data.get(key) is not None:
+            aside[(key,)] = document.data[key]
+            _add(report, document, (key,), words)
+    not_yet = {section.key: section.not_yet for section in sections}
     for path in _walk(document.data, ()):
-        entry, pattern = path[:2], (path[0], "*", *path[2:])
-        words = KEYS.get(pattern, "")
+        entry = path[:2]
+        words = not_yet.get(str(path[0]), {}).get(str(path[2]), "")
         if words and entry not in aside:
             aside[entry] = _at(document.data, entry)
             _add(report, document, path, words)
@@ -46,13 +42,13 @@ def set_aside(document: Document, report: Report) -> tuple[dict[DataPath, object
 
 
 def _add(report: Report, document: Document, path: DataPath, words: str) -> None:
-    verb = "are" if words in SECTIONS.values() else "is"
+    verb = "are" if words in LATER_SECTIONS.values() else "is"
     what = f"{words} {verb} not supported by this version yet."
     report.add("not-yet", what, "Leave it out until a later version.", document.place(*path))
 
 
 def _walk(data: object, path: DataPath) -> Iterator[DataPath]:
-    """Everything at the depth the table speaks of."""
+    """The paths of all keys of entries."""
     if len(path) == 3:
         yield path
     else:

@@ -10,7 +10,8 @@ from strandline.model.project import Calendar, FailOn, Settings
 from strandline.model.report import Report, find_nearest, suggest
 from strandline.model.thresholds import SHIPPED, Thresholds, parse_thresholds
 
-from .schema import ProjectFile, Scalar
+from .head import Head
+from .spec_types import Scalar
 from .yaml_lines import DataPath, Document
 
 _SECRET = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -53,7 +54,7 @@ def as_text(value: Scalar) -> str:
 
 
 def make_settings(
-    head: ProjectFile,
+    head: Head,
     folder: Path,
     secrets: Secrets,
     environ: Mapping[str, str],
@@ -149,7 +150,7 @@ def _keep(text: str, document: Document, report: Report) -> timedelta:
     return length
 
 
-def make_calendar(head: ProjectFile, document: Document, report: Report) -> Calendar:
+def make_calendar(head: Head, document: Document, report: Report) -> Calendar:
     if head.timezone not in available_timezones():
         what = f"there is no time zone `{head.timezone}`."
         remedy = suggest_zone(head.timezone)
@@ -163,6 +164,11 @@ def make_calendar(head: ProjectFile, document: Document, report: Report) -> Cale
         )
         return Calendar(timezone=head.timezone)
     return Calendar(timezone=head.timezone, year_starts_month=month_number, year_starts_day=day_number)
+
+
+def calendar_part(calendar: Calendar) -> object:
+    """What rows depend on that are computed by the calendar."""
+    return [calendar.timezone, calendar.year_starts_month, calendar.year_starts_day]
 
 
 def suggest_zone(zone: str) -> str:

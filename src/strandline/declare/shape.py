@@ -1,39 +1,31 @@
 """From plain data to the models of `schema`, entry by entry, so that one bad entry hides no mistake of another."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from strandline.model.report import Report, find_nearest, listed, suggest
+from strandline.model.report import Report, find_nearest, suggest
 
-from .allowed_keys import known_keys
-from .mending import Mending, follow_ups
-from .not_yet import SECTIONS, set_aside
-from .schema import (
-    HEAD_RULES,
-    ChainSpec,
-    DatasetSpec,
-    FactDatasetSpec,
-    JobSpec,
-    OutputSpec,
-    ProjectFile,
-    SourceSpec,
-)
+from .allowed_keys import JsonObject, known_keys
+from .head import Head
+from .mending import Mending
+from .not_yet import LATER_SECTIONS, set_aside
+from .project_file import make_json_schema
+from .section import Section
 from .yaml_lines import DataPath, Document
 
-T = TypeVar("T")
-
-_HEAD: TypeAdapter[ProjectFile] = TypeAdapter(ProjectFile)
-_SOURCE: TypeAdapter[SourceSpec] = TypeAdapter(SourceSpec)
-_DATASET: TypeAdapter[FactDatasetSpec | OutputSpec] = TypeAdapter(DatasetSpec)
-_CHAIN: TypeAdapter[ChainSpec] = TypeAdapter(ChainSpec)
-_JOB: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
-_SECTIONS: Mapping[str, type] = {"sources": dict, "datasets": dict, "chains": dict, "jobs": list}
+_HEAD: TypeAdapter[Head] = TypeAdapter(Head)
 _ROUNDS = 20
 """Times that an entry is mended: each mends all that is wrong at one depth."""
+
+
+@cache
+def _adapter(section: Section) -> TypeAdapter[Any]:
+    return TypeAdapter(section.spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +34,29 @@ class Shape:
 
     document: Document
     """With the lines of misspelt keys under the keys that they were read as."""
-    head: ProjectFile | None
-    """The project file without its sources, datasets and jobs."""
-    sources: Mapping[str, SourceSpec]
-    datasets: Mapping[str, FactDatasetSpec | OutputSpec]
-    chains: Mapping[str, ChainSpec]
-    jobs: Mapping[int, JobSpec]
-    source_names: frozenset[str]
-    """Of all sources, also of those that are wrong."""
+    head: Head | None
+    """What stands around the sections."""
+    entries: Mapping[str, Mapping[Any, Any]]
+    """By section: its entries, by name or by place in the list."""
+    written: Mapping[str, frozenset[str]]
+    """By section: the names of all its entries, also of those that are wrong."""
     broken: frozenset[str]
     """Names of entries that were reported and set aside: others may lean on them without a second mistake."""
     follow_ups: Mapping[DataPath, frozenset[str]]
     """By entry: slugs of mistakes that would only follow from a value that was reported and left out."""
 
 
-def check_shape(document: Document, report: Report) -> Shape:
+def check_shape(document: Document, sections: tuple[Section, ...], report: Report) -> Shape:
     """Every wrong key and type of the file goes to the report; what can be understood comes back."""
-    return _Shaping(document, report).check()
+    return _Shaping(document, sections, report).check()
 
 
 class _Shaping:
-    def __init__(self, document: Document, report: Report) -> None:
+    def __init__(self, document: Document, sections: tuple[Section, ...], report: Report) -> None:
         self.document = document
+        self.sections = sections
         self.report = report
+        self.schema = make_json_schema(sections)
         self.aliases: dict[DataPath, DataPath] = {}
         self.follow_ups: dict[DataPath, frozenset[str]] = {}
         self.broken: set[str] = set()
@@ -74,67 +66,52 @@ class _Shaping:
         if not isinstance(data, dict):
             what = f"the file holds {_kind(data)}, not a mapping of keys."
             self.report.add("wrong-type", what, "Start with `project: <name>`.", self.document.place())
-            return self.shape(None, {}, {}, {}, {}, ())
+            return self.shape(None, {}, {section.key: {} for section in self.sections})
         data = self.rename_sections(data)
-        aside, words = set_aside(self.document, self.report)
+        aside, words = set_aside(self.document, self.sections, self.report)
         self.broken |= set(words)
-        head_data = {k: v for k, v in data.items() if v is not None and k not in {*_SECTIONS, *SECTIONS}}
-        head = self.validate(_HEAD, head_data, ())
-        entries = {
-            name: list(self.entries(name, data.get(name), kind, aside)) for name, kind in _SECTIONS.items()
-        }
-        sources, datasets, chains, jobs = {}, {}, {}, {}
-        for name, entry in entries["sources"]:
-            if (source := self.validate(_SOURCE, entry, ("sources", name))) is not None:
-                sources[name] = source
+        keys = {*(section.key for section in self.sections), *LATER_SECTIONS}
+        head_data = {k: v for k, v in data.items() if v is not None and k not in keys}
+        head = self.validate(_HEAD, head_data, (), None)
+        entries = {section.key: self.check_section(section, data, aside) for section in self.sections}
+        return self.shape(head, data, entries)
+
+    def check_section(
+        self, section: Section, data: Mapping[str, object], aside: Container[DataPath]
+    ) -> dict[Any, Any]:
+        """The entries of a section that can be understood."""
+        entries = {}
+        for step, entry in self.entries(section, data.get(section.key), aside):
+            valid = self.validate(_adapter(section), entry, (section.key, step), section)
+            if valid is None:
+                self.broken |= set(section.names(step, entry))
             else:
-                self.broken.add(name)
-        for name, entry in entries["datasets"]:
-            if (dataset := self.validate(_DATASET, entry, ("datasets", name))) is not None:
-                datasets[name] = dataset
-            else:
-                self.broken |= {name, f"{name}_facts", f"{name}_quarantine"}
-        for name, entry in entries["chains"]:
-            if (chain := self.validate(_CHAIN, entry, ("chains", name))) is not None:
-                chains[name] = chain
-            else:
-                followed = entry.get("follow") if isinstance(entry, dict) else None
-                self.broken |= {name, *(map(str, followed) if isinstance(followed, dict) else ())}
-        for place, entry in entries["jobs"]:
-            if (job := self.validate(_JOB, entry, ("jobs", place))) is not None:
-                jobs[place] = job
-            elif isinstance(entry, dict):
-                self.broken |= {str(entry.get("name")), str(entry.get("output_dataset"))}
-        names = data.get("sources")
-        return self.shape(head, sources, datasets, chains, jobs, names if isinstance(names, dict) else ())
+                entries[step] = valid
+        return entries
 
     def shape(
-        self,
-        head: ProjectFile | None,
-        sources: Mapping[str, SourceSpec],
-        datasets: Mapping[str, FactDatasetSpec | OutputSpec],
-        chains: Mapping[str, ChainSpec],
-        jobs: Mapping[int, JobSpec],
-        source_names: Iterable[str],
+        self, head: Head | None, data: Mapping[str, object], entries: Mapping[str, Mapping[Any, Any]]
     ) -> Shape:
+        written = {
+            section.key: value if isinstance(value := data.get(section.key), dict) else ()
+            for section in self.sections
+        }
         return Shape(
             document=self.document.with_aliases(self.aliases),
             head=head,
-            sources=sources,
-            datasets=datasets,
-            chains=chains,
-            jobs=jobs,
-            source_names=frozenset(source_names),
+            entries=entries,
+            written={key: frozenset(names) for key, names in written.items()},
             broken=frozenset(self.broken),
             follow_ups=self.follow_ups,
         )
 
     def rename_sections(self, data: dict[str, object]) -> dict[str, object]:
         """Read a section with a misspelt name as the one meant, so that its entries are checked too."""
-        known = {*known_keys(()), *SECTIONS}
+        known = {*known_keys(self.schema, ()), *LATER_SECTIONS}
+        keys = {section.key for section in self.sections}
         for key in [key for key in data if key not in known]:
             section = find_nearest(key, known)
-            if section is not None and section in _SECTIONS and section not in data:
+            if section is not None and section in keys and section not in data:
                 what = f"unknown key `{key}`."
                 self.report.add("unknown-key", what, suggest(key, known, "keys"), self.document.place(key))
                 data = {section if name == key else name: value for name, value in data.items()}
@@ -142,22 +119,24 @@ class _Shaping:
         return data
 
     def entries(
-        self, section: str, value: object, kind: type, aside: Container[DataPath]
+        self, section: Section, value: object, aside: Container[DataPath]
     ) -> Iterator[tuple[Any, object]]:
         if value is None:
             return
-        if not isinstance(value, kind):
-            wanted = "a list, each entry starting with `- name:`" if kind is list else "a mapping of names"
-            what = f"`{section}` is {_kind(value)}, not {wanted}."
-            self.report.add("wrong-type", what, f"Write {wanted}.", self.document.place(section))
+        if not isinstance(value, list if section.is_list else dict):
+            wanted = "a list, each entry starting with `- name:`" if section.is_list else "a mapping of names"
+            what = f"`{section.key}` is {_kind(value)}, not {wanted}."
+            self.report.add("wrong-type", what, f"Write {wanted}.", self.document.place(section.key))
             return
         for step, entry in (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         ):
-            if (section, step) not in aside:
+            if (section.key, step) not in aside:
                 yield step, entry
 
-    def validate(self, adapter: TypeAdapter[T], value: object, path: DataPath) -> T | None:
+    def validate(
+        self, adapter: TypeAdapter[Any], value: object, path: DataPath, section: Section | None
+    ) -> Any | None:
         """The entry, mended until it is valid. None when it cannot be."""
         mending: Mending | None = None
         for _ in range(_ROUNDS):
@@ -165,16 +144,15 @@ class _Shaping:
                 valid = adapter.validate_python(mending.value if mending else value)
             except ValidationError as error:
                 if mending is None:
-                    mending = Mending.of(
-                        path, value
-                    )  # validated again: errors point into the value that is mended
+                    # Validated again: errors point into the value that is mended.
+                    mending = Mending.of(path, value, self.schema, section)
                     continue
                 self.mend(mending, error.errors(include_url=False))
                 if mending.beyond:
                     break
             else:
-                if mending and (slugs := follow_ups(str(path[0]) if path else "", mending.lost)):
-                    self.follow_ups[path] = slugs
+                if mending and mending.follow_ups:
+                    self.follow_ups[path] = mending.follow_ups
                 return valid
         return None
 
@@ -187,7 +165,7 @@ class _Shaping:
         ]
         for place, wanted, detail in unknown or found:
             if not (detail["type"] == "missing" and mending.is_known_to_lack(place)):
-                _add(detail, wanted, (*mending.path, *place), document, self.report)
+                _add(detail, wanted, (*mending.path, *place), self.schema, document, self.report)
         if unknown:
             mending.rename_keys(place for place, _, _ in unknown)
             self.aliases |= mending.aliases
@@ -221,7 +199,14 @@ def _join_alternatives(
         )
 
 
-def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, report: Report) -> None:
+def _add(
+    detail: ErrorDetails,
+    wanted: str,
+    full: DataPath,
+    schema: JsonObject,
+    document: Document,
+    report: Report,
+) -> None:
     place, name = document.place(*full), full[-1] if full else ""
     offending = detail["input"]
     match detail["type"]:
@@ -229,7 +214,7 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
             report.add(
                 "unknown-key",
                 f"unknown key `{name}`{_where(full[:-1])}.",
-                suggest(str(name), known_keys(full[:-1]), "keys"),
+                suggest(str(name), known_keys(schema, full[:-1]), "keys"),
                 place,
             )
         case "missing":
@@ -251,11 +236,9 @@ def _add(detail: ErrorDetails, wanted: str, full: DataPath, document: Document, 
                 f"{detail['msg']}.",
                 place,
             )
-        case "one_rule":
-            given = listed(detail["ctx"]["given"]) or "none"
-            what = f"exactly one rule chooses the head of a chain, and {_whole(full)} gives {given}."
-            ways = ", ".join(f"`{{{rule}: <column>}}`" for rule in HEAD_RULES)
-            report.add("head-rule", what, f"Write one of `longest`, {ways}.", place)
+        case "wrong_entry":  # see `spec_types.wrong_entry`
+            found = detail["ctx"]
+            report.add(found["slug"], found["what"].replace("{entry}", _whole(full)), found["remedy"], place)
         case _:
             what = f"{_whole(full)} is {_show(offending)}, not {wanted}."
             remedy = (

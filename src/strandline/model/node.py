@@ -122,6 +122,8 @@ class Project:
     """What NAME on the command line may be -> the nodes it means (a job's name, a fact dataset's three)."""
     tables: Mapping[str, str]
     """What SQL may call a dataset -> the node that maintains it (`trades` -> `trades_facts`)."""
+    declared: Mapping[str, int]
+    """What entries of the project file are called -> how many there are, in the order of its sections."""
 
     def get(self, name: str) -> Node:
         return self._by_name()[name]

@@ -57,8 +57,6 @@ class Traits:
 
     how: str
     """One sentence: how the node is kept up to date."""
-    counted_as: str = "job"
-    """What `check` counts it as; empty for a node that nobody wrote."""
     drawn_under: str = "jobs"
     """The heading of its column in the drawing of a status page."""
     drawn_from: int = 3

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.declare.values import fit_default
+from strandline.declare.datasets.values import fit_default
 from strandline.model.columns import find_type
 from strandline.model.errors import Place
 from strandline.model.node import Project

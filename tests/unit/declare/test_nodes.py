@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.declare.json_schema import SCHEMA_FILE, make_json_schema
+from strandline.declare.json_schema import SCHEMA_FILE, spell_json_schema
 from strandline.model.hashing import compare_configs
 from strandline.model.node import By, NewRows
 from strandline.model.project import FactDataset, FileSource, Job, Quarantine, Snapshot
@@ -252,7 +252,7 @@ def test_another_source_freezes_what_is_made_of_it(node: str, tmp_path: Path) ->
 
 
 def test_the_shipped_json_schema_is_up_to_date() -> None:
-    assert SCHEMA_FILE.read_text() == make_json_schema(), "run `python -m strandline.declare.json_schema`"
+    assert SCHEMA_FILE.read_text() == spell_json_schema(), "run `python -m strandline.declare.json_schema`"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from strandline.declare.sources import find_columns, find_format
+from strandline.declare.sources.files import find_columns, find_format
 from strandline.model.errors import Place
 from strandline.model.project import FileFormat, FileSource
 from tests.unit.declare.builders import load, report

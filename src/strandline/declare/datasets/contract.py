@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from strandline.declare.yaml_lines import Document
 from strandline.model.report import Report
 
-from .schema import ContractSpec, FactDatasetSpec
-from .yaml_lines import Document
+from .spec import ContractSpec, FactDatasetSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.errors import Place
 from strandline.model.project import Language, Module
 from strandline.model.report import Report, find_nearest, suggest
@@ -12,8 +13,7 @@ from strandline.sql.parse import PlaceOfLine, Query, parse_query
 
 from .python_checks import check_python, find_function, mentions_as_of
 from .python_modules import follow_imports
-from .schema import JobSpec
-from .yaml_lines import DataPath, Document
+from .spec import JobSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

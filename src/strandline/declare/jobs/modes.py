@@ -1,23 +1,19 @@
 """What a mode of a job needs and what it has no use for."""
 
 import re
-from collections.abc import Sequence
 
+from strandline.declare.names import lowered
+from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.project import Mode, Partitioning, Unit
 from strandline.model.report import Report
 
-from .schema import JobSpec, PartitionSpec
-from .yaml_lines import DataPath, Document
+from .spec import JobSpec, PartitionSpec
 
 _OF_MODE = {"key": Mode.KEYED, "cursor_column": Mode.CURSOR, "unique_key": Mode.CURSOR}
 _DURATION = re.compile(r"\s*(\d+)\s*(second|minute|hour|day|week)s?\s*")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 THRESHOLD = "finality_threshold"
 """The seed's word for `final_after`, under `config`."""
-
-
-def lowered(names: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.lower() for name in names or ()))
 
 
 def scope_key(spec: JobSpec, mode: Mode, partition: Partitioning | None) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from strandline.declare.settings import Secrets, as_text
+from strandline.declare.yaml_lines import Document
 from strandline.model.columns import native_name
 from strandline.model.project import FileFormat, FileSource
 from strandline.model.report import Report
 
-from .schema import SourceSpec
-from .settings import Secrets, as_text
-from .yaml_lines import Document
+from .spec import SourceSpec
 
 _MOST_FILES = 200
 """With more files than this, columns are left to be checked when they are read."""

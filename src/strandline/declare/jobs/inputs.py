@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from strandline.declare.yaml_lines import Document
 from strandline.model.columns import METADATA_COLUMNS, is_column_name
 from strandline.model.errors import Place
 from strandline.model.node import By, Input, Lookup, Relation, Via, Whole
@@ -14,11 +15,10 @@ from strandline.sql.partition_expressions import find_steps
 from strandline.sql.proof import Analysis, Table, analyse, prove
 
 from .code import Code
-from .jobs import Draft
-from .mending import UNKNOWN_INPUT
+from .draft import Draft
+from .follow_ups import UNKNOWN_INPUT
 from .reads import find_reads
-from .schema import ByKey, RelationSpec, ViaInput
-from .yaml_lines import Document
+from .spec import ByKey, RelationSpec, ViaInput
 
 _ROUNDS = 5
 """Times that misspelt columns are read as the nearest: one that an inner query gives may be misspelt in an outer one."""

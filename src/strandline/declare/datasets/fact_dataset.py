@@ -2,13 +2,14 @@
 
 import re
 
+from strandline.declare.loading import Offer
+from strandline.declare.yaml_lines import Document
 from strandline.model.columns import METADATA_COLUMNS, POSITION, STRING, ColumnType, TypeName, native_name
 from strandline.model.project import (
     Children,
     FactColumn,
     FactDataset,
     FileFormat,
-    FileSource,
     Guard,
     RecordSet,
     SourceTime,
@@ -21,9 +22,8 @@ from strandline.sql.parse import parse_expression
 from .columns import DatasetContext, find_item_columns, make_columns, source_time_path
 from .contract import Kind, settle_kind
 from .paths import parse_list_path
-from .schema import FactDatasetSpec, GuardSpec, SourceTimeSpec
+from .spec import FactDatasetSpec, GuardSpec, SourceTimeSpec
 from .values import parse_type
-from .yaml_lines import Document
 
 _TIMES = {TypeName.TIMESTAMP, TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US, TypeName.DATE}
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
@@ -32,7 +32,7 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 def make_fact_dataset(
     name: str,
     spec: FactDatasetSpec,
-    source: FileSource,
+    source: Offer,
     native: frozenset[str] | None,
     document: Document,
     report: Report,
@@ -86,9 +86,7 @@ def make_fact_dataset(
     return dataset, known
 
 
-def _known_columns(
-    columns: tuple[FactColumn, ...], source: FileSource, native: frozenset[str] | None
-) -> Known:
+def _known_columns(columns: tuple[FactColumn, ...], source: Offer, native: frozenset[str] | None) -> Known:
     if source.format.holds_messages:
         types = {column.name: column.type.stored if column.type else None for column in columns}
         return Known(types=types, complete=True, names=frozenset(types))

@@ -1,19 +1,15 @@
 """Chains, and the datasets that follow them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from strandline.model.columns import POSITION, quote
-from strandline.model.node import By, Input, Node
-from strandline.model.project import Calendar, Chain, Head, HeadRule, Job, Language, Mode
+from strandline.declare.names import lowered
+from strandline.declare.yaml_lines import Document
+from strandline.model.columns import POSITION
+from strandline.model.project import Chain, Head, HeadRule
 from strandline.model.report import Report, find_nearest, suggest
 from strandline.sql.known_columns import Known
 
-from .config import chain_config, job_config
-from .modes import lowered
-from .schema import ChainSpec, LastSpec, MostSpec, MostSummedSpec
-from .traits import chain_traits, job_traits
-from .yaml_lines import Document
+from .spec import ChainSpec, LastSpec, MostSpec, MostSummedSpec
 
 _NAME_PARENT = "Name the column that holds the hash of the block before."
 
@@ -125,53 +121,3 @@ def _head(spec: ChainSpec) -> HeadRule:
             return HeadRule(kind=Head.LAST, column=column.lower())
         case _:
             return HeadRule(kind=Head.LONGEST)
-
-
-def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
-    facts = f"{chain.blocks}_facts"
-    given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
-    return Node(
-        name=chain.name,
-        inputs=(given,),
-        definition=chain,
-        config=chain_config(chain),
-        traits=chain_traits(chain),
-        columns=columns,
-    )
-
-
-def follow_node(
-    name: str,
-    dataset: str,
-    chain: Chain,
-    tables: Mapping[str, str],
-    calendar: Calendar,
-    columns: tuple[str, ...],
-) -> Node:
-    """The rows of a dataset whose block is canonical: a job like any other, keyed by the block's hash."""
-    key = (*chain.group_by, chain.hash)
-    same = " AND ".join(f"t.{quote(c)} <=> b.{quote(c)}" for c in key)
-    job = Job(
-        name=name,
-        place=chain.place,
-        output=name,
-        mode=Mode.KEYED,
-        key=key,
-        language=Language.SQL,
-        code=f"SELECT t.* FROM {quote(dataset)} AS t LEFT SEMI JOIN {quote(chain.name)} AS b ON {same}",
-        file="strandline.yaml",
-        config={},
-    )
-    inputs = (
-        Input(name=dataset, dataset=tables[dataset], relation=By(columns=key)),
-        Input(name=chain.name, dataset=chain.name, relation=By(columns=key)),
-    )
-    config = job_config(job, inputs, (), calendar, {})
-    return Node(
-        name=name,
-        inputs=inputs,
-        definition=job,
-        config=config,
-        traits=job_traits(job, counted_as=""),
-        columns=columns,
-    )

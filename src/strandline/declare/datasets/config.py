@@ -1,35 +1,19 @@
-"""Which parts of a declaration a node's rows depend on, and which freeze it when they change.
+"""Which parts of a fact dataset's declaration its rows depend on, and which freeze it when they change.
 
 An explicit list (DESIGN 7): settings, guards, places and the order of the file are not in it, and a secret never is.
 """
 
 from collections.abc import Iterable, Mapping
 
+from strandline.declare.loading import Offer
+from strandline.declare.settings import calendar_part
 from strandline.model.hashing import make_config
-from strandline.model.node import By, Input, NodeConfig, Relation, Via, Whole
-from strandline.model.project import (
-    Calendar,
-    Chain,
-    FactColumn,
-    FactDataset,
-    FileSource,
-    Job,
-    Language,
-    Partitioning,
-)
+from strandline.model.node import NodeConfig
+from strandline.model.project import Calendar, FactColumn, FactDataset
 from strandline.sql.parse import hashed_sql, uses_calendar
 
-from .schema import SourceSpec
-from .settings import as_text
 
-
-def source_config(source: FileSource, spec: SourceSpec) -> NodeConfig:
-    """From what was declared, not from the source, whose options have their secrets filled in."""
-    options = {key: as_text(value) for key, value in spec.options.items()}
-    return make_config({"format": str(source.format), "options": options, "complete": source.complete})
-
-
-def facts_config(dataset: FactDataset, source: FileSource, calendar: Calendar) -> NodeConfig:
+def facts_config(dataset: FactDataset, source: Offer, calendar: Calendar) -> NodeConfig:
     """Of the facts, and of the snapshot that is folded from them: its rows are theirs."""
     return make_config({**_decode_parts(dataset, calendar), "complete": source.complete}, FREEZING)
 
@@ -37,47 +21,6 @@ def facts_config(dataset: FactDataset, source: FileSource, calendar: Calendar) -
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     """The quarantine holds the other side of the same decode; it has no key, order or types of its own to freeze."""
     return make_config(_decode_parts(dataset, calendar), frozenset({"from"}))
-
-
-def job_config(
-    job: Job,
-    inputs: tuple[Input, ...],
-    lookups: tuple[str, ...],
-    calendar: Calendar,
-    positions: Mapping[str, tuple[str, ...]],
-) -> NodeConfig:
-    """`positions`: by input whose columns the code may tell by where they stand, their order."""
-    parts: dict[str, object] = {
-        str(job.language): hashed_sql(job.code) if job.language is Language.SQL else job.code,
-        "function": job.function,
-        "modules": {m.name: m.code for m in job.modules},
-        "mode": str(job.mode),
-        "key": job.key,
-        "unique_key": job.unique_key,
-        "partition": _partition(job.partition, calendar) if job.partition else None,
-        "final_after": job.partition.final_after if job.partition else None,
-        "inputs": {i.name: _spell(i.relation) for i in inputs if i.name not in lookups},
-        "lookups": sorted(lookups),
-        "columns": {name: order for name, order in positions.items() if order},
-        "config": dict(job.config),
-        "calendar": _calendar(calendar) if uses_calendar(job.code) else None,
-    }
-    return make_config(parts, frozenset({"mode", "key", "unique_key", "partition"}))
-
-
-def chain_config(chain: Chain) -> NodeConfig:
-    """Any change of it may change any block, and the branch is kept from block to block: all of it freezes."""
-    parts: dict[str, object] = {
-        "from": chain.blocks,
-        "number": chain.number,
-        "hash": chain.hash,
-        "parent": chain.parent,
-        "head": [str(chain.head.kind), chain.head.column],
-        "order_by": chain.order_by,
-        "group_by": chain.group_by,
-        "anchor": None if chain.anchor is None else str(chain.anchor),
-    }
-    return make_config(parts, frozenset(parts))
 
 
 FREEZING = frozenset(
@@ -116,7 +59,7 @@ def _decode_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
         **_type_parts(dataset),
     }
     if dataset.where and uses_calendar(dataset.where):
-        parts["calendar"] = _calendar(calendar)
+        parts["calendar"] = calendar_part(calendar)
     return parts
 
 
@@ -154,7 +97,7 @@ def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
         }
         if column.sql:
             part["above"] = {name: parts[name] for name in _mentioned(column.sql, parts)}
-            part["calendar"] = _calendar(calendar) if uses_calendar(column.sql) else None
+            part["calendar"] = calendar_part(calendar) if uses_calendar(column.sql) else None
         parts[column.name] = part
         # A column of the source that is taken under another name is no longer there under its own.
         if dataset.takes_other_columns and column.path and (native := column.path[0].lower()) not in parts:
@@ -205,29 +148,3 @@ def _source_at(dataset: FactDataset, columns: Mapping[str, object]) -> object:
         str(type_) if type_ else None,
         columns.get(column) if column else None,
     ]
-
-
-def _partition(partition: Partitioning, calendar: Calendar) -> object:
-    """Days and months are those of a time zone: in another each partition has other rows."""
-    return [
-        partition.size,
-        partition.unit,
-        len(partition.by),
-        *([calendar.timezone] if partition.unit else []),
-    ]
-
-
-def _calendar(calendar: Calendar) -> object:
-    return [calendar.timezone, calendar.year_starts_month, calendar.year_starts_day]
-
-
-def _spell(relation: Relation) -> object:
-    match relation:
-        case By(columns=columns):
-            return {"by": columns}
-        case Via(input=name, on=on):
-            return {"via": name, "on": on}
-        case Whole():
-            return "whole"
-        case _:
-            return str(relation)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.declare.names import check_column_name
+from strandline.declare.yaml_lines import Document
 from strandline.model.columns import STRING, native_name
 from strandline.model.errors import Place
 from strandline.model.project import FactColumn, FileFormat
@@ -11,11 +13,9 @@ from strandline.sql.checks import check_deterministic, check_row_wise
 from strandline.sql.job_sql import find_first_names
 from strandline.sql.parse import parse_expression
 
-from .names import check_column_name
 from .paths import is_of_item, parse_path
-from .schema import ColumnSpec
+from .spec import ColumnSpec
 from .values import fit_default, parse_type
-from .yaml_lines import Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from strandline.declare.names import NameRegistry, lowered
+from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import Place
 from strandline.model.project import Job, Language, Mode, Partitioning
@@ -11,10 +13,8 @@ from strandline.model.report import Report, find_nearest, suggest
 from strandline.sql.parse import Table, find_tables, line_of, read_as, table_name
 
 from .code import Code, load_code
-from .modes import check_mode, lowered, make_partitioning, scope_key
-from .names import NameRegistry
-from .schema import JobSpec
-from .yaml_lines import DataPath, Document
+from .modes import check_mode, make_partitioning, scope_key
+from .spec import JobSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

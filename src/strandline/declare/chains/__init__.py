@@ -1,0 +1,1 @@
+"""Chains, and the datasets that follow them."""

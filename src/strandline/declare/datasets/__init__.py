@@ -1,0 +1,1 @@
+"""Fact datasets: record sets and event streams, each with its quarantine and perhaps its snapshot."""

@@ -1,0 +1,1 @@
+"""Jobs: nodes that users write."""

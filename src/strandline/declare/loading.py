@@ -1,0 +1,106 @@
+"""One loading of a project: what its sections have found so far, by name."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from strandline.model.errors import Place
+from strandline.model.node import Node
+from strandline.model.project import Calendar, FileFormat
+from strandline.model.report import Report
+from strandline.sql.known_columns import Known
+
+from .names import NameRegistry
+from .settings import Secrets
+from .yaml_lines import DataPath, Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a dataset depends on in its source, whatever kind of source that is."""
+
+    name: str
+    format: FileFormat
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowKey:
+    """The key of a job's rows, as it is described for its output."""
+
+    columns: tuple[str, ...]
+    output_place: Place
+    place: Place
+
+
+class Draft(Protocol):
+    """An entry that may read the output of any other. It is built after everything that it reads."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def reads(self) -> tuple[str, ...]: ...
+
+    @property
+    def guessed(self) -> Collection[str]:
+        """Those of `reads` that stand for a misspelt name."""
+        ...
+
+    def settle(self, loading: "Loading") -> "Draft":
+        """Called once every section is loaded: report inputs that do not exist, and go on with the nearest in their place."""
+        ...
+
+    def build(self, loading: "Loading") -> None:
+        """Called once, after all that it reads was built: check how it relates to its inputs, and add its node."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Loading:
+    document: Document
+    folder: Path
+    report: Report
+    registry: NameRegistry
+    calendar: Calendar
+    secrets: Secrets
+    entries: Mapping[str, Mapping[Any, Any]]
+    """By section: its valid entries, by name or by place in the list."""
+    written: Mapping[str, frozenset[str]]
+    """By section: the names of all its entries, also of those that are wrong."""
+    follow_ups: Mapping[DataPath, frozenset[str]]
+    """By entry: slugs of mistakes that would only follow from a value that was reported and left out."""
+    nodes: list[Node] = field(default_factory=list)
+    """Inputs before readers."""
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By what a user may type: the nodes that it means."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """By SQL name: the node that maintains the table."""
+    known: dict[str, Known] = field(default_factory=dict)
+    """By SQL name: the columns that the table has."""
+    offers: dict[str, Offer] = field(default_factory=dict)
+    """By source: what datasets depend on in it."""
+    source_names: frozenset[str] = frozenset()
+    """Of all sources, also of those that are wrong."""
+    row_keys: dict[str, RowKey] = field(default_factory=dict)
+    """By output of a job: the key that is described for it."""
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    """By output: the entries that are built last, each after what it reads."""
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is wrong so far: of a project with mistakes nothing is built."""
+        return not len(self.report)
+
+    def report_of(self, *path: str | int) -> Report:
+        """The report for an entry: without mistakes that only follow from one that was reported."""
+        return self.report.without(self.follow_ups.get(path, ()))
+
+    def add_table(self, name: str, node: str, known: Known) -> None:
+        self.tables[name] = node
+        self.known[name] = known
+
+    def mark_broken(self, *names: str) -> None:
+        """The entries of these names have mistakes: reading one is not another mistake."""
+        self.registry.broken |= set(names)

@@ -1,0 +1,1 @@
+"""Sources: where facts come from."""

@@ -1,0 +1,39 @@
+"""The node of a source: what its rows depend on, and its traits."""
+
+from strandline.declare.settings import as_text
+from strandline.model.hashing import make_config
+from strandline.model.node import Node, NodeConfig
+from strandline.model.project import FileSource
+from strandline.model.traits import Traits, Writing
+
+from .spec import SourceSpec
+
+
+def make_node(source: FileSource, spec: SourceSpec) -> Node:
+    return Node(
+        name=source.name,
+        inputs=(),
+        definition=source,
+        config=_config(source, spec),
+        traits=_traits(source),
+    )
+
+
+def _config(source: FileSource, spec: SourceSpec) -> NodeConfig:
+    """From what was declared, not from the source, whose options have their secrets filled in."""
+    options = {key: as_text(value) for key, value in spec.options.items()}
+    return make_config({"format": str(source.format), "options": options, "complete": source.complete})
+
+
+def _traits(source: FileSource) -> Traits:
+    return Traits(
+        how=f"Files matching {source.files} are read once and every row is appended as it came.",
+        drawn_under="sources",
+        drawn_from=0,
+        writing=Writing.RECEIVES,
+        answers_invalidations=False,
+        runs_code=False,
+        pattern=source.files,
+        starts_empty=source.format.holds_messages,
+        complete=source.complete,
+    )
