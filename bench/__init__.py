@@ -1,4 +1,6 @@
-"""Benchmarks: increments of the engine beside its own rebuild, PySpark, Delta's MERGE, DuckDB and a hand-written script, in one run.
+"""Benchmarks of the engine and its peers, measured side by side in one run.
 
-`python -m bench` measures and writes JSON and a plot to `bench/results`. Nothing here is imported by the engine.
+The peers are the engine's own rebuild, PySpark, Delta's MERGE, DuckDB and a hand-written script.
+
+`python -m bench` writes JSON and a plot to `bench/results`. The engine imports nothing from here.
 """

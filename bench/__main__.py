@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, write JSON and a plot, print a table with the ratios and whether each figure is reached."""
+"""`python -m bench`: measure, write JSON and a plot, print a table of ratios and targets."""
 
 import argparse
 import shutil
@@ -31,7 +31,8 @@ def main(words: list[str] | None = None) -> int:
     call = parser.parse_args(words)
     if call.scale < 1:
         parser.error("--scale must be at least 1")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # gigabytes lie there: whoever ends us, they go
+    # The folder holds gigabytes, so a terminated process removes it too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
     try:
         results = _measure(folder, call.scale, call.blocks, (call.only,) if call.only else SECTIONS)
@@ -52,7 +53,7 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     from .register import make_register
     from .startup import measure_startup
 
-    # First, while this process has no JVM of its own.
+    # Both come first, while this process does not have a JVM.
     startup = measure_startup(folder) if "startup" in sections else None
     recovery = measure_recovery(folder) if "recovery" in sections else None
     chains = (

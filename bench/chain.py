@@ -1,4 +1,7 @@
-"""A chain that reorganises: eleven blocks through hot tables, alerts and transfers, on a long chain and on one a tenth as long."""
+"""A chain that reorganises: eleven blocks pass through hot tables, alerts and transfers.
+
+It is measured on a long chain and on one a tenth as long.
+"""
 
 import json
 from dataclasses import dataclass
@@ -64,7 +67,8 @@ jobs:
     output_dataset: transfers
     sql: >-
       select t.block_number, t.tx_hash, t.amount, b.miner
-      from hot_transactions t join hot_blocks b on t.block_number = b.block_number and t.block_hash = b.block_hash
+      from hot_transactions t
+      join hot_blocks b on t.block_number = b.block_number and t.block_hash = b.block_hash
 """
 
 
@@ -72,11 +76,11 @@ jobs:
 class Reorg:
     seconds: Sample
     rows_read: dict[str, int]
-    """By job: increment rows and input rows left after restriction."""
+    """By job: increment rows, and input rows left after restriction."""
     affected_rows: dict[str, int]
-    """By job: the rows of its inputs in the blocks that left and came."""
+    """By job: rows of its inputs in the blocks that left or joined the canonical branch."""
     files: dict[str, tuple[int, int]]
-    """By input: files whose statistics let the blocks in question be in them, of all."""
+    """By input: files whose statistics admit the blocks in question, and the number of all files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +94,7 @@ class ChainLength:
     planning: Sample
     """With a thousand invalidations pending on one dataset."""
     planned: tuple[str, ...]
-    """The tasks that makes."""
+    """The tasks that such a plan contains."""
 
 
 @dataclass(slots=True)
@@ -102,7 +106,10 @@ class _Chain:
     seq: int = 0
 
     def write(self, first: int, last: int, parent: str, branch: str, weight: int) -> None:
-        """Announce the blocks of a branch, with their transactions; each is by `weight` heavier than its number says."""
+        """Announce the blocks of a branch with their transactions.
+
+        The total difficulty of each block is a thousand times its number, plus `weight`.
+        """
         numbers = list(range(first, last + 1))
         hashes = [name_block(branch, n) for n in numbers]
         name = f"{branch}-{first}.parquet"
@@ -156,10 +163,10 @@ def measure_chain(folder: Path, blocks: int) -> ChainLength:
     say(f"  first load {first_load.seconds:.1f} s")
     reorgs: list[Reorg] = []
     for nth in range(WARM_UP + ROUNDS):
-        found = _reorganise(chain, session, nth)
+        reorg = _reorganise(chain, session, nth)
         if nth >= WARM_UP:
-            reorgs.append(found)
-            say(f"  reorg of {DEPTH} blocks: {found.seconds.seconds:.1f} s")
+            reorgs.append(reorg)
+            say(f"  reorg of {DEPTH} blocks: {reorg.seconds.seconds:.1f} s")
     full = measure(
         session, lambda: _by_node(chain.run(RunRequest(backfill=" ".join(JOBS), reason="benchmark")))
     )
@@ -186,7 +193,10 @@ def measure_chain(folder: Path, blocks: int) -> ChainLength:
 
 
 def _pile_up(chain: _Chain) -> None:
-    """A thousand invalidations of one table: one as the command line makes it, and its commit again and again under the next versions."""
+    """Record a thousand invalidations of one table.
+
+    The first is made as the command line makes it. Its commit is then repeated under the next versions.
+    """
     with open_workspace(chain.folder) as workspace:
         version = invalidate(
             workspace, "hot_transactions", where="block_number between 10 and 20", reason="benchmark"
@@ -198,10 +208,10 @@ def _pile_up(chain: _Chain) -> None:
         for action in actions:
             if info := action.get("commitInfo"):
                 info["inCommitTimestamp"] += nth
-                said = json.loads(info["userMetadata"])
-                said["task"] += f"/{nth}"
-                said["invalidations"][0]["id"] += f"-{nth}"
-                info["userMetadata"] = json.dumps(said)
+                metadata = json.loads(info["userMetadata"])
+                metadata["task"] += f"/{nth}"
+                metadata["invalidations"][0]["id"] += f"-{nth}"
+                info["userMetadata"] = json.dumps(metadata)
             if txn := action.get("txn"):
                 txn["version"] += nth
         (log / f"{version + nth:020}.json").write_text("\n".join(map(json.dumps, actions)) + "\n")
@@ -212,7 +222,7 @@ def _by_node(outcome: RunOutcome) -> dict[str, float]:
 
 
 def _reorganise(chain: _Chain, session: object, nth: int) -> Reorg:
-    """Eleven blocks of another branch, a little heavier than the eleven at the tip."""
+    """Announce eleven blocks of another branch, slightly heavier than the eleven at the tip."""
     branch = f"b{nth:02}"
     first = chain.blocks - DEPTH + 1
     chain.write(first, chain.blocks, name_block("a", first - 1), branch, nth + 1)

@@ -1,6 +1,7 @@
-"""What the engine is compared with. Each reads the same Parquet facts and writes the newest fact of every key.
+"""The engine's peers. Each reads the same Parquet facts and writes the newest fact of every key.
 
-Deleted keys are kept as rows, so that all results hold the same rows; `live_only` leaves them out, as a recompute that keeps no state may.
+Deleted keys are kept as rows, so that all results hold the same rows. `live_only` leaves them out, which a
+recompute without state may do.
 """
 
 from datetime import UTC, datetime
@@ -47,7 +48,10 @@ def recompute_with_pyspark(
 
 
 def merge(session: SparkSession, files: list[Path], target: Path) -> None:
-    """Delta's MERGE of an increment, as its documentation writes it. Deleted keys stay as rows, or a late fact would bring one back."""
+    """Delta's MERGE of an increment, as its documentation writes it.
+
+    Deleted keys stay as rows. Without them a late fact would bring a deleted key back.
+    """
     newest(read_facts(session, *files)).createOrReplaceTempView("increment")
     session.sql(
         f"""
@@ -68,7 +72,8 @@ def recompute_with_duckdb(facts: Path, target: Path, *, live_only: bool = False)
             f"""
             COPY (
                 SELECT unnest(f) FROM (
-                    SELECT {", ".join(columns)} FROM (SELECT * FROM '{facts}/*.parquet') f GROUP BY {", ".join(f"f.{c}" for c in KEY)}
+                    SELECT {", ".join(columns)} FROM (SELECT * FROM '{facts}/*.parquet') f
+                    GROUP BY {", ".join(f"f.{c}" for c in KEY)}
                 ) {live}
             ) TO '{target}' (FORMAT parquet)
             """
@@ -76,9 +81,10 @@ def recompute_with_duckdb(facts: Path, target: Path, *, live_only: bool = False)
 
 
 class Script:
-    """A hand-written PySpark script that makes the engine's writes to tables of the same shape: received rows, facts, changed keys.
+    """A hand-written PySpark script that makes the engine's writes.
 
-    It knows this one register, trusts its input, and keeps no record: no plan, lease, fence, checks, counts, quarantine or catalog.
+    It writes tables of the same shape: received rows, facts and changed keys. It knows only this register,
+    trusts its input and keeps no record: no plan, lease, fence, checks, counts, quarantine or catalog.
     """
 
     def __init__(
@@ -133,7 +139,11 @@ class Script:
         rows.select(*self._columns[path]).write.format("delta").mode("append").save(path)
 
     def _replace(self, best: DataFrame) -> None:
-        """Stage what is newer than the snapshot's row, and replace those keys: a source of known size, or Spark sorts the whole table."""
+        """Replace the keys whose staged fact is newer than the snapshot's row.
+
+        The rows are staged first, so that Spark knows the size of the source. Otherwise it would sort the
+        whole table.
+        """
         current = (
             self._session.read.format("delta")
             .load(self._snapshot)
@@ -158,6 +168,6 @@ class Script:
 def fingerprint(rows: DataFrame) -> tuple[int, int]:
     """How many rows, and a hash of all of them that does not depend on their order."""
     typed = rows.select(*(F.col(c).cast("timestamp") if c == "snapshot_at" else F.col(c) for c in COLUMNS))
-    found = typed.agg(F.count(F.lit(1)).alias("rows"), F.bit_xor(F.xxhash64(*COLUMNS)).alias("hash")).first()
-    assert found is not None
-    return found["rows"], found["hash"]
+    row = typed.agg(F.count(F.lit(1)).alias("rows"), F.bit_xor(F.xxhash64(*COLUMNS)).alias("hash")).first()
+    assert row is not None
+    return row["rows"], row["hash"]

@@ -1,4 +1,4 @@
-"""The engine's side: a project over the register, driven through `app` as the command line drives it, in this process."""
+"""The engine under measurement: a project over the register, driven through `app` in this process."""
 
 import shutil
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A project in a folder of its own, its files loaded."""
+    """A project in its own folder, with its files loaded."""
 
     folder: Path
     session: SparkSession
@@ -49,11 +49,15 @@ class Engine:
         return find_table(self.lake, dataset)
 
     def run(self, facts: int) -> Sample:
-        """From the files that lie there to the published snapshot. `facts` is how many must come through, or the time means nothing."""
+        """Run from the received files to the published snapshot.
+
+        `facts` is the number of facts that must arrive. Without that check a run that lost its rows would
+        count as fast.
+        """
         return measure(self.session, lambda: self._run(RunRequest(), facts))
 
     def rebuild(self) -> Sample:
-        """`backfill register --all`: facts decoded again, the snapshot folded again from every fact, compared and published."""
+        """`backfill register --all`: decode all facts, fold the snapshot again, compare and publish."""
         return measure(
             self.session, lambda: self._run(RunRequest(backfill="register", reason="benchmark"), None)
         )
@@ -71,14 +75,17 @@ class Engine:
 
 
 def _require_work(results: tuple[TaskResult, ...], facts: int) -> None:
-    """A run that lost its rows is quick and ends well: `unchanged` is no error. So look at what was written, not at how it ended."""
-    told = {r.node: r for r in results}
+    """Check what was written, not only the status of the tasks.
+
+    A run that lost its rows is fast and succeeds, because `unchanged` is not an error.
+    """
+    results_by_node = {r.node: r for r in results}
     if not facts and not results:
         return
     if (
         not facts
-        or told["register_facts"].rows_written != facts
-        or told["register"].status is not Status.DONE
+        or results_by_node["register_facts"].rows_written != facts
+        or results_by_node["register"].status is not Status.DONE
     ):
         lines = [
             f"{r.node}: {r.status}, {r.rows_read} read, {r.rows_written} written, {dict(r.counts)}"
@@ -99,12 +106,12 @@ def open_engine(folder: Path, register: Register) -> Engine:
 
 
 def find_table(lake: Path, dataset: str) -> Path:
-    """Where a lake keeps a dataset."""
+    """The folder of a dataset's table."""
     return next(p.parent for p in lake.rglob("_delta_log") if p.parent.name == dataset)
 
 
 def copy_table(source: Path, target: Path) -> None:
-    """A table of its own with the same content: data files are never changed, so they are linked; the log is copied."""
+    """Copy a table. Data files never change, so they are linked; the log is copied."""
     shutil.copytree(source, target, copy_function=_link_data)
 
 

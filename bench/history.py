@@ -22,7 +22,10 @@ class HistoryLength:
 
 
 def measure_history(register: Register, engine: Engine, folder: Path) -> HistoryLength:
-    """`engine` holds the long history already; a tenth of its tenants make the short one. Both get the same files, in turn."""
+    """Compare `engine`, which has the long history, with a project that has a tenth of its tenants.
+
+    Both receive the same files, in turn.
+    """
     tenants = max(1, register.tenants // 10)
     say(f"a history of {tenants} tenants beside that of {register.tenants}")
     small = make_register(folder / "short_data", tenants)

@@ -1,4 +1,4 @@
-"""Increments that touch a share of the keys, side by side with everything that computes the same rows another way."""
+"""Increments that touch a share of the keys, measured beside other ways to compute the same rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Increments:
     keys: Mapping[float, int]
     nothing_to_do: Sample
     differing: tuple[str, ...]
-    """Results that do not hold the rows that the plain recompute gives; there must be none."""
+    """Results whose rows differ from those of the plain recompute. There must be none."""
 
 
 def measure_increments(register: Register, engine: Engine, folder: Path) -> Increments:
@@ -49,14 +49,14 @@ def measure_increments(register: Register, engine: Engine, folder: Path) -> Incr
     for _ in range(WARM_UP):
         bench.round(bench.keys_of(0.1), merged=False)
     bench.catch_up()
-    found: dict[str, dict[float, list[Sample]]] = {"engine": {}, "script": {}, "merge": {}}
+    samples: dict[str, dict[float, list[Sample]]] = {"engine": {}, "script": {}, "merge": {}}
     for percent, rounds in ROUNDS.items():
         say(f"{rounds} increments of {percent:g} % ({bench.keys_of(percent):,} keys)")
         for nth in range(rounds):
             measured = bench.round(bench.keys_of(percent), merged=nth < MERGES[percent])
             say("  " + ", ".join(f"{name} {sample.seconds:.1f} s" for name, sample in measured.items()))
             for name, sample in measured.items():
-                found[name].setdefault(percent, []).append(sample)
+                samples[name].setdefault(percent, []).append(sample)
         bench.recompute(with_pyspark=percent in (0.1, 1.0))
     bench.recompute_live()
     nothing_to_do = engine.run(0)
@@ -64,9 +64,9 @@ def measure_increments(register: Register, engine: Engine, folder: Path) -> Incr
     bench.rebuild()
     return Increments(
         first_load=first_load,
-        engine=found["engine"],
-        script=found["script"],
-        merge=found["merge"],
+        engine=samples["engine"],
+        script=samples["script"],
+        merge=samples["merge"],
         full=bench.full,
         keys={percent: bench.keys_of(percent) for percent in ROUNDS},
         nothing_to_do=nothing_to_do,
@@ -88,7 +88,11 @@ class _Bench:
         return max(1, round(self.register.keys * percent / 100))
 
     def open_peers(self) -> None:
-        """The script's tables as the engine has just built them; MERGE's target from a first plain recompute, which warms that up too."""
+        """Prepare the tables of the peers.
+
+        The script starts from copies of the tables that the engine has just built. MERGE's target comes from
+        a first plain recompute, which also warms that up.
+        """
         tables = {name: self.folder / "script" / name for name in ("changes", "register_facts", "register")}
         for name, path in tables.items():
             copy_table(self.engine.table(name), path)
@@ -103,26 +107,26 @@ class _Bench:
         recompute_with_duckdb(self.engine.data, self.folder / "duckdb.parquet")
 
     def round(self, keys: int, *, merged: bool) -> dict[str, Sample]:
-        """One increment, given to each in turn."""
+        """Measure one increment with each of them in turn."""
         assert self._script is not None
         script = self._script
         file = self.register.make_increment(keys)
         arrived = deliver(file, self.engine.data)
-        found = {
+        samples = {
             "engine": self.engine.run(keys),
             "script": measure(self.session, lambda: script.run(arrived)),
         }
         if merged:
             self.catch_up()
-            found["merge"] = measure(
+            samples["merge"] = measure(
                 self.session, lambda: merge(self.plain, [arrived], self.folder / "merged")
             )
         else:
             self._unmerged.append(arrived)
-        return found
+        return samples
 
     def catch_up(self) -> None:
-        """Bring MERGE's target up to what it was spared, outside any measurement."""
+        """Apply the increments that MERGE has skipped, outside any measurement."""
         if self._unmerged:
             merge(self.plain, self._unmerged, self.folder / "merged")
             self._unmerged = []

@@ -1,4 +1,4 @@
-"""What safety costs: the time spent in failpoints and in confirming commits, of runs of the property_tax example."""
+"""What safety costs: time spent in failpoints and in confirming commits, in runs of property_tax."""
 
 import sys
 import threading
@@ -26,7 +26,10 @@ ROUNDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overhead:
-    """Of the runs of all days. What several threads spend at a time is counted for each of them, so a share is rather too large."""
+    """Totals over the runs of all days.
+
+    Time that several threads spend at once counts for each of them, so a share is rather too large.
+    """
 
     seconds: float
     reach_seconds: float
@@ -95,7 +98,10 @@ def _play(folder: Path) -> Overhead:
 
 @contextmanager
 def _timed() -> Iterator[tuple[Stopwatch, Stopwatch, Stopwatch]]:
-    """While it is open: `reach` wherever it is called, and what `write_and_confirm` does after the write. It looks for each commit once."""
+    """Measure `reach`, and what `write_and_confirm` does after the write, while the context is open.
+
+    Confirming looks for each commit once.
+    """
     reaching, confirming, commits = Stopwatch(), Stopwatch(), Stopwatch()
     callers = [
         m

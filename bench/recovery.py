@@ -1,6 +1,7 @@
-"""What a kill costs the next run: the property_tax example's second day, killed behind a write and run again, each in its own process.
+"""What a kill costs the next run: the second day of property_tax, killed after a write and run again.
 
-`python -m bench.recovery PROJECT` is that process: it starts Spark, runs, and tells what it took as one line of JSON.
+Each run has its own process. `python -m bench.recovery PROJECT` is that process: it starts Spark, runs, and
+prints its measurements as one line of JSON.
 """
 
 import json
@@ -33,19 +34,22 @@ class Again:
     """A run in a new process."""
 
     killed_after: int
-    """Behind which write of the same day the process before it was killed; 0: it was not."""
+    """After which write of the same day the previous process was killed; 0 if it was not."""
     spark_seconds: float
-    """Until Spark had started; not in `seconds`."""
+    """Seconds until Spark had started. They are not part of `seconds`."""
     seconds: float
     taking_seconds: float
-    """Of these: as long as any thread was taking a lease, fencing off the dead process or recording what that had committed."""
+    """Part of `seconds` in which some thread was taking a lease, fencing or settling.
+
+    Settling records what the killed process had committed.
+    """
     fenced: int
     writes: int
 
 
 @dataclass
 class Occupied:
-    """How long at least one thread was in a function."""
+    """Measures how long at least one thread was in a function."""
 
     seconds: float = 0.0
     _inside: int = 0
@@ -70,7 +74,7 @@ class Occupied:
 
 
 def measure_recovery(folder: Path) -> list[Again]:
-    """The second day undisturbed; then killed behind its first write, one in the middle and its last, and run again."""
+    """Run the second day undisturbed, then after a kill behind its first, a middle and its last write."""
     project = copy_example(folder / "recovery")
     generate_day(project, 1)
     say("the example's first day, then its second undisturbed")
@@ -90,16 +94,16 @@ def _measure_copy(project: Path, killed_after: int) -> Again:
         killed = _start(copy, f"after-write#{killed_after}=kill")
         if killed.returncode != -signal.SIGKILL:
             raise RuntimeError(f"it was not killed: {killed.stderr}")
-    told = _run(copy)
-    return Again(killed_after=killed_after, **told)
+    measured = _run(copy)
+    return Again(killed_after=killed_after, **measured)
 
 
 def _run(project: Path) -> dict[str, float]:
     ended = _start(project)
     if ended.returncode:
         raise RuntimeError(ended.stderr)
-    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
-    return told
+    measured: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    return measured
 
 
 def _start(project: Path, fail: str = "") -> "subprocess.CompletedProcess[str]":
@@ -126,7 +130,7 @@ def _tell(project: Path) -> None:
     if outcome.exit_code:
         raise RuntimeError("\n".join(f"{r.node}: {r.status} {r.error}" for r in outcome.results))
     fenced = sum("fenced off" in note for r in outcome.results for note in r.notes)
-    told = Again(
+    measured = Again(
         killed_after=0,
         spark_seconds=ready - began,
         seconds=ended - ready,
@@ -134,7 +138,7 @@ def _tell(project: Path) -> None:
         fenced=fenced,
         writes=failpoints.hits["after-write"],
     )
-    print(json.dumps({name: value for name, value in asdict(told).items() if name != "killed_after"}))
+    print(json.dumps({name: value for name, value in asdict(measured).items() if name != "killed_after"}))
 
 
 if __name__ == "__main__":

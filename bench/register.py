@@ -1,6 +1,7 @@
-"""The data: a register's change log crossed with tenant numbers, and increments that touch a share of its keys. All through DuckDB.
+"""The data: a register's change log crossed with tenant numbers, and increments to it, made by DuckDB.
 
-Toronto's short-term rental register if it is at hand (34,578 changes of 19,021 keys in 883 versions), else a generated one like it.
+The register is Toronto's short-term rental register where the file exists (34,578 changes of 19,021 keys in
+883 versions). Otherwise a similar one is generated. An increment touches a share of the keys.
 """
 
 import os
@@ -27,7 +28,7 @@ COLUMNS = (
 FILES = 16
 THREADS = 2
 
-# How many keys of the real register have 1, 2, ... 8 changes.
+# Number of keys of the real register with 1, 2, ... 8 changes.
 _KEYS_BY_CHANGES = (7255, 9469, 1113, 967, 145, 55, 13, 4)
 
 
@@ -49,7 +50,10 @@ class Register:
         return sorted((self.folder / "base").glob("*.parquet"))
 
     def make_increment(self, keys: int, tenants: int | None = None) -> Path:
-        """One new fact, later and with changed values, for each of `keys` keys, picked as by chance among the first `tenants` tenants."""
+        """Write one new fact for each of `keys` keys, later than all before and with changed values.
+
+        The keys are a pseudo-random choice from the first `tenants` tenants.
+        """
         self.increments_made += 1
         number = self.increments_made
         path = self.folder / "increments" / f"increment_{number:03}.parquet"
@@ -59,10 +63,12 @@ class Register:
                 COPY (
                     SELECT tenant, registration_number, {self.last_sequence + number}::BIGINT AS snapshot_seq,
                         TIMESTAMP '2030-01-01' + INTERVAL {number} DAY AS snapshot_at,
-                        CASE WHEN hash(registration_number, tenant, {number}) % 20 = 0 THEN 'D' ELSE 'U' END AS op,
+                        CASE WHEN hash(registration_number, tenant, {number}) % 20 = 0 THEN 'D' ELSE 'U' END
+                            AS op,
                         location_key, 'Z{number:03}' AS postal_code, property_type,
                         ((tenant + {number}) % 25)::VARCHAR AS ward_number, ward_name
-                    FROM latest CROSS JOIN (SELECT unnest(range(1, {(tenants or self.tenants) + 1}))::BIGINT AS tenant)
+                    FROM latest
+                    CROSS JOIN (SELECT unnest(range(1, {(tenants or self.tenants) + 1}))::BIGINT AS tenant)
                     ORDER BY hash(tenant, registration_number, {number}) LIMIT {keys}
                 ) TO '{path}' (FORMAT parquet)
                 """
@@ -81,8 +87,8 @@ def make_register(folder: Path, tenants: int) -> Register:
     with duckdb.connect(str(folder / "register.duckdb"), config={"threads": THREADS}) as connection:
         changes = f"SELECT * FROM '{CHANGES}'" if CHANGES.exists() else _generated()
         connection.execute(
-            f"CREATE TABLE changes AS SELECT *, ntile({FILES}) OVER (ORDER BY snapshot_seq, "
-            f"registration_number) AS tile FROM ({changes})"
+            f"CREATE TABLE changes AS SELECT *, ntile({FILES}) "
+            f"OVER (ORDER BY snapshot_seq, registration_number) AS tile FROM ({changes})"
         )
         connection.execute(
             "CREATE TABLE latest AS SELECT * FROM changes"
@@ -92,7 +98,8 @@ def make_register(folder: Path, tenants: int) -> Register:
             connection.execute(
                 f"""
                 COPY (
-                    SELECT {", ".join(COLUMNS)} FROM changes CROSS JOIN (SELECT unnest(range(1, {tenants + 1}))::BIGINT AS tenant)
+                    SELECT {", ".join(COLUMNS)} FROM changes
+                    CROSS JOIN (SELECT unnest(range(1, {tenants + 1}))::BIGINT AS tenant)
                     WHERE tile = {tile} ORDER BY snapshot_seq, hash(tenant, registration_number)
                 ) TO '{folder}/base/base_{tile:02}.parquet' (FORMAT parquet)
                 """
@@ -122,7 +129,7 @@ def deliver(file: Path, target: Path) -> Path:
 
 
 def _generated() -> str:
-    """Changes like the real ones: keys appear, most disappear, some come back."""
+    """Generate changes like the real ones: keys appear, most disappear, some come back."""
     bounds, upto = [], 0
     for changes, keys in enumerate(_KEYS_BY_CHANGES, start=1):
         upto += keys
@@ -131,11 +138,14 @@ def _generated() -> str:
         WITH keys AS (SELECT k, CASE {" ".join(bounds)} END AS n FROM range({upto}) t(k)),
         numbered AS (SELECT k, n, unnest(range(1, n + 1)) AS nth FROM keys)
         SELECT (1 + (883 * (nth - 1) + hash(k, nth) % 883) // n)::BIGINT AS snapshot_seq,
-            TIMESTAMP '2024-02-20' + INTERVAL 1 DAY * ((883 * (nth - 1) + hash(k, nth) % 883) // n)::BIGINT AS snapshot_at,
+            TIMESTAMP '2024-02-20' + INTERVAL 1 DAY * ((883 * (nth - 1) + hash(k, nth) % 883) // n)::BIGINT
+                AS snapshot_at,
             CASE WHEN nth % 2 = 0 THEN 'D' ELSE 'I' END AS op,
             'STR-' || (2000 + k % 25) || '-' || upper(left(md5(k::VARCHAR), 6)) || k AS registration_number,
-            left(md5('place' || k), 16) AS location_key, 'M' || k % 9 || 'ABCEGHJKLM'[1 + k % 10] AS postal_code,
-            ['Condominium', 'Single/Semi-detached House', 'Apartment', 'Townhouse'][1 + k % 4] AS property_type,
+            left(md5('place' || k), 16) AS location_key,
+            'M' || k % 9 || 'ABCEGHJKLM'[1 + k % 10] AS postal_code,
+            ['Condominium', 'Single/Semi-detached House', 'Apartment', 'Townhouse'][1 + k % 4]
+                AS property_type,
             (1 + k % 25)::VARCHAR AS ward_number, 'Ward ' || (1 + k % 25) AS ward_name
         FROM numbered
     """

@@ -280,7 +280,10 @@ def _increment_lines(found: Increments) -> Iterator[str]:
 
 
 def where(sample: Sample) -> dict[str, float]:
-    """Seconds per node, and what is left: loading the project, looking at the lake, planning. The quarantine runs beside the snapshot."""
+    """Seconds per node, and the rest: loading the project, reading the lake, planning.
+
+    The quarantine runs in parallel with the snapshot.
+    """
     return {
         **sample.by_node,
         "the rest": max(

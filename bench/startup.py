@@ -1,4 +1,4 @@
-"""Verbs that need no Spark, as users start them: wall time of the real command on the property_tax example, and whether it starts a JVM."""
+"""Wall time of verbs that do not need Spark, started as users start them, and whether a JVM starts."""
 
 import subprocess
 import sys
@@ -67,7 +67,7 @@ def _time(project: Path, words: tuple[str, ...]) -> tuple[float, bool]:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Processes below one, from /proc; a JVM lives for seconds, so looking often is enough."""
+    """All descendants of a process, from /proc. A JVM lives for seconds, so polling finds it."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = [int(word) for word in task.read_text().split()]
