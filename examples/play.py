@@ -1,7 +1,8 @@
-"""Plays the story of an example: `python examples/play.py [NAME]`, or `make demo EXAMPLE=NAME`.
+"""Play the story of an example: `python examples/play.py [NAME]`, or `make demo EXAMPLE=NAME`.
 
-The story is the example's README: every section with commands is told and its commands are run, in one process and one Spark session, on a
-copy of the project in a temporary folder. So what is read, what is played and what is tested are the same commands.
+The story is the example's README. Each section with commands is printed and its commands are run, in one
+process and one Spark session, on a copy of the project in a temporary folder. So users read, play and test
+the same commands.
 """
 
 import io
@@ -35,7 +36,10 @@ class Prose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A line that begins with `$ ` in a console block, and what the block shows below it (`...` stands for anything)."""
+    """A line that begins with `$ ` in a console block, and the output that the block shows below it.
+
+    In that output `...` stands for anything.
+    """
 
     text: str
     shown: tuple[str, ...] = ()
@@ -83,10 +87,15 @@ def _read_commands(block: str) -> Iterator[Command]:
 
 
 def run_command(command: Command) -> int:
-    """Runs a command in the working directory: `strandline` in this process, so that one Spark session serves all; others in their own."""
+    """Run a command in the working directory.
+
+    `strandline` runs in this process, so that one Spark session serves all commands. Other programs run in
+    their own process.
+    """
     program, *arguments = command.words
     if program == "strandline":
-        from strandline.cli import main as strandline  # here, because a story can be read without the engine
+        # Imported here, because a story can be read without the engine.
+        from strandline.cli import main as strandline
 
         return strandline(arguments)
     ended = subprocess.run(
@@ -100,7 +109,11 @@ def run_command(command: Command) -> int:
 
 
 def run_and_show(command: Command) -> int:
-    """Runs a command and shows what it prints; of a run, whose plan the story shows once by `plan`, without the table of the plan."""
+    """Run a command and show what it prints.
+
+    The output of a run is shown without the table of the plan, because the story shows the plan once with
+    `plan`.
+    """
     printed = io.StringIO()
     with redirect_stdout(printed):
         code = run_command(command)

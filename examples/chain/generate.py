@@ -1,8 +1,8 @@
-"""Six days of announcements from a small blockchain: `python generate.py DAY` writes those of day 1 to 6 under data/.
+"""Six days of announcements from a small blockchain: `python generate.py DAY` writes one under data/.
 
-The announcements are always the same ones, and they are as real ones are: side blocks, rival branches that win, two tips of equal weight, a
-block that comes late, a transaction that comes later still, a tip that is announced twice. Every such case is a function below, named after
-what happens.
+DAY is 1 to 6. The announcements are always the same, and they contain the cases that real ones contain: side
+blocks, rival branches that win, two tips of equal weight, a late block, an even later transaction, a tip that
+is announced twice. Each case is a function below, named after what happens.
 """
 
 import hashlib
@@ -23,8 +23,11 @@ GENESIS_AT = datetime(2024, 3, 1, tzinfo=UTC)
 SECONDS_APART = 180
 NO_PARENT = "0x" + "0" * 64
 DIFFICULTY = 12_000_000_000_000
-"""Such that the total passes 2^53 before block 800. On day 1 every difficulty is a multiple of four: the two branches of day 2, which are
-one unit apart, would weigh the same as floating-point numbers."""
+"""Chosen so that the total passes 2^53 before block 800.
+
+On day 1 every difficulty is a multiple of four. The totals of the two branches of day 2 differ by one unit,
+so they would be equal as floating-point numbers.
+"""
 HARD_DIFFICULTY = DIFFICULTY * 155 // 100
 ETHER = 10**18
 EXACT_AS_FLOAT = 2**53
@@ -34,7 +37,7 @@ FIRST_REORG = range(995, 1006)
 DROPPED_FROM, MOVED_FROM, MOVED_TO, STAYS_AT = 998, 1000, 1002, 1004
 HARD_BEFORE_THE_REORG = 997
 CORRECTED_LATER = 105
-"""A hard block among those that the README has processed again by hand."""
+"""A hard block among those that the README processes again by hand."""
 LATE_BLOCK = 2391
 LATE_TRANSACTION_OF = 1500
 DEEP_REORG = range(2970, 3096)
@@ -54,7 +57,7 @@ ACCOUNTS, TOKENS, MINERS = addresses("account", 60), addresses("token", 4), addr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """A transaction as its sender signed it. The same one may stand in blocks of several branches."""
+    """A transaction as its sender signed it. The same one may be in blocks of several branches."""
 
     tx_hash: str
     sender: str
@@ -101,13 +104,16 @@ class Block:
 
 @dataclass
 class Network:
-    """Who pays and who mines, and the chance that drives them."""
+    """The accounts that pay and mine, and the random numbers that drive them."""
 
     chance: random.Random
     signed: int = 0
 
     def pay(self, value: int | None = None) -> Payment:
-        """A payment; a third of them, and those of a story, whose value is given, move tokens as well."""
+        """A payment.
+
+        A third of them move tokens as well, and so do those of the story, whose value is given.
+        """
         self.signed += 1
         sender, receiver = self.chance.sample(ACCOUNTS, 2)
         moves_tokens = value is not None or self.chance.random() < 1 / 3
@@ -131,7 +137,7 @@ class Network:
         )
 
     def token_log(self, sender: str, amount: int | None) -> Message:
-        """A transfer of tokens, of up to a million with 18 decimals; now and then only the permission for one."""
+        """A transfer of up to a million tokens with 18 decimals, or sometimes only the approval of one."""
         topic = "Approval" if amount is None and self.chance.random() < 0.1 else "Transfer"
         if amount is None:
             amount = self.chance.randrange(1, 10 ** self.chance.randrange(12, 25))
@@ -142,7 +148,10 @@ class Network:
         }
 
     def spelt(self, amount: int) -> int | str:
-        """What a JSON number cannot hold everywhere is text; of the rest, some nodes write text all the same."""
+        """Amounts that not every JSON number can hold are text.
+
+        Some nodes write the others as text as well.
+        """
         return str(amount) if amount >= EXACT_AS_FLOAT or self.chance.random() < 0.3 else amount
 
     def mine(
@@ -178,7 +187,7 @@ class Network:
 
 @dataclass
 class Day:
-    """What is announced on one day, in the order it is heard."""
+    """The announcements of one day, in the order in which they arrive."""
 
     blocks: list[Message] = field(default_factory=list)
     transactions: list[Message] = field(default_factory=list)
@@ -192,7 +201,10 @@ class Day:
             self.logs.extend(block.logs())
 
     def mix(self, chance: random.Random) -> None:
-        """Nodes hear from many others: what is close together comes in no strict order, children before their parents too."""
+        """Mix announcements that are close together, so that a child may come before its parent.
+
+        A node hears from many others.
+        """
         for messages in (self.blocks, self.transactions, self.logs):
             places = sorted(range(len(messages)), key=lambda place: place + chance.random() * 5)
             messages[:] = [messages[place] for place in places]
@@ -200,7 +212,7 @@ class Day:
 
 @dataclass
 class Story:
-    """The network and the branch it holds for canonical, by number."""
+    """The network, and the branch that it takes for canonical, by number."""
 
     network: Network
     chain: dict[int, Block] = field(default_factory=dict)
@@ -210,12 +222,18 @@ class Story:
         return self.chain[max(self.chain)]
 
     def grow(
-        self, last: int, told: Mapping[int, list[Payment]] | None = None, hard: Iterable[int] = ()
+        self,
+        last: int,
+        payments_by_block: Mapping[int, list[Payment]] | None = None,
+        hard: Iterable[int] = (),
     ) -> list[Block]:
-        """Growth of the canonical branch up to a number; `told` are payments of the story, by block, the rest is chance."""
+        """Grow the canonical branch up to a number.
+
+        `payments_by_block` holds the payments of the story. The other payments are random.
+        """
         numbers = range(self.tip.number + 1 if self.chain else 1, last + 1)
         return [
-            self.extend((told or {}).get(number), HARD_DIFFICULTY if number in hard else None)
+            self.extend((payments_by_block or {}).get(number), HARD_DIFFICULTY if number in hard else None)
             for number in numbers
         ]
 
@@ -237,12 +255,12 @@ class Story:
 def first_day(story: Story) -> Day:
     """Growth to block 1005, with side blocks, and the alerts people have asked for."""
     day = Day()
-    told = {
+    payments_by_block = {
         DROPPED_FROM: [story.network.pay(400 * ETHER), story.network.pay()],
         MOVED_FROM: [story.network.pay(), story.network.pay(250 * ETHER)],
         STAYS_AT: [story.network.pay(150 * ETHER)],
     }
-    day.announce(story.grow(TIP_OF_DAY[1], told, hard=(CORRECTED_LATER, HARD_BEFORE_THE_REORG)))
+    day.announce(story.grow(TIP_OF_DAY[1], payments_by_block, hard=(CORRECTED_LATER, HARD_BEFORE_THE_REORG)))
     day.announce(side_blocks(story, (120, 431, 702, 960)))
     day.announce(a_side_branch_of_two(story, 610))
     day.alert_definitions += [
@@ -259,7 +277,10 @@ def definition(name: str, kind: str, threshold: int, version: int = 1) -> Messag
 
 
 def side_blocks(story: Story, numbers: Iterable[int]) -> list[Block]:
-    """Found a moment too late: the same parent and mostly the same transactions, but nobody builds on them."""
+    """Blocks found a moment too late.
+
+    They have the same parent and mostly the same transactions, but nobody builds on them.
+    """
     return [
         story.network.mine(
             story.chain[number - 1], [*story.payments_of(number)[:1], story.network.pay()], DIFFICULTY - 10**9
@@ -274,7 +295,10 @@ def a_side_branch_of_two(story: Story, number: int) -> list[Block]:
 
 
 def second_day(story: Story) -> Day:
-    """A rival branch for blocks 995 to 1005 wins, by one unit of difficulty. One transaction is dropped and one moves to another block."""
+    """A rival branch for blocks 995 to 1005 wins by one unit of difficulty.
+
+    One transaction is dropped and one moves to another block.
+    """
     day = Day()
     payments = {number: story.payments_of(number) for number in FIRST_REORG}
     payments[DROPPED_FROM].pop(0)
@@ -288,20 +312,23 @@ def second_day(story: Story) -> Day:
 
 
 def to_beat_at(story: Story, total: int) -> int:
-    """The difficulty that, kept up until the end of the rival branch, reaches a total."""
+    """The difficulty per block with which the rival branch reaches a total at its end."""
     return (total - story.tip.total_difficulty) // (FIRST_REORG[-1] - story.tip.number)
 
 
 def third_day(story: Story) -> Day:
-    """Growth to 2400, but block 2391 is missing, so the blocks after it wait; and two blocks 2390 are of equal weight."""
+    """The chain grows to 2400, but block 2391 is missing, so the blocks after it wait.
+
+    There are two blocks 2390 of equal weight.
+    """
     day = Day()
-    told = {LATE_TRANSACTION_OF: [story.network.pay(), story.network.pay(300 * ETHER)]}
-    day.announce(story.grow(LATE_BLOCK - 2, told, hard=(LATE_TRANSACTION_OF,)))
+    payments_by_block = {LATE_TRANSACTION_OF: [story.network.pay(), story.network.pay(300 * ETHER)]}
+    day.announce(story.grow(LATE_BLOCK - 2, payments_by_block, hard=(LATE_TRANSACTION_OF,)))
     first_seen = story.network.mine(story.tip, [story.network.pay(150 * ETHER)], DIFFICULTY)
     second_seen = story.extend(first_seen.payments, DIFFICULTY)
     day.announce(story.grow(TIP_OF_DAY[3]))
     day.announce(side_blocks(story, (1100, 1733, 2048, 2305)))
-    day.blocks.remove(story.chain[LATE_BLOCK].header)  # its transactions are there, and wait with the blocks
+    day.blocks.remove(story.chain[LATE_BLOCK].header)  # its transactions arrive, and wait with the blocks
     keep_a_transaction_back(story, day)
     day.mix(story.network.chance)
     day.announce([first_seen, second_seen])
@@ -309,7 +336,7 @@ def third_day(story: Story) -> Day:
 
 
 def keep_a_transaction_back(story: Story, day: Day) -> None:
-    """A node that was asked for the transactions of block 1500 left out the last one and its transfer: they come a day later."""
+    """A node omits the last transaction of block 1500 and its transfer. They come a day later."""
     day.transactions.remove(late_transaction(story))
     day.logs.remove(late_log(story))
 
@@ -323,7 +350,10 @@ def late_log(story: Story) -> Message:
 
 
 def fourth_day(story: Story) -> Day:
-    """The late block shows that the network went on from the second of the two tips. Growth to 3120, which is announced twice."""
+    """The late block shows that the network continued from the second of the two tips.
+
+    The chain grows to 3120, which is announced twice.
+    """
     day = Day()
     day.blocks.append(story.chain[LATE_BLOCK].header)
     day.transactions.append(late_transaction(story))
@@ -336,7 +366,10 @@ def fourth_day(story: Story) -> Day:
 
 
 def fifth_day(story: Story) -> Day:
-    """Miners who were cut off come back with a branch from block 2970 on: shorter, and heavier. What was held for final was not."""
+    """Miners who were cut off return with a branch from block 2970 on: shorter, but heavier.
+
+    Blocks that were considered final turn out not to be.
+    """
     day = Day()
     payments = {number: story.payments_of(number) for number in DEEP_REORG}
     story.back_to(DEEP_REORG[0] - 1)
@@ -348,7 +381,10 @@ def fifth_day(story: Story) -> Day:
 
 
 def sixth_day(story: Story, unconfirmed: list[Payment]) -> Day:
-    """Transactions that lost their block find a new one. Someone asks for one more alert, and another is wanted less often."""
+    """Transactions that lost their block enter a new one.
+
+    Someone asks for one more alert, and another alert is wanted less often.
+    """
     day = Day()
     while unconfirmed:
         day.announce([story.extend([unconfirmed.pop(0) for _ in range(min(2, len(unconfirmed)))])])

@@ -1,7 +1,8 @@
-"""Three days of messages from the property-tax system of four towns: `python generate.py DAY` writes those of day 1, 2 or 3 under data/.
+"""Three days of messages from the property-tax system of four towns.
 
-The messages are always the same ones, and they are as the real ones are: most are fine, and some come late, twice, shuffled, tied, broken
-or without their key. Every such case is a function below, named after what goes wrong.
+`python generate.py DAY` writes those of day 1, 2 or 3 under data/. The messages are always the same, and they
+are like real ones: most are fine, and some come late, twice, shuffled, tied, broken or without their key.
+Each such case is a function below, named after what goes wrong.
 """
 
 import copy
@@ -82,7 +83,7 @@ def financial_year_of(instant: int) -> int:
 
 @dataclass
 class TaxSystem:
-    """What the system knows, as its newest message about each property and demand, and the chance that drives it."""
+    """The newest message about each property and demand, and the random numbers that drive the system."""
 
     chance: random.Random
     properties: dict[str, Message] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class TaxSystem:
     untouched: list[str] = field(default_factory=list)
     """Properties that no special case has used, so that each case stays clear of the others."""
     remembered: dict[str, str] = field(default_factory=dict)
-    """What a later day comes back to -> property or demand."""
+    """Properties and demands that a later day returns to, by the name of the case."""
 
     def between(self, first: int, last: int) -> int:
         return self.chance.randrange(first, last)
@@ -104,7 +105,10 @@ class TaxSystem:
         return f"{self.chance.getrandbits(128):032x}"
 
     def take(self, day: int, count: int, *, owing: bool | None = None, units: int = 0) -> list[str]:
-        """That many untouched active properties of the towns that are busy on a day: with (or without) a debt, with enough units."""
+        """Take `count` untouched active properties from the towns that are busy on a day.
+
+        `owing` asks for properties with or without a debt, `units` for a minimum number of units.
+        """
         suitable = (
             property_id for property_id in self.untouched if self.suits(property_id, day, owing, units)
         )
@@ -139,7 +143,10 @@ class TaxSystem:
         return message
 
     def change_demand(self, demand_id: str, at: int, **changes: Any) -> Message:
-        """The system sends the complete demand; the story's has no version, as in the system's documentation."""
+        """The system sends the complete demand.
+
+        The story's has no version, as in the system's documentation.
+        """
         message = copy.deepcopy(self.demands[demand_id])
         message["demand"].update(changes)
         if "version" in message["demand"]:
@@ -149,7 +156,10 @@ class TaxSystem:
         return message
 
     def pay(self, demand_id: str, at: int, amount: int | None = None) -> Message:
-        """A payment, in hundredths of a rupee (all that is owed if not said), spread over the details from the first on."""
+        """Pay an amount in hundredths of a rupee, by default all that is owed.
+
+        It is spread over the details, beginning with the first.
+        """
         details = copy.deepcopy(self.demands[demand_id]["demand"]["demandDetails"])
         left = owed(self.demands[demand_id]) if amount is None else amount
         for detail in details:
@@ -184,7 +194,7 @@ def owed(demand: Message) -> int:
 
 @dataclass
 class Day:
-    """The messages of one day, in the order they were sent; what is text is sent as it is."""
+    """The messages of one day, in the order they were sent. Text is sent as it is."""
 
     property: list[Message | str] = field(default_factory=list)
     demand: list[Message | str] = field(default_factory=list)
@@ -289,7 +299,10 @@ def new_detail(system: TaxSystem, tax_head: str, amount: int) -> Message:
 
 
 def tell_the_story(system: TaxSystem) -> tuple[Message, Message]:
-    """The property and the demand of the README: 5,500 due; 3,000 paid on the second day, the rest on the third."""
+    """The property and demand of the README: 5,500 due.
+
+    3,000 are paid on the second day, the rest on the third.
+    """
     created = milliseconds("2024-01-01T15:30:00")
     known = new_property(system, STORY_PROPERTY, "pb.amritsar", created, created)
     known["property"].update(
@@ -348,7 +361,7 @@ def first_day(system: TaxSystem) -> Day:
 def demands_until_now(
     system: TaxSystem, property_id: str, number: int, created: int, last_evening: int
 ) -> Iterator[Message]:
-    """A bill for most years, and what became of it: paid at some time, paid in part, or not at all."""
+    """A bill for most years, and what became of it: paid in full, in part, or not at all."""
     for year, likely in ((2021, 0.2), (2022, 0.3), (2023, 0.85)):
         if year < financial_year_of(created) or system.chance.random() > likely:
             continue
@@ -368,7 +381,7 @@ def demands_until_now(
 
 
 def older_versions(system: TaxSystem, messages: list[Message | str]) -> Iterator[Message]:
-    """The version before, of some properties: it comes in the same file, in no order."""
+    """The previous version of some properties. It comes in the same file, in no particular order."""
     for message in messages:
         assert isinstance(message, dict)
         if system.chance.random() < 0.3:
@@ -450,7 +463,7 @@ def ordinary_changes(
 
 
 def tied_messages(system: TaxSystem, day: Day, number: int) -> None:
-    """Two changes in one millisecond; the version says which is the newer, and the newer one is sent first."""
+    """Two changes in one millisecond. The version says which is newer, and the newer one is sent first."""
     tied, paying = system.take(number, 1)[0], system.take(number, 1, owing=True)[0]
     at = system.office_hours(number)
     older = system.change_property(tied, at, usageCategory="MIXED")
@@ -535,7 +548,10 @@ def an_inactive_property(system: TaxSystem, day: Day, number: int) -> None:
 
 
 def late_messages(system: TaxSystem, day: Day, number: int) -> None:
-    """They tell of the past and do not win, but a month's collections change: part of the money came in earlier than was known."""
+    """Late messages do not win, but they change a month's collections.
+
+    Part of the money was paid earlier than was known.
+    """
     for property_id in system.take(number, 3, owing=False):
         demand_id = system.demands_of(property_id)[0]["demand"]["id"]
         now = system.demands[demand_id]

@@ -1,4 +1,4 @@
-"""Payments are not sent; they show as the growth of a detail's collected amount from one of its facts to the next."""
+"""No message reports a payment: it is the growth of a detail's collected amount between two facts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,14 +8,15 @@ from pyspark.sql import functions as f
 
 
 def payments(inputs: Mapping[str, DataFrame], context: Any) -> DataFrame:
-    """One row per fact that changed what was collected; money given back is negative.
+    """One row per fact that changed the collected amount. A refund is negative.
 
-    Over facts and not over the snapshot, which remembers the last amount only: a late message then moves money to the month it was really
-    paid in. The same message twice adds nothing.
+    The job reads facts, because the snapshot remembers only the last amount. So a late message moves money to
+    the month in which it was really paid, and a repeated message adds nothing.
     """
     facts = inputs["demand_detail_facts"]
     of_detail = Window.partitionBy("tenant_id", "demand_id", "detail_id")
-    # Facts that are equal up to here are ranked by all their columns, so that no one depends on where they lie.
+    # Facts that are equal up to here are ranked by all their columns, so the result does not depend on the
+    # order of rows.
     in_order = of_detail.orderBy(
         "last_modified_at", "version", "collection_amount", f.xxhash64(*sorted(facts.columns))
     )
