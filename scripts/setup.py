@@ -1,12 +1,13 @@
-"""Make a fresh clone ready to run: uv, the Python packages, a Java, the jars of Delta Lake. Called by `make setup`.
+"""Make a fresh clone ready to run: uv, the Python packages, Java, the jars of Delta Lake.
 
-Standard library only. Each step looks first and works only if something is missing, so the second time takes a second and no network.
+`make setup` calls this script. It uses only the standard library. Each step checks first and works only if
+something is missing, so a second call takes a second and does not use the network.
 """
 
 import sys
 
-# Before anything that an older Python cannot read.
-if sys.version_info < (3, 11):  # noqa: UP036  the package's own minimum says nothing about who starts this script
+# This check comes before anything that an older Python cannot read.
+if sys.version_info < (3, 11):  # noqa: UP036  the minimum of the package does not hold for whoever starts this script
     sys.exit(
         f"Strandline needs Python 3.11 or later; this is {sys.version.split()[0]}. "
         "Install one, then: make setup PYTHON=python3.11"
@@ -51,9 +52,9 @@ def main() -> None:
 
 
 def sync_packages() -> None:
-    """Install what uv.lock says, unless that is what is installed."""
+    """Install the packages of uv.lock, unless they are installed."""
     inputs = (ROOT / "uv.lock", ROOT / "pyproject.toml")
-    # The folder belongs to it too: a copied clone would otherwise run the sources of the original.
+    # The folder is part of the mark. Otherwise a copied clone would run the sources of the original.
     wanted = hashlib.sha256(b"\0".join([*(path.read_bytes() for path in inputs), bytes(ROOT)])).hexdigest()
     complete = all((VENV / "bin" / name).exists() for name in ("python", "strandline"))
     if complete and STAMP.exists() and STAMP.read_text() == wanted:
@@ -69,14 +70,15 @@ def sync_packages() -> None:
 
 
 def require_uv() -> str:
-    """A uv that runs: the user's, or one of our own that touches no other Python."""
+    """A uv that runs: the user's, or a private one that does not touch any other Python."""
     own = PRIVATE_UV / "bin" / "uv"
     for found in (shutil.which("uv"), str(own)):
         if found and runs([found, "--version"]):
             return found
     say(f"installing uv into {PRIVATE_UV}")
     shutil.rmtree(PRIVATE_UV, ignore_errors=True)
-    # A target folder is allowed where the system's Python forbids any other install. Without pip, a private environment brings one.
+    # A target folder is allowed where the system's Python forbids any other install. Without pip, a private
+    # environment provides one.
     if not runs([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(PRIVATE_UV), "uv"]):
         shutil.rmtree(PRIVATE_UV, ignore_errors=True)
         runs([sys.executable, "-m", "venv", str(PRIVATE_UV)])
@@ -89,7 +91,7 @@ def require_uv() -> str:
 
 
 def load_jars_module() -> ModuleType:
-    """The one module that names the jars and finds a Java, loaded by its path: its package would import Spark."""
+    """The module that names the jars and finds Java, loaded by its path because its package imports Spark."""
     spec = importlib.util.spec_from_file_location("strandline_jars", JARS_MODULE)
     assert spec is not None
     assert spec.loader is not None
@@ -119,7 +121,7 @@ def require_java(jars: ModuleType) -> Path:
 
 
 def apt_install(*packages: str) -> bool:
-    """Install Debian packages, where that is possible without asking anyone."""
+    """Install Debian packages, where that is possible without asking for a password."""
     prefix: list[str] = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if not shutil.which("apt-get") or (prefix and not runs([*prefix, "true"])):
         return False
@@ -130,7 +132,10 @@ def apt_install(*packages: str) -> bool:
 
 
 def runs(command: Sequence[str]) -> bool:
-    """Whether a command succeeds. Its complaints are shown only when nothing else can be tried, by the caller's own words."""
+    """Whether a command succeeds.
+
+    Its output is hidden. The caller reports a failure in its own words when nothing else can be tried.
+    """
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
     except OSError:

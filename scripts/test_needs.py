@@ -1,6 +1,6 @@
-"""What the tests want besides `make setup`: the programs of a Postgres server. Called by `make test`.
+"""What the tests need besides `make setup`: the programs of a Postgres server. Called by `make test`.
 
-Never fails: without them the tests that need them are skipped, and pytest says so.
+It never fails. Without these programs pytest skips the tests that need them, and says so.
 """
 
 import os
@@ -32,7 +32,7 @@ def find_initdb() -> Path | None:
 
 
 def keep_debian_from_starting_a_server() -> None:
-    """Debian's package makes and starts a cluster unless this file, which an administrator may have written, says no."""
+    """Keep Debian's package from creating and starting a cluster, unless an administrator configured it."""
     if shutil.which("apt-get") and not NO_CLUSTER.exists():
         NO_CLUSTER.parent.mkdir(parents=True, exist_ok=True)
         NO_CLUSTER.write_text("create_main_cluster = false\n")
