@@ -1,5 +1,6 @@
-"""A soak: a mixed load for minutes or hours, a random SIGKILL every 20 to 60 seconds, and the laws at the end.
+"""A soak: a mixed load for minutes or hours with a random SIGKILL every 20 to 60 seconds.
 
-`feed` sends and `model` says what must come of it; `driver` is the process that works and dies; `lives` starts, watches and kills it;
-`reader` looks on meanwhile; `rest` checks the laws when all is quiet; `figures` tells.
+The laws are checked at the end. `feed` writes the input and `model` computes the expected result. `driver` is
+the process that works and is killed; `lives` starts, watches and kills it. `reader` queries meanwhile. `rest`
+checks the laws when all work is done. `figures` prints the report.
 """

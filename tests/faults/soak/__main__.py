@@ -1,4 +1,7 @@
-"""`python -m tests.faults.soak --minutes 30`, or `make soak MINUTES=30`: exit code 1 if a law is broken; the folder is then kept."""
+"""`python -m tests.faults.soak --minutes 30`, or `make soak MINUTES=30`.
+
+The exit code is 1 if a law is broken. The folder is then kept.
+"""
 
 import argparse
 import random
@@ -23,7 +26,7 @@ from .rest import Rest, drain, find_broken
 KILL_EVERY = (20.0, 60.0)
 FILE_EVERY = (1.0, 2.0)
 CALM = 0.25
-"""The share of the time, at the end, in which nobody is killed: what grows then is a leak and no warm-up."""
+"""The last share of the time, in which nothing is killed. Growth there is a leak, not warm-up."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -39,7 +42,7 @@ def main(words: list[str] | None = None) -> int:
         "--seed", default=str(random.SystemRandom().randrange(10**6)), help="of what is sent, done and killed"
     )
     call = parser.parse_args(words)
-    signal.signal(signal.SIGTERM, _end)  # whoever ends us, the process that works ends too
+    signal.signal(signal.SIGTERM, _end)  # the working process ends with this one
     folder = Path(tempfile.mkdtemp(prefix="strandline-soak-"))
     figures = soak(folder, call.minutes, call.seed)
     _say("\n".join(["", *figures.lines_to_print()]))
@@ -67,10 +70,10 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
         reader.stop()
         lives.kill_all()
     feeder.finish()
-    told = list(lives.told())
+    events = list(lives.events())
     failed = [
         f"life {t['life']}: {t['action']} ended with {t['code']} {t['slugs']}"
-        for t in told
+        for t in events
         if t["event"] == "action" and t["code"]
     ]
     broken = [*lives.faults, *failed, *dict.fromkeys(reader.broken)]
@@ -81,13 +84,13 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
             last_runs = drain(folder)
             broken += find_broken(Rest.of(folder, feeder))
         rows = _count_rows(folder)
-    except Exception as error:  # noqa: BLE001 whatever it is, it is told with the figures
+    except Exception as error:  # noqa: BLE001 any error is reported with the figures
         broken.append(f"at rest: {type(error).__name__} {error}")
     return Figures(
         minutes=minutes,
         seed=seed,
         lives=lives.all,
-        told=told,
+        events=events,
         files=feeder.files,
         lines=feeder.lines,
         queries=reader.queries,
@@ -98,7 +101,7 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
 
 
 def _disturb(lives: Lives, seconds: float, chance: random.Random) -> None:
-    """Life after life, until one is left alone for the rest of the time."""
+    """Start life after life. The last one is left alone for the rest of the time."""
     end = time.monotonic() + seconds
     calm_from = end - CALM * seconds
     while True:

@@ -1,7 +1,8 @@
-"""The process that works and dies: the verbs of the command line again and again, in one Python with one JVM.
+"""The process that works and is killed: it calls verbs of the command line in one Python with one JVM.
 
-`python -m tests.faults.soak.driver FOLDER LIFE SEED`. Each line that it adds to `told.jsonl` is one thing that has ended, with when, on the
-clock that all processes share. It goes on until there is a file `stop`, or until its JVM is gone.
+`python -m tests.faults.soak.driver FOLDER LIFE SEED`. Each line that it adds to `events.jsonl` describes one
+finished action, with its times on the clock that all processes share. It continues until a file `stop` exists
+or its JVM is gone.
 """
 
 import io
@@ -23,18 +24,18 @@ from .feed import FACTOR, PRICES, write_at_once
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOLD = "told.jsonl"
+EVENTS = "events.jsonl"
 STOP = "stop"
 LOST_ITS_JVM = 75
 HEAP_EVERY = 20
-"""Seconds between two looks at what the JVM holds after a collection."""
+"""Seconds between two measurements of the JVM's heap after a garbage collection."""
 NOTHING_TO_DO = 0.2
 RUNS_BETWEEN = 5
-"""How many runs there are for each other action, about."""
+"""Approximate number of runs for each other action."""
 
 
 class Driver:
-    """What one life has at hand: the project, its file of news, a session and chance."""
+    """The project, the file of finished actions, the session and the random numbers of one life."""
 
     def __init__(self, folder: Path, life: int, seed: str) -> None:
         self._folder, self._life = folder, life
@@ -45,7 +46,7 @@ class Driver:
         self._tell(event="ready", seconds=time.monotonic() - began)
 
     def work(self) -> int:
-        """Action after action; the exit code of the process."""
+        """Do action after action. Returns the exit code of the process."""
         words, looked = ["run"], time.monotonic()
         try:
             while not (self._folder / STOP).exists():
@@ -62,7 +63,7 @@ class Driver:
         return 0
 
     def _act(self, words: list[str]) -> bool:
-        """Do one thing and tell of it. False if it failed because the JVM is gone."""
+        """Do one action and record it. False if it failed because the JVM is gone."""
         began = time.monotonic()
         ended = _call(self._folder, words)
         lost = bool(ended["code"]) and _is_gone(self._session)
@@ -74,34 +75,34 @@ class Driver:
         return not lost
 
     def _tell(self, **what: object) -> None:
-        with (self._folder / TOLD).open("a") as told:
-            told.write(json.dumps({"life": self._life, "at": time.monotonic(), **what}) + "\n")
+        with (self._folder / EVENTS).open("a") as events:
+            events.write(json.dumps({"life": self._life, "at": time.monotonic(), **what}) + "\n")
 
 
 def _call(folder: Path, words: list[str]) -> dict[str, Any]:
-    """Do what the words say; what a run printed is counted, and shown if it did not end well."""
+    """Call the verb. The output of a run is counted, and shown if the run failed."""
     printed = io.StringIO()
     print(f"$ strandline {' '.join(words)}", flush=True)
     with redirect_stdout(printed):
         code = strandline([*words, "--project", str(folder), "--output", "json"])
-    told = json.loads(printed.getvalue() or "{}")
-    tasks = told.get("tasks", [])
+    report = json.loads(printed.getvalue() or "{}")
+    tasks = report.get("tasks", [])
     if code:
         print(f"ended with {code}: {printed.getvalue()}", flush=True)
     notes = [note for task in tasks for note in task.get("notes", ())]
     slugs = sorted({task["slug"] for task in tasks if task.get("slug")})
-    found = sum("did not know" in note for note in notes)
+    recovered = sum("did not know" in note for note in notes)
     return {
         "code": code,
         "tasks": len(tasks),
         "fenced": sum("fenced off" in note for note in notes),
-        "found": found,
+        "found": recovered,
         "slugs": slugs,
     }
 
 
 def _choose(folder: Path, chance: random.Random) -> list[str]:
-    """Mostly a run; now and then what an operator does."""
+    """Choose an action: mostly a run, sometimes what an operator does."""
     if chance.randrange(RUNS_BETWEEN + 1):
         return ["run"]
     low = chance.randrange(PRICES)
@@ -140,7 +141,10 @@ def _change_factor(folder: Path) -> None:
 
 
 def _live_heap(session: "SparkSession") -> int:
-    """What is left after a collection: unlike the memory that the JVM has taken, it grows only if something is kept."""
+    """Heap in use after a garbage collection.
+
+    Unlike the memory that the JVM has taken, it grows only if objects are kept.
+    """
     jvm = session.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.gc()

@@ -1,4 +1,7 @@
-"""The project that is soaked, and all that is sent to it. Every line is remembered, so that what must come of it can be worked out."""
+"""The project under load, and everything that is sent to it.
+
+Every line is remembered, so that the expected result can be computed.
+"""
 
 import json
 import os
@@ -31,7 +34,8 @@ datasets:
     record_set: {key: [kind], order_by: [at]}
   block:
     from: block_lines
-    columns: {number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
+    columns:
+      {number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
     require: [number, weight]
     event_stream: {identity: [hash]}
 chains:
@@ -70,7 +74,7 @@ jobs:
     sql: select hash, number from hot where number % 3 = 0
 """
 FACTOR = "config: {factor: %d}"
-"""Where the configuration is changed."""
+"""The text that a change of configuration replaces."""
 IDS = 400
 KINDS = ("tea", "salt", "rope", "wool", "iron", "silk", None)
 PRICES = 1000
@@ -79,14 +83,17 @@ MOST_WITHHELD = 3
 
 @dataclass
 class Branches:
-    """Blocks of a chain that goes to another branch and back, again and again."""
+    """Blocks of a chain that switches between two branches again and again."""
 
     chance: random.Random
     blocks: dict[str, Message] = field(default_factory=dict)
     tips: list[str] = field(default_factory=list)
 
     def grow(self) -> list[Message]:
-        """Some blocks on the best branch, or so many on the other that it becomes the best; now and then the other begins anew."""
+        """Add some blocks to the best branch, or enough to the other that it becomes the best.
+
+        Sometimes the other branch begins anew.
+        """
         if not self.tips:
             self.tips = [self._add(None, 1)["hash"]] * 2
             return [self.blocks[self.tips[0]]]
@@ -106,7 +113,7 @@ class Branches:
         return new
 
     def _add(self, parent: str | None, difficulty: int) -> Message:
-        """Weights are unique: the number of the block is in them."""
+        """Weights are unique, because they contain the number of the block."""
         before: Message = self.blocks[parent] if parent else {"number": 0, "weight": 0, "hash": ""}
         name = f"b{len(self.blocks)}"
         weight = (before["weight"] // 1_000_000 + difficulty) * 1_000_000 + len(self.blocks)
@@ -125,12 +132,18 @@ class Branches:
 
 
 class Feeder:
-    """Writes files of new, late, corrected, deleted, moved, doubled and broken facts. A reader sees all of a file or nothing."""
+    """Writes files of new, late, corrected, deleted, moved, doubled and broken facts.
+
+    A reader sees a whole file or nothing.
+    """
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._folder, self._chance = folder, chance
         self.sent: dict[str, list[str]] = {}
-        """By path, as the project sees it: the lines to be received. A file that only repeats another is not among them."""
+        """Lines to be received, by path as the project sees it.
+
+        A file that only repeats another one is not included.
+        """
         self.files = 0
         self._clock = 0
         self._repeated: set[str] = set()
@@ -147,7 +160,7 @@ class Feeder:
         return sum(map(len, list(self.sent.values())))
 
     def feed(self) -> None:
-        """One file more, or a file that grew."""
+        """Write one more file, or append to a file."""
         what = self._chance.random()
         items = [path for path in self.sent if path.startswith("items/")]
         if what < 0.25:
@@ -162,7 +175,7 @@ class Feeder:
             self._send("items", self._some_items())
 
     def finish(self) -> None:
-        """What was held back is sent."""
+        """Send what was held back."""
         if self._withheld:
             self._send("blocks", [json.dumps(block) for block in self._withheld])
             self._withheld.clear()
@@ -180,7 +193,10 @@ class Feeder:
         return lines
 
     def _item(self) -> Message:
-        """Newer than all before, late, or of the same time as another; its kind and price may be others than before, or it is gone."""
+        """A message about an item: newer than all before, late, or of the same time as another.
+
+        Its kind and price may change, or the item may be deleted.
+        """
         self._clock += 1
         at = self._clock
         if (what := self._chance.random()) < 0.15:
@@ -212,12 +228,12 @@ class Feeder:
         return json.dumps({"kind": kind, "percent": self._chance.randrange(1, 100), "at": self._clock})
 
     def _some_blocks(self) -> list[str]:
-        """In no order; some are told twice, and some only with the next file, after their children."""
-        told = [*self._withheld, *self._branches.grow()]
-        self._chance.shuffle(told)
-        keep = min(MOST_WITHHELD, len(told) - 1) if self._chance.random() < 0.3 else 0
-        self._withheld, told = told[:keep], told[keep:]
-        lines = [json.dumps(block) for block in told]
+        """Shuffled. Some messages are sent twice, and some only with the next file, after their children."""
+        blocks = [*self._withheld, *self._branches.grow()]
+        self._chance.shuffle(blocks)
+        keep = min(MOST_WITHHELD, len(blocks) - 1) if self._chance.random() < 0.3 else 0
+        self._withheld, blocks = blocks[:keep], blocks[keep:]
+        lines = [json.dumps(block) for block in blocks]
         return [*lines, self._chance.choice(lines)] if self._chance.random() < 0.2 else lines
 
     def _send(self, folder: str, lines: list[str]) -> None:
@@ -231,7 +247,7 @@ class Feeder:
         self._write(path, self.sent[path])
 
     def _repeat(self, path: str) -> None:
-        """The same content under a new name; the first may not grow any more, or the two would differ."""
+        """Repeat a file under a new name. The first must not grow any more, or the two would differ."""
         self._repeated.add(path)
         self._write(f"{path.partition('/')[0]}/{self.files:06}.jsonl", self.sent[path])
         self.files += 1
@@ -241,7 +257,7 @@ class Feeder:
 
 
 def write_at_once(path: Path, text: str) -> None:
-    """Whoever looks sees the old file or the new one."""
+    """Write atomically: a reader sees the old file or the new one."""
     aside = path.with_name(f".{path.name}")
     aside.write_text(text)
     os.replace(aside, path)

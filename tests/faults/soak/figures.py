@@ -1,4 +1,4 @@
-"""What a soak tells at its end."""
+"""The report of a soak."""
 
 import statistics
 from collections import Counter
@@ -19,7 +19,7 @@ class Figures:
     minutes: float
     seed: str
     lives: Sequence[Life]
-    told: Sequence[dict[str, Any]]
+    events: Sequence[dict[str, Any]]
     files: int
     lines: int
     queries: int
@@ -50,20 +50,23 @@ class Figures:
         yield f"kills {kills}, laws broken {len(self.broken)}"
 
     def _actions(self) -> list[dict[str, Any]]:
-        return [t for t in self.told if t["event"] == "action"]
+        return [t for t in self.events if t["event"] == "action"]
 
     def _sum(self, what: str) -> int:
-        return sum(t.get(what, 0) for t in self.told)
+        return sum(t.get(what, 0) for t in self.events)
 
     def _times(self) -> Iterator[str]:
-        """A first run is one in a JVM that has done nothing yet; after a kill it has the dead writer's work to see to as well."""
+        """Report the times of runs.
+
+        A first run is one in a new JVM. After a kill it also has to finish the work of the killed writer.
+        """
         yield f"{'seconds':<48}{'median':>8}{'p95':>8}{'max':>8}   of"
         recovered, started = list(self._first_runs(KILLS)), list(self._first_runs(("asked",)))
         yield _spread("first run after a kill, without Spark's start", recovered)
         yield _spread("first run after an end that was asked for", started)
         later = [a["seconds"] for a in self._actions() if a["action"] == "run" and a["tasks"]]
         yield _spread("any run that had work", later)
-        yield _spread("Spark's start", [t["seconds"] for t in self.told if t["event"] == "ready"])
+        yield _spread("Spark's start", [t["seconds"] for t in self.events if t["event"] == "ready"])
         if recovered:
             yield f"under {RECOVERY:g} s after every kill: {'yes' if max(recovered) < RECOVERY else 'NO'}"
         if recovered and started:
@@ -73,9 +76,9 @@ class Figures:
             )
 
     def _first_runs(self, ends: tuple[str, ...]) -> Iterator[float]:
-        """From a running Spark to the end of the first run that ended well."""
+        """Seconds from a running Spark to the end of the first successful run."""
         for life in self.lives:
-            mine = [t for t in self.told if t["life"] == life.number]
+            mine = [t for t in self.events if t["life"] == life.number]
             ready = next((t["at"] for t in mine if t["event"] == "ready"), None)
             ended = next(
                 (t["at"] for t in mine if t["event"] == "action" and t["action"] == "run" and not t["code"]),
@@ -100,11 +103,14 @@ class Figures:
         yield from self._growth(self.lives[-1])
 
     def _growth(self, life: Life) -> Iterator[str]:
-        """Of the last life, which nobody disturbed: its second quarter beside its last, so that the warm-up is in neither."""
+        """Report the growth in the last life, which nobody disturbed.
+
+        It compares the second quarter with the last, so the warm-up is in neither.
+        """
         yield f"growth of life {life.number}, from its second quarter to its last:"
         for name, samples in (("Python", life.python), ("JVM", life.jvm)):
             yield f"  {name:<8}" + ", ".join(_grown(samples, what) for what in ("rss", "handles"))
-        heap = [t["bytes"] / _MB for t in self.told if t["event"] == "heap" and t["life"] == life.number]
+        heap = [t["bytes"] / _MB for t in self.events if t["event"] == "heap" and t["life"] == life.number]
         if heap:
             yield "  live heap after a collection, MB: " + " ".join(f"{value:.0f}" for value in heap)
 

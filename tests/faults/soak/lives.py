@@ -1,4 +1,4 @@
-"""The lives of the process that works: started, watched from outside, ended by fate, started again."""
+"""The lives of the working process: started, watched from outside, killed, started again."""
 
 import json
 import os
@@ -12,19 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .driver import LOST_ITS_JVM, STOP, TOLD
+from .driver import EVENTS, LOST_ITS_JVM, STOP
 
 SAMPLE_EVERY = 2.0
 PATIENCE = 180.0
-"""Seconds for an action to end that was asked to, or that lost its JVM."""
+"""Seconds that an action may take to end after a request to stop, or after the loss of its JVM."""
 ENDS = ("both", "both", "python", "jvm", "asked")
-"""What is killed: the process and its JVM, one of them, or nobody, for comparison: the process is asked to end."""
+"""How a life ends: the process and its JVM are killed, one of them is, or the process is asked to end.
+
+The last serves for comparison.
+"""
 LOG = "driver.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Of one process at one moment."""
+    """A measurement of one process."""
 
     at: float
     rss: int
@@ -41,13 +44,13 @@ class Life:
     ended_by: str = ""
     ended: float = 0.0
     after: str = ""
-    """How the life before ended."""
+    """How the previous life ended."""
     python: list[Sample] = field(default_factory=list)
     jvm: list[Sample] = field(default_factory=list)
 
 
 class Lives:
-    """Starts the process and ends it. `faults` is what went wrong that nobody did."""
+    """Starts the process and ends it. `faults` lists failures that no kill explains."""
 
     def __init__(self, folder: Path, seed: str) -> None:
         self._folder, self._seed = folder, seed
@@ -81,7 +84,7 @@ class Lives:
         return life
 
     def watch(self, life: Life, until: float) -> bool:
-        """Look at it now and then; False if it ended by itself."""
+        """Measure it at intervals. False if it ended by itself."""
         while (now := time.monotonic()) < until:
             if (code := life.process.poll()) is not None:
                 self.faults.append(f"life {life.number} ended by itself with {code}")
@@ -93,7 +96,7 @@ class Lives:
         return True
 
     def end(self, life: Life, how: str | None = None) -> None:
-        """End it in one of the ways, each as often as the list has it."""
+        """End it in one of the ways, each as often as it is listed."""
         if how is None:
             self._ends = self._ends or self._chance.sample(ENDS, len(ENDS))
             how = self._ends.pop()
@@ -113,7 +116,7 @@ class Lives:
         self._bury(life, how)
 
     def kill_all(self) -> None:
-        """Leave nothing behind, whatever happened."""
+        """End every process, whatever happened."""
         for life in self.all:
             if life.process.poll() is None:
                 os.killpg(life.process.pid, signal.SIGKILL)
@@ -133,9 +136,9 @@ class Lives:
         life.process.wait()
         life.ended_by, life.ended = how, time.monotonic()
 
-    def told(self) -> Iterator[dict[str, Any]]:
-        """What all lives have told; a line that was cut short by a kill is none."""
-        file = self._folder / TOLD
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The finished actions of all lives. A line that a kill cut short does not count."""
+        file = self._folder / EVENTS
         for line in file.read_text().splitlines() if file.exists() else ():
             try:
                 yield json.loads(line)
@@ -156,7 +159,7 @@ def _sample(life: Life, now: float) -> None:
 
 
 def _find_jvm(pid: int) -> int | None:
-    """The child of a process that runs Java."""
+    """The child process that runs Java."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             for child in task.read_text().split():

@@ -1,4 +1,4 @@
-"""What must come of what the soak sends, over the oracle that all of the fault suite goes by."""
+"""The expected result of what the soak sends, from the oracle of the fault suite."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Somebody who queries all the time, and what they may rely on at any moment."""
+"""A reader that queries all the time, and what it may rely on at any moment."""
 
 import threading
 import time
@@ -25,13 +25,13 @@ ONCE = {
     "told": "kind, price",
     "alerts": "hash",
 }
-"""By dataset: the columns of which no two rows are equal, ever (L3, L5, L8, L10)."""
+"""By dataset: columns in which no two rows are ever equal (L3, L5, L8, L10)."""
 PAUSE = 1.0
-"""Seconds between two queries: who looks on must not be what the run waits for."""
+"""Seconds between two queries. The reader must not slow the run down."""
 
 
 class Reader:
-    """Asks in a thread until it is told to stop. What broke is in `broken`."""
+    """Queries in a thread until it is stopped. Broken promises are in `broken`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,13 +63,13 @@ class Reader:
 
 
 def find_twice(folder: Path, dataset: str) -> list[str]:
-    """The rows that are there twice although they may not be."""
+    """Rows that occur twice although they must be unique."""
     columns = ONCE[dataset]
     sql = f"select {columns}, count(*) as n from {dataset} group by {columns} having count(*) > 1"
     try:
-        found = query(open_reading(folder), sql)
+        answer = query(open_reading(folder), sql)
     except CallError as error:
         if error.slug == "never-built":
             return []
         raise
-    return [f"{dataset} at {dict(found.version)}: twice {row}" for row in found.rows]
+    return [f"{dataset} at {dict(answer.version)}: twice {row}" for row in answer.rows]

@@ -1,4 +1,4 @@
-"""When nobody kills and nothing is sent any more: the work drains, and every law that can be seen from outside holds."""
+"""Checks at the end, without kills and new input: the work drains, and every visible law holds."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from .model import BLOCK, ITEM, RATE, Place, Sent, read_sent, size_up, weigh
 from .reader import ONCE, find_twice
 
 MOST_RUNS = 4
-"""After a fault a second run may be needed; more never are."""
+"""More than enough: after a fault at most a second run is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,10 @@ class Rest:
         )
 
     def rows(self, dataset: str, *columns: str) -> list[tuple[Any, ...]]:
-        """What a reader sees; nothing where there is no table, as of a quarantine that was never needed."""
+        """Rows that a reader sees.
+
+        Empty if the table does not exist, as for a quarantine that was never needed.
+        """
         try:
             return self.project.query(f"select {', '.join(columns)} from {dataset}")
         except CallError as error:
@@ -63,15 +66,15 @@ class Rest:
             return []
 
     def places(self, dataset: str, *columns: str) -> dict[Place, tuple[Any, ...]]:
-        """Rows by their place; none is there twice."""
-        found = self.rows(dataset, "_source_position", *columns)
-        by_place = {(name, part, place): tuple(rest) for (name, part, place), *rest in found}
-        require(len(by_place) == len(found), "L10 nothing twice", dataset, len(found), len(by_place))
+        """Rows by their position. None occurs twice."""
+        rows = self.rows(dataset, "_source_position", *columns)
+        by_place = {(name, part, place): tuple(rest) for (name, part, place), *rest in rows}
+        require(len(by_place) == len(rows), "L10 nothing twice", dataset, len(rows), len(by_place))
         return by_place
 
 
 def drain(folder: Path) -> int:
-    """Run until nothing waits; then what an older configuration wrote is written again."""
+    """Run until nothing waits, then backfill what an older configuration wrote."""
     project = TestProject(folder)
     for nth in range(MOST_RUNS):
         if not project.plan().tasks:
@@ -84,11 +87,11 @@ def drain(folder: Path) -> int:
 
 
 def find_broken(rest: Rest) -> Iterator[str]:
-    """Each law that does not hold, with what was seen."""
+    """The laws that do not hold, each with what was seen."""
     for law in LAWS:
         try:
             law(rest)
-        except Exception as broken:  # noqa: BLE001 one law that can't even be looked at must not hide the others
+        except Exception as broken:  # noqa: BLE001 a law that cannot be checked must not hide the others
             yield f"{law.__name__.removeprefix('check_')}: {type(broken).__name__} {str(broken)[:2000]}"
 
 
@@ -98,7 +101,7 @@ def check_verified(rest: Rest) -> None:
 
 
 def check_received(rest: Rest) -> None:
-    """L1, L10: each line once in its source's table, as it came; each fact once among the facts or the refused."""
+    """L1, L10: each line is once in its source's table; each fact is once among the facts or the refused."""
     for source, dataset, sent in (
         ("item_lines", "item", rest.item),
         ("rate_lines", "rate", rest.rate),
@@ -109,15 +112,15 @@ def check_received(rest: Rest) -> None:
         refused = rest.places(f"{dataset}_quarantine")
         _same_keys(refused, sent.lines.keys() - sent.facts.keys(), f"L10 {dataset}_quarantine")
     for dataset, columns, sent in (("item_facts", ITEM, rest.item), ("rate_facts", RATE, rest.rate)):
-        found = rest.places(dataset, *columns)
+        actual = rest.places(dataset, *columns)
         _same(
-            found,
+            actual,
             {place: tuple(row[c] for c in columns) for place, row in sent.facts.items()},
             f"L10 {dataset}",
         )
-    told = sorted(rest.rows("block", *BLOCK))
+    blocks = sorted(rest.rows("block", *BLOCK))
     wanted = sorted({tuple(row[c] for c in BLOCK) for row in rest.block.facts.values()})
-    require(told == wanted, "L10 each block once", len(told), len(wanted))
+    require(blocks == wanted, "L10 each block once", len(blocks), len(wanted))
 
 
 def check_results(rest: Rest) -> None:
@@ -146,10 +149,10 @@ def check_results(rest: Rest) -> None:
 
 
 def check_appended(rest: Rest) -> None:
-    """L2 of an append output: it misses nothing, invents nothing and has nothing twice."""
-    told, alerts = rest.rows("told", "kind", "price"), rest.rows("alerts", "hash", "number")
+    """L2 of an append output: no row is missing, invented or repeated."""
+    fired, alerts = rest.rows("told", "kind", "price"), rest.rows("alerts", "hash", "number")
     live = latest(rest.item.facts.items(), "id").values()
-    _within(_pairs(live), set(told), _pairs(rest.item.facts.values()), "told")
+    _within(_pairs(live), set(fired), _pairs(rest.item.facts.values()), "told")
     ever = {(row["hash"], row["number"]) for row in rest.block.facts.values() if row["number"] % 3 == 0}
     now_there = {
         (row["hash"], number)
@@ -163,7 +166,7 @@ def check_appended(rest: Rest) -> None:
 
 
 def check_commits(rest: Rest) -> None:
-    """L7, L12: tokens grow, a task id is one commit, and every commit says what it is."""
+    """L7, L12: tokens grow, a task id belongs to one commit, and every commit has its metadata."""
     with open_workspace(rest.project.folder) as workspace:
         for node in workspace.project.nodes:
             check_commits_of(node.name, list(read_entries(workspace.lake.table(node.name), -1)))
@@ -195,7 +198,7 @@ def check_catalog(rest: Rest) -> None:
 
 
 def check_doctor(rest: Rest) -> None:
-    """Nothing is wrong, in any byte of any file in use."""
+    """The deep check finds nothing wrong in any byte of any file in use."""
     wrong = [
         f"{f.check}: {f.what}" for f in examine(rest.project.folder, deep=True) if f.result is Result.WRONG
     ]
@@ -221,14 +224,14 @@ def _pairs(rows: Iterable[Row]) -> set[tuple[Any, Any]]:
     return {(row["kind"], row["price"]) for row in rows}
 
 
-def _same(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
-    _same_keys(found, wanted.keys(), law)
-    differing = {key: (found[key], wanted[key]) for key in found if found[key] != wanted[key]}
+def _same(actual: "dict[Any, Any]", wanted: Any, law: str) -> None:
+    _same_keys(actual, wanted.keys(), law)
+    differing = {key: (actual[key], wanted[key]) for key in actual if actual[key] != wanted[key]}
     require(not differing, law, f"{len(differing)} differ, for example", list(differing.items())[:3])
 
 
-def _same_keys(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
-    missing, more = set(wanted) - found.keys(), found.keys() - set(wanted)
+def _same_keys(actual: "dict[Any, Any]", wanted: Any, law: str) -> None:
+    missing, more = set(wanted) - actual.keys(), actual.keys() - set(wanted)
     require(
         not missing and not more,
         law,
@@ -239,6 +242,6 @@ def _same_keys(found: "dict[Any, Any]", wanted: Any, law: str) -> None:
     )
 
 
-def _within(least: set[Any], found: set[Any], most: set[Any], dataset: str) -> None:
-    require(least <= found, f"L2 {dataset} misses nothing", list(least - found)[:3])
-    require(found <= most, f"L2 {dataset} invents nothing", list(found - most)[:3])
+def _within(least: set[Any], actual: set[Any], most: set[Any], dataset: str) -> None:
+    require(least <= actual, f"L2 {dataset} misses nothing", list(least - actual)[:3])
+    require(actual <= most, f"L2 {dataset} invents nothing", list(actual - most)[:3])
