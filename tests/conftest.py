@@ -1,4 +1,4 @@
-"""What every test may use. One Spark session serves the whole suite: it is started by the first test that works with the lake."""
+"""Fixtures for every test. One Spark session, started by the first test that needs it, serves the suite."""
 
 import functools
 import os
@@ -21,7 +21,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "TwoHal
 
 
 class TwoHalves(LoadScopeScheduling):
-    """With `-n 2` two processes share the suite, each its half in order: one has Spark, the other every file that needs none."""
+    """With `-n 2` two processes share the suite: one runs every file that needs Spark, the other the rest.
+
+    Each runs its half in order.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return _half_of(nodeid.partition("::")[0])
@@ -46,20 +49,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _same_everywhere() -> None:
-    """Two cores, and no terminal whose width would wrap what is printed."""
+    """Spark uses two cores, and no terminal width wraps the output."""
     os.environ.setdefault("STRANDLINE_SPARK_MASTER", "local[2]")
     os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture
 def make_project(tmp_path: Path) -> Callable[[str], TestProject]:
-    """A project in a folder of its own, from the text of its `strandline.yaml`."""
+    """A project in its own folder, from the text of its `strandline.yaml`."""
     return lambda yaml: TestProject.create(tmp_path / "project", yaml)
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real data that nobody here wrote; it lies beside the project and is never copied into it."""
+    """Published data beside the project. It is never copied into the project."""
     if not SHARED_DATA.exists():
         pytest.skip("the shared data is not beside the project")
     return SHARED_DATA

@@ -20,13 +20,16 @@ PATHS = {
     "small": "unlimited",
     "looked_up": "unlimited,small_table_bytes=0",
 }
-"""`STRANDLINE_THRESHOLDS` that force the paths which sizes choose between. Small tables are not looked up, so that is a path of its own."""
+"""Values of `STRANDLINE_THRESHOLDS` that force each path which depends on sizes.
+
+Small tables are not looked up by key, so that needs a path of its own.
+"""
 SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
 
 
 @dataclass(frozen=True)
 class TestProject:
-    """A folder with a `strandline.yaml`; its lake and catalog lie inside."""
+    """A folder with a `strandline.yaml`, its lake and its catalog."""
 
     __test__ = False  # pytest: not a test class
 
@@ -49,7 +52,7 @@ class TestProject:
         target.write_text(text)
 
     def lines(self, path: str, *messages: object) -> None:
-        """Write messages as jsonl; a str is written as it is, so that it may be broken."""
+        """Write messages as jsonl. A str is written unchanged, so it may be broken."""
         self.write(path, "".join((m if isinstance(m, str) else json.dumps(m)) + "\n" for m in messages))
 
     def add_lines(self, path: str, *messages: object) -> None:
@@ -61,7 +64,7 @@ class TestProject:
             return make_plan(workspace, request or RunRequest())[0]
 
     def run(self, request: RunRequest | None = None, *, ok: bool = True) -> RunOutcome:
-        """Run; unless told otherwise, every task must end well."""
+        """Run. Every task must succeed, unless the caller allows failures."""
         with open_workspace(self.folder) as workspace:
             outcome = run(workspace, request or RunRequest(), SILENT)
         if ok:
@@ -75,7 +78,7 @@ class TestProject:
             return [tuple(row) for row in query(workspace, sql).rows]
 
     def rows(self, dataset: str, *columns: str) -> set[tuple[Any, ...]]:
-        """What a reader sees, as a set; it must be one."""
+        """Rows that a reader sees, as a set. No row may occur twice."""
         found = self.query(f"select {', '.join(columns) or '*'} from {dataset}")
         assert len(found) == len(set(found)), f"{dataset} has equal rows: {found}"
         return set(found)

@@ -1,4 +1,4 @@
-"""Small values for the catalog's tests: each builder needs only what its test is about."""
+"""Builders of small values for the catalog's tests. Each needs only what its test is about."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -65,7 +65,7 @@ def a_commit(
     committed_at: datetime = COMMITTED_AT,
     bytes_added: int = 0,
 ) -> CommitRecord:
-    """`partitions`: the rows of each that it built."""
+    """`partitions` holds the number of rows of each partition that the commit built."""
     carried = CommitMetadata(
         run="run-1",
         task=f"run-1/{node}/{version}",

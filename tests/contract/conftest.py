@@ -1,4 +1,4 @@
-"""The catalogs that the contract is held against."""
+"""The catalogs that the contract is tested on."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite-file", "postgres"])
 def shared_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database that more than one process can open."""
+    """An empty database that several processes can open."""
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("postgres")
         return server.new_database()
@@ -30,7 +30,7 @@ def shared_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_catalog(postgres: Postgres) -> Iterator[Catalog]:
-    """One for all tests, because a database takes longer to make than a test to run; each test empties it."""
+    """One database for all tests: creating one takes longer than a test. Each test empties it."""
     catalog = open_catalog(postgres.new_database())
     yield catalog
     catalog.close()

@@ -1,4 +1,7 @@
-"""A throw-away Postgres from Debian's binaries: its own folder and port, no fsync, ended with the test session."""
+"""A throw-away Postgres from Debian's binaries, stopped with the test session.
+
+It has its own folder and port, and does not use fsync.
+"""
 
 import os
 import pwd
@@ -19,14 +22,17 @@ import psycopg
 
 USER = "strandline"
 PASSWORD = "not/a:secret"
-"""With characters that an address must escape; Postgres asks for it, so that tests see what a wrong one does."""
+"""It contains characters that an address must escape. Postgres checks it, so tests can use a wrong one."""
 
 ENDS_WITH_ITS_INPUT = '"$@" & read _; kill -INT $!; wait $!'
-"""A server that outlives no test session: the pipe closes also when the session is killed. INT closes connections still open."""
+"""Stops the server with the test session: the pipe closes even when the session is killed.
+
+INT closes connections that are still open.
+"""
 
 
 class Identity(TypedDict, total=False):
-    """What `subprocess` is told of the user that a process runs as."""
+    """Arguments of `subprocess` for the user that a process runs as."""
 
     user: int
     group: int
@@ -58,7 +64,7 @@ class Postgres:
 
 
 def find_binaries() -> Path | None:
-    """The folder of the newest server installed."""
+    """The folder of the newest installed server."""
     folders = [
         server.parent
         for server in Path("/usr/lib/postgresql").glob("*/bin/postgres")
@@ -90,7 +96,7 @@ def running_postgres(binaries: Path) -> Iterator[Postgres]:
 
 
 def unprivileged(folder: Path) -> Identity:
-    """Postgres refuses to run as root: then the folder goes to another user and the server runs as that one."""
+    """Postgres refuses to run as root. In that case another user owns the folder and runs the server."""
     folder.chmod(0o755)
     if os.geteuid() != 0:
         return {}

@@ -1,11 +1,11 @@
-"""What other processes do in the catalog's race tests: one function each, so that a new process finds it by name."""
+"""Functions that other processes run in the race tests of the catalog, importable by name."""
 
 from strandline.catalog import acquire_lease, open_catalog, read_view, start_run
 from strandline.model.errors import ConflictError
 
 
 def acquire(address: str, holder: str) -> int | None:
-    """The token won, or None when another was first."""
+    """The token, or None if another process was first."""
     catalog = open_catalog(address)
     try:
         return acquire_lease(catalog, "orders", holder, 60, 0, False).token
@@ -16,7 +16,7 @@ def acquire(address: str, holder: str) -> int | None:
 
 
 def open_and_use(address: str, run: str) -> int:
-    """How many nodes a catalog opened just now has, after writing to it."""
+    """Number of nodes in a newly opened catalog, after writing to it."""
     catalog = open_catalog(address)
     try:
         start_run(catalog, run, "2024-01-01", "person")

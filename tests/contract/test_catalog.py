@@ -51,7 +51,7 @@ def orders(catalog: Catalog) -> NodeRecord:
 
 
 def all_at_once(count: int, act: Callable[[int], object]) -> list[object]:
-    """What `act` returned or raised, for as many threads started together."""
+    """What `act` returned or raised in each of several threads started together."""
     together = Barrier(count)
 
     def one(number: int) -> object:

@@ -1,4 +1,7 @@
-"""Invalidations: recorded once, owed by each job that reads the dataset, acknowledged when its cursor passes them (DESIGN 6)."""
+"""Invalidations are recorded once, owed by each job that reads the dataset, and acknowledged (DESIGN 6).
+
+A job acknowledges one when its cursor passes it.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -55,7 +58,7 @@ def read(
 
 
 def owed(catalog: Catalog, jobs: tuple[str, ...] = JOBS) -> dict[str, set[str]]:
-    """By invalidation: the jobs that have still to process it."""
+    """By invalidation: the jobs that have not processed it yet."""
     found: dict[str, set[str]] = {row["id"]: set() for row in read_invalidations(catalog, jobs)[0]}
     for row in read_invalidations(catalog, jobs)[1]:
         if row["processed_at"] is None:
@@ -153,7 +156,8 @@ def test_a_catalog_that_lost_the_dataset_records_its_log_again_without_a_second_
     invalidate(catalog, an_invalidating(3, "i-1"))
     read(catalog, "compact", 3)
 
-    # Another table in between: what was recorded of the first is forgotten, and then its log is found again.
+    # Another table takes the place of the first, so the records of the first are forgotten. Then its log
+    # appears again.
     invalidate(catalog, an_invalidating(0, table_id="another-table"))
     invalidate(catalog, an_invalidating(3, "i-1"))
 

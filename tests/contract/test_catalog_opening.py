@@ -1,4 +1,4 @@
-"""Opening a catalog: creating, migrating, racing to do so, and saying what is wrong when it can't be done."""
+"""Opening a catalog: creating, migrating, racing, and reporting what is wrong if it fails."""
 
 import multiprocessing
 import sqlite3
@@ -140,16 +140,21 @@ def test_migrations_lead_to_the_tables_the_code_uses(shared_address: str) -> Non
 
 FIRST_REVISION = (
     """INSERT INTO datasets
-       (dataset, kind, table_id, table_version, configs, location, row_count, bytes, as_of, counts, updated_at)
-       VALUES ('orders', 'job', 'table-1', 7, '[{"hash":"config-a","parts":{"sql":"5a"}}]', '/lake/orders', 70, 700,
+       (dataset, kind, table_id, table_version, configs, location, row_count, bytes, as_of, counts,
+        updated_at)
+       VALUES ('orders', 'job', 'table-1', 7, '[{"hash":"config-a","parts":{"sql":"5a"}}]',
+               '/lake/orders', 70, 700,
                '2024-01-01T00:00:00Z', '{"accepted":3}', '2024-01-01T00:00:00.000Z')""",
-    """INSERT INTO dataset_cursors (dataset, cursor_column, input, cursor_value, table_id, table_version, updated_at)
+    """INSERT INTO dataset_cursors
+       (dataset, cursor_column, input, cursor_value, table_id, table_version, updated_at)
        VALUES ('orders', 'table', 'sales', NULL, 'sales-table', 9, '2024-01-01T00:00:00.000Z'),
               ('orders', 'file', 'in/a',
-               '{"path":"in/a","revision":1,"bytes":30,"rows":3,"digest":"d3","size":30,"modified_ns":1700000000123456789}',
+               '{"path":"in/a","revision":1,"bytes":30,"rows":3,"digest":"d3","size":30,\
+"modified_ns":1700000000123456789}',
                NULL, NULL, '2024-01-01T00:00:00.000Z')""",
     """INSERT INTO leases (dataset, holder, token, state, acquired_at, expires_at)
-       VALUES ('orders', 'worker-1', 41, 'released', '2024-01-01T00:00:00.000Z', '2024-01-01T00:01:00.000Z')""",
+       VALUES ('orders', 'worker-1', 41, 'released', '2024-01-01T00:00:00.000Z',
+               '2024-01-01T00:01:00.000Z')""",
     """INSERT INTO runs (run, as_of, cause, started_at, status)
        VALUES ('run-1', '2024-01-01', 'person', '2024-01-01T00:00:00.000Z', 'done')""",
 )
@@ -239,7 +244,11 @@ def test_an_up_to_date_catalog_opens_quickly_and_without_alembic(tmp_path: Path)
 import sys, time, strandline.catalog as c
 started = time.perf_counter()
 c.open_catalog({address!r}).close()
-print(time.perf_counter() - started, 'alembic' in sys.modules, 'sqlalchemy.dialects.postgresql' in sys.modules)
+print(
+    time.perf_counter() - started,
+    'alembic' in sys.modules,
+    'sqlalchemy.dialects.postgresql' in sys.modules,
+)
 """
 
     answers = [

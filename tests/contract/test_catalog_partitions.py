@@ -1,4 +1,4 @@
-"""What a catalog remembers of partitions: which were built, by which configuration, and which wait to be final."""
+"""What a catalog stores about partitions: their configuration, and which wait to be final."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""A catalog built aside takes the place of the one that is used in one step, the same on SQLite and Postgres."""
+"""A new catalog replaces the one in use in one step, on SQLite and on Postgres."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from tests.contract.builders import a_commit, a_cursor, a_file, an_invalidation,
 
 
 class DiedError(Exception):
-    """What stands for the end of a process."""
+    """Stands for the end of a process."""
 
 
 def pass_by(_point: str, _what: str) -> None:
@@ -59,7 +59,7 @@ def seen(catalog: Catalog) -> tuple[object, ...]:
 
 @pytest.fixture
 def address(shared_address: str) -> str:
-    """A catalog that knows version 7, has run once, and of which a lease was given back."""
+    """A catalog that knows version 7, has one run and a released lease."""
     with opened(shared_address) as catalog:
         fill(catalog, 7)
         start_run(catalog, "run-1", "2024-01-01", "person")

@@ -1,4 +1,4 @@
-"""SQLite = Postgres, for any sequence of calls; and what the commit protocol rests on holds in each."""
+"""SQLite equals Postgres for any sequence of calls, and each keeps what the commit protocol relies on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,10 @@ from tests.contract.builders import (
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call, in words that a failing example prints. `lease` picks one of those acquired so far, counted from the newest."""
+    """One call, with a readable repr for failing examples.
+
+    `lease` picks one of the leases acquired so far, counted from the newest.
+    """
 
     verb: str
     dataset: str = "orders"
@@ -127,7 +130,7 @@ calls = st.one_of(
 
 @dataclass
 class Player:
-    """Makes calls on one catalog and knows, without it, which lease is good."""
+    """Makes calls on one catalog, and knows independently which lease is valid."""
 
     catalog: Catalog
     leases: list[Lease] = field(default_factory=list)
@@ -136,7 +139,7 @@ class Player:
     started: set[str] = field(default_factory=set)
 
     def play(self, call: Call) -> object:
-        """What the call answered or refused, times left out."""
+        """The answer or the refusal of the call, without times."""
         try:
             match call.verb:
                 case "acquire":
@@ -209,7 +212,7 @@ class Player:
         self.highest[lease.dataset] = lease.token
 
     def picture(self) -> object:
-        """All that can be read, times left out."""
+        """Everything that can be read from the catalog, without times."""
         without_times = [
             replace(run, started_at=SOME_TIME, ended_at=run.ended_at and SOME_TIME)
             for run in read_runs(self.catalog, 10)
@@ -221,7 +224,7 @@ class Player:
 
 JOBS = ("orders", "payments")
 SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
-"""In place of every time that is there."""
+"""Replaces every time that is present."""
 
 
 def readers_of(dataset: str) -> tuple[str, ...]:
@@ -230,7 +233,7 @@ def readers_of(dataset: str) -> tuple[str, ...]:
 
 
 def of(dataset: str, commit: CommitRecord) -> CommitRecord:
-    """The commit as one of this dataset; ids of invalidations are its own."""
+    """The commit for this dataset, with its own ids of invalidations."""
     said = tuple(replace(i, id=f"{dataset} {i.id}") for i in commit.metadata.invalidations)
     return replace(commit, metadata=replace(commit.metadata, node=dataset, invalidations=said))
 

@@ -1,4 +1,4 @@
-"""The lake's primitives: each write is one commit that carries token and metadata; reads give what left and came, exactly."""
+"""The primitives of the lake: each write is one commit with token and metadata; reads are exact."""
 
 import json
 import os
@@ -96,7 +96,9 @@ def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame
 
 
 def _replace_partitions(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = frame(session, []) if rows is None else rows  # no rows: the condition's rows are cleared (L4)
+    given = (
+        frame(session, []) if rows is None else rows
+    )  # no rows: those that match the condition are removed (L4)
     writes.replace_where(given, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
 
 
@@ -133,7 +135,7 @@ EXPECTED: dict[Primitive, Rows] = {
 def test_a_write_is_one_commit_with_token_and_metadata_and_an_old_token_changes_nothing(
     session: SparkSession, lake: Lake, write: Primitive
 ) -> None:
-    """L6 and L7: data and state in one commit; a token not above the table's is skipped by the storage itself."""
+    """L6 and L7: data and state are one commit. The storage skips a token that is not above the table's."""
     start(session, lake)
 
     write(session, lake, 7, None)
@@ -157,7 +159,7 @@ def test_a_write_is_one_commit_with_token_and_metadata_and_an_old_token_changes_
 def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(
     session: SparkSession, lake: Lake
 ) -> None:
-    """L5: a NULL in a unique key dedupes."""
+    """L5: a NULL in a unique key does not make rows distinct."""
     writes.append(frame(session, [(0, None, 1, 0, False), (0, "x", 1, 0, False)]), lake, ticket(1))
     again = frame(
         session, [(0, None, 2, 0, False), (0, "x", 2, 0, False), (0, "y", 2, 0, False), (0, "y", 2, 0, False)]
@@ -193,7 +195,10 @@ def test_tables_have_the_properties_they_are_promised_with(session: SparkSession
 
 
 class Gate:
-    """A source of rows that, once Spark reads it, says so and waits: the writer's transaction is open by then."""
+    """A source of rows that signals when Spark reads it, and then waits.
+
+    At that moment the writer's transaction is open.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.reached, self.go = folder / "reached", folder / "go"
@@ -215,7 +220,7 @@ class Gate:
         return session.createDataFrame(session.sparkContext.parallelize(rows, 1).mapPartitions(wait), SCHEMA)
 
     def race(self, slow: Callable[[], None], quick: Callable[[], None]) -> BaseException | None:
-        """Let `quick` happen while `slow` is in the middle; what `slow` raised."""
+        """Let `quick` happen in the middle of `slow`. Returns what `slow` raised."""
         raised: list[BaseException] = []
 
         def work() -> None:
@@ -242,7 +247,7 @@ class Gate:
 def test_a_replace_that_raced_another_commit_is_refused(
     session: SparkSession, lake: Lake, tmp_path: Path, write: Primitive
 ) -> None:
-    """Step 4 of the commit protocol: Delta's Serializable isolation refuses it, although the other only appended."""
+    """Step 4 of the commit protocol: Delta's Serializable isolation refuses it, even against an append."""
     start(session, lake)
     gate = Gate(tmp_path)
     mine = gate.rows(session, [(2, "b", 25, 0, False)])
@@ -263,9 +268,10 @@ def test_a_replace_that_raced_another_commit_is_refused(
 def test_a_replace_of_keys_that_raced_another_commit_is_refused(
     session: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
-    """The same for `replaceOn`, which takes its source aside before its transaction begins, so a gate in the source is too early.
+    """The same for `replaceOn`, which reads its source before its transaction begins.
 
-    The other's commit is made ready on a copy of the table, and put in place once the first file of ours is there: then ours has read.
+    A gate in the source would therefore open too early. The other commit is prepared on a copy of the table.
+    It is put in place once the first file of ours exists, because by then ours has read the table.
     """
     start(session, lake)
     table, copy = Path(lake.table("t")), tmp_path / "copy"
@@ -303,7 +309,10 @@ def wait_until(happened: Callable[[], bool]) -> None:
 
 
 def test_a_purge_leaves_what_an_earlier_commit_of_another_wrote(session: SparkSession, lake: Lake) -> None:
-    """A purge reads no source, so it cannot be caught in the middle; it takes the table as its own transaction finds it."""
+    """A purge does not read a source, so it cannot be interrupted in the middle.
+
+    It uses the table as its own transaction sees it.
+    """
     start(session, lake)
     theirs = frame(session, [(5, "e", 50, 0, False), (6, "f", 60, 0, True)])
     theirs.write.format("delta").mode("append").save(lake.table("t"))
@@ -336,7 +345,7 @@ def changes(session: SparkSession, lake: Lake, after: int, upto: int) -> list[tu
 def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(
     session: SparkSession, lake: Lake
 ) -> None:
-    """L2 downstream: what left and came, once each, whatever the commits in between did to the files."""
+    """L2 downstream: each removed and added row is read once, whatever the commits did to the files."""
     schema = "_key bigint, id string, value int, _source_at int, _deleted boolean"
 
     def put(token: int, rows: Rows) -> None:
@@ -363,7 +372,10 @@ def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(
 def test_added_rows_are_those_of_the_range_and_compaction_gives_none_twice(
     session: SparkSession, lake: Lake
 ) -> None:
-    """L10: each accepted fact counts once, also where OPTIMIZE moved it to another file; a column added later is NULL before."""
+    """L10: each accepted fact counts once, even where OPTIMIZE moved it to another file.
+
+    A column that is added later is NULL in older rows.
+    """
     schema = "id string, value int"
     writes.append(frame(session, [("a", 1)], schema), lake, ticket(1))  # 0
     writes.append(frame(session, [("b", 2), ("b", 2)], schema), lake, ticket(2))  # 1
@@ -422,7 +434,10 @@ def random_row(chance: random.Random, key: int) -> tuple[object, ...]:
 def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
     session: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """L2 on every read path: delta-rs applies deletion vectors, NULLs and types as Spark does; also where some keys are looked up."""
+    """L2 on every read path: delta-rs applies deletion vectors, NULLs and types as Spark does.
+
+    The same holds where some keys are looked up.
+    """
     chance = random.Random(7)
     writes.overwrite(
         frame(session, [random_row(chance, k) for k in range(20)], WIDE), lake, ticket(1, Operation.OVERWRITE)
@@ -502,7 +517,7 @@ def test_staged_rows_are_counted_also_where_there_are_none(session: SparkSession
 def test_counts_that_spark_lost_are_an_error_and_not_taken_for_no_rows_l13(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Adaptive planning drops a counter below a stage that turns out empty: here all ten rows were counted."""
+    """Adaptive planning drops a counter below an empty stage, although ten rows were counted."""
     session.range(10).write.parquet(f"{tmp_path}/rows")
     counter = Observation()
     counted = session.read.parquet(f"{tmp_path}/rows").observe(counter, F.count(F.lit(1)).alias("rows"))

@@ -1,4 +1,7 @@
-"""Parquet files of every type and encoding that pyarrow writes, each with the value that is expected of its column `v`."""
+"""Parquet files of every type and encoding that pyarrow writes, with the expected values.
+
+The values are those of the column `v`.
+"""
 
 import decimal
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ _OLD = datetime(1677, 9, 22, 0, 0, 0, 999999)  # noqa: DTZ001
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """One column, named after the file; `expected` as `query` gives it, one for each row."""
+    """One column, named after the file. `expected` holds a value per row, as `query` returns it."""
 
     name: str
     write: Callable[[Path], object]
@@ -42,7 +45,7 @@ def _cut_off(path: Path) -> None:
 
 
 def _damaged_page(path: Path) -> None:
-    """The footer is sound; the first page is not what its codec writes."""
+    """The footer is valid, but its codec could not have written the first page."""
     pq.write_table(
         pa.table({"damaged_page": pa.array([f"value {i % 97}" for i in range(5000)])}),
         path,
@@ -93,8 +96,18 @@ PARQUET_FILES = [
     _typed("date64", pa.date64(), [date(2024, 2, 29)]),
     _typed("time32", pa.time32("ms"), [time(1, 2, 3, 4000)], ["01:02:03.004"]),
     _typed("time64", pa.time64("us"), [time(23, 59, 59, 999999)], ["23:59:59.999999"]),
-    _typed("timestamp_s", pa.timestamp("s"), [_NOON.replace(microsecond=0)], [_NOON.replace(microsecond=0, tzinfo=UTC)]),
-    _typed("timestamp_us", pa.timestamp("us"), [_NOON, _OLD], [_NOON.replace(tzinfo=UTC), _OLD.replace(tzinfo=UTC)]),
+    _typed(
+        "timestamp_s",
+        pa.timestamp("s"),
+        [_NOON.replace(microsecond=0)],
+        [_NOON.replace(microsecond=0, tzinfo=UTC)],
+    ),
+    _typed(
+        "timestamp_us",
+        pa.timestamp("us"),
+        [_NOON, _OLD],
+        [_NOON.replace(tzinfo=UTC), _OLD.replace(tzinfo=UTC)],
+    ),
     _typed("timestamp_zone", pa.timestamp("us", tz="Asia/Kolkata"), [_NOON.replace(tzinfo=UTC)]),
     _of("timestamp_ns", _NANOS, _NANOS_READ),
     _of("timestamp_ns_zone", _NANOS.cast(pa.timestamp("ns", tz="UTC")), _NANOS_READ),
@@ -105,7 +118,13 @@ PARQUET_FILES = [
     _typed("large_string", pa.large_string(), ["a\u00e9\U0001f600", "", None]),
     _of("dictionary", pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
     _of("delta", pa.array(_NUMBERS), _NUMBERS, use_dictionary=False, column_encoding="DELTA_BINARY_PACKED"),
-    _of("delta_text", pa.array(["a", "ab", "abc"]), ["a", "ab", "abc"], use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY"),
+    _of(
+        "delta_text",
+        pa.array(["a", "ab", "abc"]),
+        ["a", "ab", "abc"],
+        use_dictionary=False,
+        column_encoding="DELTA_BYTE_ARRAY",
+    ),
     _of("split", pa.array([1.5, 2.5]), [1.5, 2.5], use_dictionary=False, column_encoding="BYTE_STREAM_SPLIT"),
     _of("brotli", pa.array([1, 2]), [1, 2], compression="brotli"),
     _of("lz4", pa.array([1, 2]), [1, 2], compression="lz4"),
@@ -117,11 +136,15 @@ PARQUET_FILES = [
     _typed("struct", pa.struct({"a": pa.int64(), "b": pa.string()}), [{"a": 1, "b": None}]),
     _of("nothing", pa.nulls(2), []),
     ParquetFile("empty_groups", _empty_groups, [1, 2, 3]),
-    ParquetFile("no_rows", lambda path: pq.write_table(pa.table({"no_rows": pa.array([], pa.int64())}), path), []),
+    ParquetFile(
+        "no_rows", lambda path: pq.write_table(pa.table({"no_rows": pa.array([], pa.int64())}), path), []
+    ),
     ParquetFile("odd_names", _odd_names),
     ParquetFile("cut_off", _cut_off, refused="file-unreadable"),
     ParquetFile("damaged_page", _damaged_page, refused="file-unreadable"),
     ParquetFile("no_bytes", lambda path: path.write_bytes(b"")),
-    ParquetFile("not_parquet", lambda path: path.write_bytes(b"PAR1 is how it begins"), refused="file-unreadable"),
+    ParquetFile(
+        "not_parquet", lambda path: path.write_bytes(b"PAR1 is how it begins"), refused="file-unreadable"
+    ),
     ParquetFile("decimal_50", _too_many_digits, refused="type-not-kept"),
-]  # fmt: skip
+]

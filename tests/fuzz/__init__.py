@@ -1,5 +1,7 @@
-"""A differential fuzzer of jobs: random SQL over random changing rows. `make fuzz MINUTES=10`; a share of it is in `make test`.
+"""A differential fuzzer of jobs: random SQL over random changing rows.
 
-queries: random SQL, much of it nearly provable. laws: does what was proved hold, by DuckDB and by Spark. published: the whole engine, run
-after run, against a full recompute by both. mutants: wrong provers, each of which the laws must find.
+`make fuzz MINUTES=10` runs it, and `make test` runs a part of it. `queries` makes random SQL, much of it
+nearly provable. `laws` checks with DuckDB and with Spark that what was proved holds. `published` compares the
+whole engine, run after run, with a full recompute by both. `mutants` are wrong provers, each of which the
+laws must find.
 """

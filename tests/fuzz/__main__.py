@@ -1,4 +1,7 @@
-"""`make fuzz MINUTES=10`: laws by DuckDB, laws by Spark, and whole projects, until the time is up. `--seed` repeats a piece."""
+"""`make fuzz MINUTES=10`: laws by DuckDB, laws by Spark, and whole projects, until the time is up.
+
+`--seed` repeats a part.
+"""
 
 import argparse
 import random
@@ -36,7 +39,7 @@ def _say(text: str) -> None:
 
 
 class Tally:
-    """What was accepted, compared and wrong so far."""
+    """Numbers of accepted, compared and wrong cases so far."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -68,7 +71,7 @@ class Tally:
 
 
 def fuzz_laws(tally: Tally, seed: int, until: float, what: str, runs: Mapping[str, Duck | SparkRun]) -> int:
-    """Random cases of every profile in turn; gives the next seed."""
+    """Random cases of each profile in turn. Returns the next seed."""
     while time.monotonic() < until:
         for profile in PROFILES:
             if (case := make_case(seed, profile)) is not None:

@@ -1,6 +1,6 @@
-"""The law behind a proof: over inputs restricted to some keys, a query gives those keys the rows that it gives them over everything.
+"""The law behind a proof: restricting the inputs to some keys does not change the rows of those keys.
 
-Checked by DuckDB and by Spark, each against itself, with keys and days told in plain Python.
+It is checked with DuckDB and with Spark, each against itself. Keys and days are computed in plain Python.
 """
 
 import random
@@ -25,7 +25,7 @@ Run = Callable[[str, Tables], Answer]
 
 @dataclass(frozen=True)
 class Case:
-    """A query with its proof, and rows to try it on."""
+    """A query with its proof, and rows to test it on."""
 
     profile: Profile
     sql: str
@@ -53,7 +53,10 @@ class Case:
 
 
 def make_case(seed: int, profile: Profile) -> Case | None:
-    """A random query over random rows; None where nothing of it is proved, or `check` would refuse an order in it."""
+    """A random query over random rows.
+
+    None where nothing of it is proved, or where `check` would refuse an order in it.
+    """
     chance = random.Random(f"{profile.timezone} {profile.partitioned} {seed}")
     sql = profile.make(chance)
     try:
@@ -80,7 +83,7 @@ def make_tables(chance: random.Random, profile: Profile) -> Tables:
 
 
 def choose_scope(chance: random.Random, profile: Profile, tables: Tables) -> frozenset[Row]:
-    """Some of the keys there are, and often the one of an outer join's missing side."""
+    """Some of the keys, and often the key of an outer join's missing side."""
     keys = {_key(profile, columns, row) for columns, rows in tables.values() for row in rows}
     chosen = sorted(keys, key=repr)
     nothing = {(None,) * len(profile.key)} if chance.random() < 0.5 else set()
@@ -88,7 +91,7 @@ def choose_scope(chance: random.Random, profile: Profile, tables: Tables) -> fro
 
 
 def _key(profile: Profile, columns: Collection[str], row: Row) -> Row:
-    """What a row belongs to: its key as text, or its day."""
+    """The scope of a row: its key as text, or its day."""
     names = [name.lower() for name in columns]
     values = [row[names.index(name)] for name in profile.key]
     return tuple(_day(value, profile) if profile.partitioned else _spelt(value) for value in values)
@@ -115,7 +118,10 @@ def holds(case: Case, run: Run) -> bool:
 
 
 def _holds_by_day(case: Case, names: Sequence[str], whole: list[Row], run: Run) -> bool:
-    """Each day by itself gives its rows, all of them together give everything, and a row that names its day is of that day."""
+    """Each day computed alone gives its rows, and all days together give everything.
+
+    A row that contains its day belongs to that day.
+    """
     days = {_key(case.profile, columns, row) for columns, rows in case.tables.values() for row in rows}
     together: Counter[Row] = Counter()
     for day in days:
@@ -142,7 +148,7 @@ def _of(case: Case, names: Sequence[str], rows: list[Row], scope: Collection[Row
 
 @dataclass
 class Duck:
-    """Runs Spark's SQL by DuckDB. Raises `duckdb.Error` for what it does not speak."""
+    """Runs Spark's SQL with DuckDB. Raises `duckdb.Error` for SQL that DuckDB does not support."""
 
     timezone: str = "UTC"
     connection: duckdb.DuckDBPyConnection = field(
@@ -151,7 +157,7 @@ class Duck:
 
     def __post_init__(self) -> None:
         hours = int(DAY_OFFSET[self.timezone].total_seconds() // 3600)
-        # Of a date, as Spark casts it: midnight UTC.
+        # A date is cast as Spark casts it: to midnight UTC.
         local = f"CAST(ts AS TIMESTAMP) + INTERVAL ({hours}) HOUR"
         self.connection.execute(f"CREATE MACRO local_date(ts) AS CAST({local} AS DATE)")
         self.connection.execute(f"CREATE MACRO local_month(ts) AS strftime({local}, '%Y-%m')")
@@ -175,7 +181,7 @@ def _literal(value: object) -> str:
 
 @dataclass
 class SparkRun:
-    """Runs the SQL by Spark, over local relations. Raises PySparkException for what it refuses."""
+    """Runs the SQL with Spark over local relations. Raises PySparkException for refused SQL."""
 
     session: SparkSession
     timezone: str = "UTC"

@@ -155,4 +155,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, Profile, int]] = {
     "a month is as fine as a day": (finer.PartitionSteps, "find", _of_any_unit, days("UTC"), 15),
     "a date is cast to its day": (finer.PartitionSteps, "takes", lambda self, type_: True, NEW_YORK, 19),
 }
-"""By what each believes: what is put in place of what, the queries that show it, and a seed near one that does."""
+"""By what the mutant believes: the replaced function, its replacement, queries that show it, and a seed.
+
+The seed is near one that finds the mutant.
+"""

@@ -1,4 +1,7 @@
-"""The whole engine: many jobs over record sets that change, run after run, against a full recompute that shares no code with it."""
+"""The whole engine: many jobs over changing record sets, run after run, against a full recompute.
+
+The recompute does not share code with the engine.
+"""
 
 import random
 from collections import Counter
@@ -20,7 +23,7 @@ TYPES = {"id": "bigint", "k1": "string", "k2": "bigint", "v": "bigint", "w": "st
 
 @dataclass(frozen=True)
 class Published:
-    """What became of some jobs: how often a table was compared with each recompute, and where it differed."""
+    """Results of some jobs: the number of comparisons with each recompute, and the differences."""
 
     jobs: int
     compared: Counter[str]
@@ -71,14 +74,17 @@ def _tables_of(case: Case) -> set[str]:
 
 
 class World:
-    """What the sources have said so far: the latest row by id, told without the engine."""
+    """The latest row by id, computed from the sources without the engine."""
 
     def __init__(self, project: TestProject, chance: random.Random) -> None:
         self.project, self.chance, self.step = project, chance, 0
         self.rows: dict[str, dict[int, Row]] = {name: {} for name in NAMES}
 
     def change(self, most: int) -> None:
-        """New rows, changed rows, rows that move to another key, rows that go. What is read whole seldom changes after the first time."""
+        """Add, change, move and remove rows.
+
+        Tables that jobs read whole seldom change after the first time.
+        """
         self.step += 1
         for name in NAMES:
             if self.step > 1 and self.chance.random() < (0.9 if name == "c" else 0.3):
@@ -103,7 +109,7 @@ class World:
 def compare(
     project: TestProject, cases: list[Case], chance: random.Random, runs: dict[str, Run], times: int = 3
 ) -> Published:
-    """Run after run; what is published then, against each recompute. A job's rows are compared by name."""
+    """Run several times and compare what is published with each recompute, by column name."""
     project.declare(make_yaml(cases))
     world = World(project, chance)
     compared: Counter[str] = Counter()

@@ -1,7 +1,8 @@
 """Random queries, many of them nearly provable, over small tables with NULLs everywhere.
 
-`KEYS`: keyed by (k1, k2). `a`, `b` and `o` may be related by it, `c` is read whole. `b` has its columns in another order, `o` has a k2 of
-another type. `days`: partitioned by the day of `at`. `e` and `f` may be related by it, `h` has a date of that name.
+`KEYS`: keyed by (k1, k2). `a`, `b` and `o` may be related to it, `c` is read whole. `b` has its columns in
+another order, `o` has a k2 of another type. `days`: partitioned by the day of `at`. `e` and `f` may be
+related to it, `h` has a date with that name.
 """
 
 import random
@@ -37,12 +38,12 @@ DUCK = {
     "date": "DATE",
 }
 DAY_OFFSET = {"UTC": timedelta(0), "America/New_York": timedelta(hours=-5)}
-"""All rows are of a winter, so a time zone is an offset."""
+"""All rows are in winter, so a time zone is a fixed offset."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A kind of job: its key, its tables by name, and who makes its queries."""
+    """A kind of job: its key, its tables by name, and the class that makes its queries."""
 
     key: tuple[str, ...]
     tables: Mapping[str, Mapping[str, str]]
@@ -68,7 +69,7 @@ class Profile:
         return Known(types=types, complete=True, names=frozenset(types), unique=(("id",),))
 
     def make_rows(self, chance: random.Random, most: int = 13) -> dict[str, list[Row]]:
-        """Few values, so that keys meet. `id` tells the rows of a table apart."""
+        """Few distinct values, so that keys meet. `id` distinguishes the rows of a table."""
         return {
             table: [
                 tuple(
@@ -85,7 +86,7 @@ def make_keyed(chance: random.Random) -> str:
 
 
 class _Keyed:
-    """Every relation it makes has the columns k1, k2, v and w; in this order, unless it is a star."""
+    """Every relation has the columns k1, k2, v and w, in this order unless it is a star."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -214,7 +215,9 @@ class _Keyed:
         if roll < 0.5:
             return f"SELECT max({k1}) AS k1, max({k2}) AS k2, sum({v}) AS v, max({w}) AS w {sql}"
         if roll < 0.6 and len(seen) == 1:
-            return f"SELECT {self.pick('*', f'{seen[0]}.*', f'{seen[0]}.*', '* EXCEPT (w), w', '* EXCEPT (k1), upper(k1) AS k1')} {sql}"
+            star = f"{seen[0]}.*"
+            columns = self.pick("*", star, star, "* EXCEPT (w), w", "* EXCEPT (k1), upper(k1) AS k1")
+            return f"SELECT {columns} {sql}"
         if roll < 0.68:
             table = self.pick(self.favourite, "a", "b", "c")
             inner = (
@@ -344,7 +347,7 @@ TIMES = [
 
 
 def make_daily(chance: random.Random) -> str:
-    """Grouped, joined and ranked by a time, or by something of it."""
+    """Grouped, joined and ranked by a time, or by an expression of it."""
 
     def relation(depth: int) -> str:
         table = chance.choice(["e", "e", "f", "h"])

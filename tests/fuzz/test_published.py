@@ -1,4 +1,4 @@
-"""A share of `make fuzz` with Spark: what the engine publishes run after run, and the law behind proofs, each against plain recomputes."""
+"""The part of `make fuzz` with Spark: published rows, and the law behind proofs, against recomputes."""
 
 import random
 from collections.abc import Callable

@@ -67,7 +67,7 @@ def read_cases(file: Path) -> Iterator[Case]:
 
 @dataclass
 class World:
-    """What the planner may know, built up by commands."""
+    """What the planner knows, built up by commands."""
 
     yaml: str = ""
     records: dict[str, NodeRecord] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class World:
 
     @property
     def workspace(self) -> Workspace:
-        """Without catalog and lake: what they would say is observed already, and who asks them fails."""
+        """Without catalog and lake: their answers are already observed, and any access to them fails."""
         return cast(Workspace, SimpleNamespace(project=self.project, observe=lambda: self.observed))
 
     def plan(self) -> Plan:
@@ -122,7 +122,7 @@ class World:
         self.yaml = (FOLDER / "projects" / f"{name}.yaml").read_text()
 
     def edit(self, change: str) -> None:
-        """`edit OLD => NEW`: the project file is changed; `\\n` begins a line."""
+        """`edit OLD => NEW`: change the project file; `\\n` starts a new line."""
         old, new = change.replace("\\n", "\n").split(" => ")
         assert old in self.yaml, f"the project has no {old!r}"
         self.yaml = self.yaml.replace(old, new)
@@ -132,7 +132,7 @@ class World:
         self.yaml += f"  - {flow}\n"
 
     def build(self, names: str) -> None:
-        """`built` or `built sale_facts sale`: as a run left them that found 500 rows for each."""
+        """`built` or `built sale_facts sale`: as a run with 500 rows for each left them."""
         wanted = names.split()
         for node in self.project.nodes:
             if not wanted or node.name in wanted:
@@ -170,7 +170,7 @@ class World:
         )
 
     def refuse(self, words: str) -> None:
-        """`refused sale_quarantine 7 rows`: as a run left it that had to refuse some."""
+        """`refused sale_quarantine 7 rows`: as a run with 7 refused rows left it."""
         name, rows, _ = words.split()
         commit = _commit(name, 0, Operation.OVERWRITE, int(rows))
         size = int(rows) * ROW_BYTES
@@ -183,10 +183,12 @@ class World:
         )
 
     def commit(self, words: str) -> None:
-        """`commit sale replace_keys 1,200 rows`, `... x 1000`: commits of ours, recorded; or `foreign`, or `optimize`.
+        """`commit sale replace_keys 1,200 rows`, `... x 1000`: recorded commits; or `foreign`, or `optimize`.
 
-        `commit sale overwrite 500 rows unrecorded`: the catalog was not told of it.
-        `commit sale invalidate because checked`, `commit sale replace_keys 22 rows because reorg`: it carries an invalidation.
+        `commit sale overwrite 500 rows unrecorded`: the catalog does not know of it.
+
+        `commit sale invalidate because checked`, `commit sale replace_keys 22 rows because reorg`: it carries
+        an invalidation.
         """
         match = re.fullmatch(
             r"(\w+) (\w+)(?: ([\d,]+) rows)?(?: because (\w+))?(?: x (\d+))?( unrecorded)?", words
@@ -223,7 +225,10 @@ class World:
         self.records[name] = replace(record, table_version=version, configs=configs)
 
     def build_partitions(self, words: str) -> None:
-        """`partitions cold_blocks 0-10 10-20`: built by the configuration as it is now, 20 rows each; the others stay as they were."""
+        """`partitions cold_blocks 0-10 10-20`: built by the current configuration, 20 rows each.
+
+        The other partitions stay as they were.
+        """
         name, *keys = words.split()
         self._record(name, self.tables[name].version, Operation.REPLACE_PARTITIONS)
         record = self.records[name]
@@ -244,12 +249,12 @@ class World:
         self.records[name] = replace(record, partitions={**record.partitions, **built})
 
     def let_wait(self, words: str) -> None:
-        """`waits cold_blocks 20-30`: read, and not final yet."""
+        """`waits cold_blocks 20-30`: read, but not final yet."""
         name, *keys = words.split()
         self.records[name] = replace(self.records[name], waiting=tuple(keys))
 
     def give_columns(self, words: str) -> None:
-        """`columns cold_blocks block_number:bigint block_hash:string`: what `--where` may name."""
+        """`columns cold_blocks block_number:bigint block_hash:string`: columns that `--where` may name."""
         name, *columns = words.split()
         self.tables[name] = replace(
             self.tables[name], columns=tuple((c.split(":")[0], c.split(":")[1]) for c in columns)
@@ -276,13 +281,13 @@ class World:
         )
 
     def recreate(self, name: str) -> None:
-        """`recreate sale`: someone deleted the table and made another one in its place."""
+        """`recreate sale`: someone deleted the table and created another one in its place."""
         self.tables[name] = replace(
             self.tables[name], table_id=f"another {name} table", version=0, commits=()
         )
 
     def restore(self, words: str) -> None:
-        """`restore sale to 2`: the table was put back to an older state, its log with it."""
+        """`restore sale to 2`: the table and its log were restored to an older state."""
         name, version = words.split(" to ")
         table = self.tables[name]
         kept = tuple(c for c in table.commits if c.version <= int(version))
@@ -296,7 +301,7 @@ class World:
         self.tables[name] = replace(table, earliest=int(version), commits=kept)
 
     def clean(self, words: str) -> None:
-        """`clean sale to 7`: what only versions before 7 were made of was removed, and the table says so."""
+        """`clean sale to 7`: files that only versions before 7 need were removed, and the table says so."""
         name, version = words.split(" to ")
         self.commit(f"{name} clean")
         *before, said = self.tables[name].commits
@@ -309,7 +314,10 @@ class World:
         del self.tables[name]
 
     def ask(self, words: str) -> None:
-        """`ask --select X`, `ask --as-of T`, `ask release X`, `ask backfill X --all|--stale|--partitions A,B|--where W --reason R`."""
+        """`ask --select X`, `ask --as-of T`, `ask release X`, `ask backfill X` with arguments.
+
+        The arguments are `--all`, `--stale`, `--partitions A,B` or `--where W --reason R`.
+        """
         given = shlex.split(words)
 
         def said(option: str) -> str:
@@ -385,7 +393,7 @@ def _listed(path: str) -> FileSeen:
 
 
 def render(made: Plan) -> str:
-    """A plan as text: everything about it that a run depends on."""
+    """A plan as text, with everything that a run depends on."""
     lines = [line for task in made.tasks for line in _render_task(task)]
     lines += [line for held in made.stale for line in _render_held("stale ", held)]
     lines += [line for held in made.frozen for line in _render_held("frozen", held)]

@@ -1,4 +1,7 @@
-"""The planner against its cases. `STRANDLINE_REGENERATE=1` writes what it gives now: read the difference before keeping it."""
+"""The planner against its cases.
+
+`STRANDLINE_REGENERATE=1` writes the current plans. Read the difference before you keep it.
+"""
 
 import os
 from pathlib import Path

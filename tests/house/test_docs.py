@@ -1,4 +1,4 @@
-"""What the documentation names is there: laws, tests, links, verbs, decisions."""
+"""Everything that the documentation names exists: laws, tests, links, verbs, decisions."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The house rules hold, and what `make setup` leaves behind can be trusted."""
+"""The house rules hold, and the result of `make setup` can be trusted."""
 
 import hashlib
 import subprocess
@@ -35,7 +35,7 @@ def test_setup_can_load_the_list_of_jars_without_any_package() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache that wants two small jars, with a resolver that brings `<name>` for each."""
+    """An empty cache that needs two small jars, with a resolver that provides `<name>` for each."""
     small = tuple(
         jars.Jar(
             group="org.example", artifact=name, version="1", sha256=hashlib.sha256(name.encode()).hexdigest()
@@ -104,7 +104,7 @@ def test_a_jar_with_another_checksum_is_refused(folder: Path, monkeypatch: pytes
 
 
 def test_unit_tests_mirror_the_packages() -> None:
-    """A folder of `tests/unit` is a package of the source, and no unit test stands outside one."""
+    """Each folder of `tests/unit` is a package of the source, and contains all unit tests."""
     unit = ROOT / "tests" / "unit"
     folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
 

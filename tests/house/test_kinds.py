@@ -1,6 +1,7 @@
-"""A kind of node is named in its own modules and in the table of workers, a section in its own modules and in the tuple of sections.
+"""Only its own modules and the table of workers name a kind of node.
 
-Everyone else asks a node for its traits and loops over the sections, so that adding a kind changes nothing else.
+A section is named in its own modules and in the tuple of sections. All others ask a node for its traits and
+loop over the sections, so adding a kind changes nothing else.
 """
 
 import ast

@@ -1,11 +1,11 @@
-"""Every remedy settles its error: each slug names the test that provokes it and does what its remedy says, or why no test can.
+"""Every remedy settles its error: each slug has a test that follows its remedy, or a reason why not.
 
-A slug that is in no list fails: whoever writes an error shows that what it tells people to do helps.
+A slug without either fails the build. So whoever writes an error shows that its remedy helps.
 """
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -16,29 +16,25 @@ from tests.unit.declare.test_remedies import CHECKED
 
 ROOT = Path(__file__).parents[2]
 
-_CHECK = "tests/unit/declare/test_remedies.py::test_what_a_mistake_tells_to_write_settles_it"
-_CALL = "tests/unit/cli/test_remedies.py::test_a_refused_call_is_done_when_made_as_the_message_says"
-_TABLE_CALL = (
-    "tests/unit/cli/test_remedies.py::test_a_refused_call_about_tables_is_done_when_made_as_the_message_says"
-)
-_TASK = "tests/spark/test_remedies.py::test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells"
-_FILE = "tests/spark/test_remedies.py::test_files_that_were_refused_are_received_once_they_are_written_as_their_errors_tell"
-_RUN = "tests/spark/test_remedies.py::test_what_is_told_to_be_run_is_run_and_settles_it"
-_BACKFILL = (
-    "tests/unit/cli/test_remedies.py::test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says"
-)
-EXECUTED: Mapping[str, str] = {
-    # slug: the test that provokes it and does what its remedy says
-    **dict.fromkeys(sorted(CHECKED), _CHECK),
-    **dict.fromkeys(
-        ("bad-instant", "no-facts", "wrong-key", "already-there", "unknown-example", "call", "no-quarantine"),
-        _CALL,
-    ),
-    **dict.fromkeys(
-        ("unknown-table", "unknown-version", "bad-known-at", "not-a-query", "unknown-verb", "bad-sql"), _CALL
-    ),
-    **dict.fromkeys(
-        (
+_TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
+    "tests/unit/declare/test_remedies.py": {
+        "test_what_a_mistake_tells_to_write_settles_it": sorted(CHECKED),
+    },
+    "tests/unit/cli/test_remedies.py": {
+        "test_a_refused_call_is_done_when_made_as_the_message_says": (
+            "bad-instant",
+            "no-facts",
+            "wrong-key",
+            "already-there",
+            "unknown-example",
+            "call",
+            "no-quarantine",
+            "unknown-table",
+            "unknown-version",
+            "bad-known-at",
+            "not-a-query",
+            "unknown-verb",
+            "bad-sql",
             "unknown-name",
             "filter-unknown",
             "filter-type",
@@ -46,54 +42,112 @@ EXECUTED: Mapping[str, str] = {
             "no-reader",
             "backfill-of-a-source",
         ),
-        _CALL,
-    ),
-    "nothing-to-adopt": _TABLE_CALL,
-    **dict.fromkeys(("unknown-partition", "no-partitions", "no-rows-to-filter"), _BACKFILL),
-    "no-verb": "tests/unit/cli/test_remedies.py::test_a_call_without_a_verb_is_told_the_verbs",
-    "not-known-then": "tests/unit/cli/test_remedies.py::test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells",
-    "not-kept": "tests/unit/cli/test_remedies.py::test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read",
-    "bad-value": "tests/unit/cli/test_remedies.py::test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it",
-    "project-not-found": "tests/unit/cli/test_remedies.py::test_a_project_is_found_in_its_folder_or_made_by_init",
-    "folder-unwritable": "tests/unit/cli/test_remedies.py::test_a_folder_that_cannot_be_written_is_settled_by_naming_another",
-    "lake-unreadable": "tests/unit/cli/test_remedies.py::test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable",
-    "catalog-unreachable": "tests/unit/cli/test_rebuild_catalog.py::test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says",
-    "order-not-total": "tests/unit/sql/test_ties.py::test_check_refuses_an_order_with_ties_and_its_remedy_settles_it",
-    "held": "tests/unit/app/test_held_calls.py::test_a_backfill_of_what_is_held_names_the_input_to_settle_and_settling_that_brings_it_along",
-    "frozen": "tests/unit/app/test_held_calls.py::test_a_backfill_of_a_part_of_what_is_frozen_names_the_call_that_thaws_it",
-    "strict-incremental": "tests/unit/dispatch/test_strict_incremental.py::test_every_remedy_of_the_refusal_gives_a_task_that_is_not_refused",
-    "lease-held": "tests/faults/test_remedies.py::test_a_lease_of_one_that_was_killed_runs_out_by_itself",
-    "conflict": "tests/faults/test_remedies.py::test_a_task_that_lost_every_race_is_done_by_the_next_run",
-    "table-replaced": "tests/faults/test_remedies.py::test_a_table_deleted_under_its_task_is_rebuilt_by_the_next_run",
-    "source-lost": "tests/faults/test_remedies.py::test_a_source_deleted_under_its_task_comes_back_as_the_messages_say",
-    "written-anew": "tests/faults/test_remedies.py::test_an_input_that_another_run_wrote_anew_is_read_whole_by_the_next_run",
-    "run-not-open": "tests/faults/test_remedies.py::test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost",
-    "table-unreadable": "tests/unit/cli/test_remedies.py::test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says",
-    "file-damaged": "tests/unit/cli/test_remedies.py::test_a_damaged_file_is_settled_as_the_deep_doctor_says",
-    "cannot-adopt": "tests/unit/cli/test_remedies.py::test_what_cannot_be_adopted_is_settled_as_the_message_says",
-    **dict.fromkeys(
-        ("sql-refused", "python-raised", "python-result", "key-not-in-result", "key-type", "key-not-unique"),
-        _TASK,
-    ),
-    **dict.fromkeys(
-        ("parameter-type", "partition-type", "chain-types", "too-many-partitions", "unknown-encoding"), _TASK
-    ),
-    **dict.fromkeys(("export-not-one-rank", "missing-column"), _TASK),
-    **dict.fromkeys(("not-text", "too-many-columns", "file-unreadable", "type-not-kept"), _FILE),
-    **dict.fromkeys(
-        ("never-built", "not-built", "file-changed", "counts-lost", "bad-share", "published-does-not-fit"),
-        _RUN,
-    ),
-    "types-changed": "tests/spark/test_configurations.py::test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out",
-    "guarded": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
-    "blocked": "tests/spark/test_facts.py::test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted",
-    "release-overtakes": "tests/spark/test_facts.py::test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither",
-    "file-rewritten": "tests/spark/test_ingest.py::test_a_rewritten_file_fails_its_source_alone_until_its_next_revision_is_asked_for",
-    "foreign-commit": "tests/faults/test_protocol.py::test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired",
-    "disk-full": "tests/faults/test_processes.py::test_a_full_disk_is_said_and_after_making_room_the_next_run_goes_on",
-    "fenced": "tests/faults/test_protocol.py::test_a_writer_that_lost_its_lease_changes_nothing_visible",
-    "spark-lost": "tests/faults/test_live_faults.py::test_a_jvm_killed_under_a_run_is_told_and_the_next_run_ends_right",
-    "lake-held": "tests/faults/test_processes.py::test_a_second_process_is_told_who_holds_the_lake",
+        "test_a_refused_call_about_tables_is_done_when_made_as_the_message_says": ("nothing-to-adopt",),
+        "test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says": (
+            "unknown-partition",
+            "no-partitions",
+            "no-rows-to-filter",
+        ),
+        "test_a_call_without_a_verb_is_told_the_verbs": ("no-verb",),
+        "test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells": ("not-known-then",),
+        "test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read": ("not-kept",),
+        "test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it": ("bad-value",),
+        "test_a_project_is_found_in_its_folder_or_made_by_init": ("project-not-found",),
+        "test_a_folder_that_cannot_be_written_is_settled_by_naming_another": ("folder-unwritable",),
+        "test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable": ("lake-unreadable",),
+        "test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says": ("table-unreadable",),
+        "test_a_damaged_file_is_settled_as_the_deep_doctor_says": ("file-damaged",),
+        "test_what_cannot_be_adopted_is_settled_as_the_message_says": ("cannot-adopt",),
+    },
+    "tests/unit/cli/test_rebuild_catalog.py": {
+        "test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says": ("catalog-unreachable",),
+    },
+    "tests/unit/sql/test_ties.py": {
+        "test_check_refuses_an_order_with_ties_and_its_remedy_settles_it": ("order-not-total",),
+    },
+    "tests/unit/app/test_held_calls.py": {
+        "test_a_backfill_of_what_is_held_names_the_input_to_settle_and_settling_that_brings_it_along": (
+            "held",
+        ),
+        "test_a_backfill_of_a_part_of_what_is_frozen_names_the_call_that_thaws_it": ("frozen",),
+    },
+    "tests/unit/dispatch/test_strict_incremental.py": {
+        "test_every_remedy_of_the_refusal_gives_a_task_that_is_not_refused": ("strict-incremental",),
+    },
+    "tests/faults/test_remedies.py": {
+        "test_a_lease_of_one_that_was_killed_runs_out_by_itself": ("lease-held",),
+        "test_a_task_that_lost_every_race_is_done_by_the_next_run": ("conflict",),
+        "test_a_table_deleted_under_its_task_is_rebuilt_by_the_next_run": ("table-replaced",),
+        "test_a_source_deleted_under_its_task_comes_back_as_the_messages_say": ("source-lost",),
+        "test_an_input_that_another_run_wrote_anew_is_read_whole_by_the_next_run": ("written-anew",),
+        "test_a_run_that_was_closed_by_someone_else_is_followed_by_one_that_finds_nothing_lost": (
+            "run-not-open",
+        ),
+    },
+    "tests/spark/test_remedies.py": {
+        "test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells": (
+            "sql-refused",
+            "python-raised",
+            "python-result",
+            "key-not-in-result",
+            "key-type",
+            "key-not-unique",
+            "parameter-type",
+            "partition-type",
+            "chain-types",
+            "too-many-partitions",
+            "unknown-encoding",
+            "export-not-one-rank",
+            "missing-column",
+        ),
+        "test_files_that_were_refused_are_received_once_they_are_written_as_their_errors_tell": (
+            "not-text",
+            "too-many-columns",
+            "file-unreadable",
+            "type-not-kept",
+        ),
+        "test_what_is_told_to_be_run_is_run_and_settles_it": (
+            "never-built",
+            "not-built",
+            "file-changed",
+            "counts-lost",
+            "bad-share",
+            "published-does-not-fit",
+        ),
+    },
+    "tests/spark/test_configurations.py": {
+        "test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out": ("types-changed",),
+    },
+    "tests/spark/test_facts.py": {
+        "test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted": (
+            "guarded",
+            "blocked",
+        ),
+        "test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither": ("release-overtakes",),
+    },
+    "tests/spark/test_ingest.py": {
+        "test_a_rewritten_file_fails_its_source_alone_until_its_next_revision_is_asked_for": (
+            "file-rewritten",
+        ),
+    },
+    "tests/faults/test_protocol.py": {
+        "test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired": ("foreign-commit",),
+        "test_a_writer_that_lost_its_lease_changes_nothing_visible": ("fenced",),
+    },
+    "tests/faults/test_processes.py": {
+        "test_a_full_disk_is_said_and_after_making_room_the_next_run_goes_on": ("disk-full",),
+        "test_a_second_process_is_told_who_holds_the_lake": ("lake-held",),
+    },
+    "tests/faults/test_live_faults.py": {
+        "test_a_jvm_killed_under_a_run_is_told_and_the_next_run_ends_right": ("spark-lost",),
+    },
+}
+"""By file and test: the slugs that the test provokes. It then does what the remedy says."""
+EXECUTED: Mapping[str, str] = {
+    slug: f"{file}::{test}"
+    for file, tests in _TESTS.items()
+    for test, slugs in tests.items()
+    for slug in slugs
 }
 
 _MACHINE = "the remedy is outside the project: Java, the network, another version of Strandline"
@@ -102,14 +156,15 @@ _DEAD_SPARK = (
 )
 _ANY_ADDRESS = "any right address settles it, and every other test of a catalog has one"
 _WITHOUT_SLUG = "`doctor` shows it without its slug; tests/unit/cli/test_doctor.py does what it says"
-_HELD_FIRST = "what reads such a table is held before it comes to this"
-_HASHES = "nobody knows two partitions whose names have the same hash of 64 bits"
-_VANISHES = "the table is gone between two steps of a task; a table that is gone before is planned anew (`table-replaced`)"
-_REMOTE = "the lake is in an object store, which no test has"
+_HELD_FIRST = "readers of such a table are held before this can happen"
+_HASHES = "no two partition names with the same 64-bit hash are known"
+_VANISHES = "the table vanishes between two steps of a task; one that vanished before is `table-replaced`"
+_REMOTE = "the lake is in an object store, and no test has one"
 NOT_EXECUTED: Mapping[str, str] = {
-    **dict.fromkeys(("catalog-newer", "java-missing"), _MACHINE),
     **dict.fromkeys(
         (
+            "catalog-newer",
+            "java-missing",
             "jar-folder-not-writable",
             "jars-not-resolved",
             "jar-with-wrong-checksum",
@@ -127,7 +182,7 @@ NOT_EXECUTED: Mapping[str, str] = {
     "partitions-collide": _HASHES,
     "table-missing": _VANISHES,
 }
-"""No test applies the remedy, for the reason that stands beside it."""
+"""No test applies the remedy of these slugs, for the reason given."""
 
 
 def test_every_slug_has_a_remedy_that_is_tried_or_a_reason_why_it_is_not() -> None:
@@ -147,7 +202,10 @@ def _parse(file: str) -> tuple[str, ast.Module]:
 
 @cache
 def find_test(place: str) -> str | None:
-    """The text of a test with its decorators, and of the tables at the file's top that they go by; None if there is no such test."""
+    """The text of a test with its decorators and the tables at the top of the file that they use.
+
+    None if there is no such test.
+    """
     file, _, name = place.partition("::")
     text, module = _parse(file)
     test = next(
@@ -156,7 +214,7 @@ def find_test(place: str) -> str | None:
     if test is None:
         return None
     parts: list[ast.AST] = [test, *test.decorator_list]
-    for part in parts:  # it grows while it is walked
+    for part in parts:  # the list grows during the loop
         named = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
         tables = [
             node

@@ -1,4 +1,4 @@
-"""Paths chosen by size: all sizes stand in one place, and the suite forces each of them both ways."""
+"""Paths chosen by size: all sizes are in one place, and the suite forces each of them both ways."""
 
 import re
 from dataclasses import fields
@@ -32,7 +32,7 @@ NOT_A_PATH = {
     "GRACE": "seconds",
     "BYTES_A_ROW": "an estimate for the plan",
 }
-"""Numbers that choose no path to a result, and why."""
+"""Numbers that do not choose a path to a result, each with the reason."""
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(Thresholds)])

@@ -1,6 +1,7 @@
-"""Arrival order, batch splits and repetitions change nothing (L2, L3, L10), over random histories.
+"""Arrival order, batch splits and repetitions do not change the result (L2, L3, L10), for random histories.
 
-A run costs seconds, so one example is many small histories side by side (`w`), told apart by the first key column, in the same few runs.
+A run takes seconds, so one example plays many small histories at once in the same few runs. The first key
+column `w` separates them.
 """
 
 import os
@@ -35,7 +36,8 @@ YAML = """
     datasets:
       item:
         from: events
-        columns: &columns {w: {path: w, type: int}, id: id, g: g, x: {path: x, type: int}, ts: {path: ts, type: int}, op: op}
+        columns: &columns
+          {w: {path: w, type: int}, id: id, g: g, x: {path: x, type: int}, ts: {path: ts, type: int}, op: op}
         record_set: &ranked {key: [w, id], order_by: [ts], deleted: "op = 'D'"}
         guard: {max_deleted: 100%}
       once:
@@ -59,7 +61,7 @@ class Fact(NamedTuple):
     op: str
     batch: int
     again: int | None
-    """A batch in which the same fact comes once more."""
+    """A batch that contains one fact once more."""
 
 
 facts = st.builds(
@@ -80,7 +82,7 @@ def message(w: int, fact: Fact) -> dict[str, object]:
 
 
 def possible(histories: list[list[Fact]]) -> dict[tuple[int, str], set[Fact]]:
-    """The plain oracle: by key, the facts of the highest rank. With one, it is the winner."""
+    """The plain oracle: by key, the facts of the highest rank. If there is one, it is the winner."""
     best: dict[tuple[int, str], set[Fact]] = {}
     of_key: dict[tuple[int, str], list[Fact]] = defaultdict(list)
     for w, history in enumerate(histories):
@@ -131,7 +133,7 @@ def test_any_split_order_and_repetition_gives_the_same_as_one_batch(
             chance.shuffle(everything)
             project.lines("together/all.jsonl", *everything)
         with pytest.MonkeyPatch.context() as patch:
-            # Every path that sizes choose between, in turn: what one of them wrote, the next one reads.
+            # Each path that depends on sizes is used in turn, so each reads what another one wrote.
             patch.setenv("STRANDLINE_THRESHOLDS", chance.choice(list(PATHS.values())))
             project.run()
 
@@ -168,7 +170,10 @@ def register() -> FactDataset:
 
 
 def test_the_winner_of_a_key_is_the_same_for_every_order_of_its_facts() -> None:
-    """Many shuffles as groups of one DataFrame, each folded batch after batch: a current row stands for all facts before it."""
+    """Many shuffles as groups of one DataFrame, each folded batch after batch.
+
+    A current row stands for all facts before it.
+    """
     chance = random.Random(7)
     pool = [(id, g, x, ts) for id in "abc" for g in ("p", None) for x in (1, 2) for ts in (None, 1, 1, 2)]
     rows = []

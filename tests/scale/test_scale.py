@@ -1,6 +1,6 @@
-"""Sizes that small tests do not reach, each with a bound on time and on this process's memory. `make test-scale` runs them.
+"""Sizes that small tests do not reach, with bounds on time and memory. `make test-scale` runs them.
 
-The bounds are wide: they are there to notice work that grows with the square, or with all that was ever received.
+The bounds are wide. They find work that grows quadratically, or with everything ever received.
 """
 
 import json
@@ -33,7 +33,10 @@ Say = Callable[[str], None]
 
 @contextmanager
 def bounded(say: Say, what: str, *, seconds: float, mebibytes: int) -> Iterator[None]:
-    """Fail when the work took longer, or this process grew by more. Spark's own memory is its heap, which is fixed."""
+    """Fail if the work took longer, or if this process grew by more.
+
+    Spark's memory is its heap, which has a fixed size.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     yield
@@ -50,14 +53,22 @@ LARGE_SCOPE = """
     datasets:
       ev: {from: e, event_stream: {identity: [id]}}
     jobs:
-      - {name: f, input_datasets: [ev], output_dataset: f, incremental: {mode: full}, sql: "select id, v from ev"}
+      - name: f
+        input_datasets: [ev]
+        output_dataset: f
+        incremental: {mode: full}
+        sql: select id, v from ev
       - name: pt
         input_datasets: [ev]
         output_dataset: pt
         incremental: {mode: partition}
         partition: {column: id, size: 10000000}
         sql: select id, v from ev
-      - {name: k, input_datasets: [ev], output_dataset: k, incremental: {mode: keyed, key: [g]}, sql: "select g, id from ev"}
+      - name: k
+        input_datasets: [ev]
+        output_dataset: k
+        incremental: {mode: keyed, key: [g]}
+        sql: select g, id from ev
 """
 
 
@@ -93,7 +104,11 @@ def test_one_key_with_a_million_facts(make_project: Make, say: Say) -> None:
         datasets:
           rec: {from: e, record_set: {key: [g], order_by: [id]}}
         jobs:
-          - {name: j, input_datasets: [rec], output_dataset: j, incremental: {mode: keyed, key: [g]}, sql: "select g, id from rec"}
+          - name: j
+            input_datasets: [rec]
+            output_dataset: j
+            incremental: {mode: keyed, key: [g]}
+            sql: select g, id from rec
     """)
     (project.folder / "d").mkdir()
     _write(project.folder / "d/1.parquet", range(facts))
@@ -172,7 +187,11 @@ def test_ten_thousand_commits_in_a_log(make_project: Make, say: Say) -> None:
         datasets:
           rec: {from: e, columns: {id: id, v: {path: v, type: int}}, record_set: {key: [id], order_by: [v]}}
         jobs:
-          - {name: j, input_datasets: [rec], output_dataset: j, incremental: {mode: keyed, key: [id]}, sql: "select id, v from rec"}
+          - name: j
+            input_datasets: [rec]
+            output_dataset: j
+            incremental: {mode: keyed, key: [id]}
+            sql: select id, v from rec
     """)
     project.lines("d/1.jsonl", {"id": "a", "v": 1}, {"id": "b", "v": 1})
     project.run()
@@ -191,7 +210,10 @@ def test_ten_thousand_commits_in_a_log(make_project: Make, say: Say) -> None:
 
 
 def _lengthen(table: Path, commits: int) -> None:
-    """Add commits that change nothing, as fences are, with a checkpoint every fifty, as the engine's own tables have."""
+    """Add commits that do not change rows, like fences, with a checkpoint every fifty commits.
+
+    The engine's own tables have checkpoints as often.
+    """
     log = table / "_delta_log"
     last = max(int(path.stem) for path in log.glob("*.json"))
     entry = [json.loads(line) for line in (log / f"{last:020}.json").read_text().splitlines()]

@@ -1,8 +1,9 @@
-"""What every dataset of examples/chain must hold after each day's run, worked out from the generated files in plain Python.
+"""Expected content of every dataset of examples/chain after each day's run, computed in plain Python.
 
-Knows nothing of the engine. Most datasets follow from the files received so far; two remember more: alerts that were published stay, and a
-partition that was built stays built. So a `State` is what stands after a run, and `after_run` makes the next one from it. Rows hold plain
-values; `as_json` spells them as in `--output json`.
+The model reads the generated files and does not use the engine. Most datasets follow from the files received
+so far. Two remember more: published alerts stay, and a built partition stays built. So `State` describes the
+datasets after a run, and `after_run` makes the next state from it. Rows hold plain values; `as_json` formats
+them like `--output json`.
 """
 
 import json
@@ -24,7 +25,7 @@ IDENTITIES = {
     "logs": ("block_hash", "log_index"),
     "alert_definitions": ("alert_definition_id", "version"),
 }
-"""Fact dataset -> what names one of its facts. Each dataset is the folder of the same name under data/."""
+"""Fact dataset -> columns that identify a fact. Each dataset is the folder of the same name under data/."""
 DATASETS = (
     "blocks",
     "transactions",
@@ -46,7 +47,7 @@ FINAL_AFTER = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reorg:
-    """What the invalidation of a reorg must say: numbers `first` to `last`, and its source event."""
+    """Expected invalidation of a reorg: numbers `first` to `last`, and its source event."""
 
     first: int
     last: int
@@ -57,21 +58,24 @@ class Reorg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What stands after a run."""
+    """The datasets after a run."""
 
     facts: Mapping[str, Rows]
-    """Per fact dataset every fact received so far, once, in the order of the sources."""
+    """Per fact dataset: every fact received so far, once, in the order of the sources."""
     rows: Mapping[str, Rows]
     offered: Mapping[str, int]
-    """Per fact dataset how many messages were received so far; those that are no facts are duplicates, for none is refused."""
+    """Per fact dataset: the number of messages received so far.
+
+    Messages that are not facts are duplicates, because none is refused.
+    """
     built: frozenset[int]
     """The first numbers of the partitions of cold_blocks."""
     reorg: Reorg | None
-    """The one this run found."""
+    """The reorg that this run found."""
     touched: frozenset[int]
-    """The numbers at which this run changed hot_blocks or hot_transactions: where alerts were evaluated."""
+    """Block numbers at which this run changed hot_blocks or hot_transactions. There alerts were evaluated."""
     waiting: Rows
-    """Blocks not connected to the first one yet."""
+    """Blocks that are not connected to the first one yet."""
     min_amount: Decimal = MIN_AMOUNT
 
     @property
@@ -103,7 +107,7 @@ def play_days(data: Path, days: Sequence[int] = DAYS) -> dict[int, State]:
 
 
 def read_day(data: Path, day: int) -> dict[str, list[Row]]:
-    """What the files of a day say, per fact dataset, as rows in the order of the lines."""
+    """Rows in the files of a day, per fact dataset, in the order of the lines."""
     return {
         "blocks": [decode_block(message) for message in _lines(data / "blocks", day)],
         "transactions": [decode_transaction(message) for message in _lines(data / "transactions", day)],
@@ -115,7 +119,10 @@ def read_day(data: Path, day: int) -> dict[str, list[Row]]:
 
 
 def after_run(before: State, received: Mapping[str, Sequence[Row]]) -> State:
-    """The state after a run that found these rows in new files, all of which come after what was there in the order of the source."""
+    """The state after a run that received these rows in new files.
+
+    The new files come after the older ones in the order of the source.
+    """
     facts = {
         dataset: each_once((*before.facts[dataset], *received[dataset]), key)
         for dataset, key in IDENTITIES.items()
@@ -159,7 +166,10 @@ def after_run(before: State, received: Mapping[str, Sequence[Row]]) -> State:
 
 
 def after_alert_backfill(before: State) -> State:
-    """After `backfill alert_evaluate --stale`, when definitions changed: every canonical block is evaluated; what was published stays."""
+    """The state after changed definitions and `backfill alert_evaluate --stale`.
+
+    Every canonical block is evaluated. Published alerts stay.
+    """
     rows = before.rows
     fired = evaluate_alerts(rows["alert_definitions"], rows["hot_blocks"], rows["hot_transactions"])
     alert_events = published_alerts(rows["alert_events"], fired)
@@ -174,7 +184,7 @@ def after_alert_backfill(before: State) -> State:
 
 
 def after_transfer_backfill(before: State, min_amount: Decimal) -> State:
-    """After `min_amount` changed and `backfill enrich_transfers --stale`."""
+    """The state after a changed `min_amount` and `backfill enrich_transfers --stale`."""
     transfers = enriched(before.rows["hot_blocks"], before.rows["hot_logs"], min_amount)
     return replace(before, rows={**before.rows, "enriched_transfers": transfers}, min_amount=min_amount)
 
@@ -229,7 +239,10 @@ def decode_alert_definition(message: Row) -> Row:
 
 
 def each_once(rows: Iterable[Row], identity: tuple[str, ...]) -> Rows:
-    """Facts with the same identity count once. Two that say different things would be quarantined; the generator makes none."""
+    """Facts with the same identity count once.
+
+    Two that differ would be quarantined; the generator does not make such facts.
+    """
     kept: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         first = kept.setdefault(tuple(row[column] for column in identity), row)
@@ -248,7 +261,7 @@ def newest_definitions(facts: Iterable[Row]) -> Rows:
 
 
 def connected_blocks(blocks: Sequence[Row]) -> dict[str, Row]:
-    """By hash, the blocks that descend from one of the lowest number."""
+    """By hash: the blocks that descend from one with the lowest number."""
     children: defaultdict[str, list[Row]] = defaultdict(list)
     for block in blocks:
         children[block["parent_hash"]].append(block)
@@ -263,7 +276,10 @@ def connected_blocks(blocks: Sequence[Row]) -> dict[str, Row]:
 
 
 def canonical_chain(blocks: Sequence[Row]) -> Rows:
-    """The branch of the block with the most total difficulty, lowest number first; of equals, the one announced first."""
+    """The branch of the block with the most total difficulty, lowest number first.
+
+    Among equals the one announced first wins.
+    """
     connected = connected_blocks(blocks)
     head: Row | None = None
     for block in blocks:
@@ -290,7 +306,7 @@ def followed(rows: Iterable[Row], chain: Iterable[Row]) -> Rows:
 
 
 def find_reorg(old: Sequence[Row], new: Sequence[Row]) -> Reorg | None:
-    """The reorg between two canonical branches; none if no block left."""
+    """The reorg between two canonical branches, or None if no block left."""
     now = {block["block_hash"] for block in new}
     kept = [block["block_number"] for block in old if block["block_hash"] in now]
     if len(kept) == len(old):
@@ -305,7 +321,7 @@ def find_reorg(old: Sequence[Row], new: Sequence[Row]) -> Reorg | None:
 
 
 def changed_numbers(old: Iterable[Row], new: Iterable[Row]) -> frozenset[int]:
-    """The block numbers of rows that left or came."""
+    """The block numbers of removed and added rows."""
     before, after = ({tuple(row.items()) for row in rows} for rows in (old, new))
     return frozenset(dict(row)["block_number"] for row in before ^ after)
 
@@ -341,7 +357,7 @@ def _alert(definition: Row, row: Row, tx_hash: str | None, amount: Decimal) -> R
 
 
 def published_alerts(before: Iterable[Row], fired: Iterable[Row]) -> Rows:
-    """What was published stays; of what fires, what is new is added."""
+    """Published alerts stay. New ones among those that fire are added."""
     published = {alert_key(alert): alert for alert in before}
     for alert in fired:
         published.setdefault(alert_key(alert), alert)
@@ -387,7 +403,7 @@ def partition_of(number: int) -> int:
 
 
 def final_partitions(chain: Sequence[Row]) -> frozenset[int]:
-    """Those whose last number is `FINAL_AFTER` or more below the tip."""
+    """Partitions whose last number is at least `FINAL_AFTER` below the tip."""
     starts = {partition_of(block["block_number"]) for block in chain}
     return frozenset(
         start for start in starts if start + PARTITION_SIZE - 1 + FINAL_AFTER <= chain[-1]["block_number"]
@@ -395,7 +411,10 @@ def final_partitions(chain: Sequence[Row]) -> frozenset[int]:
 
 
 def compacted(chain: Iterable[Row], built: frozenset[int]) -> Rows:
-    """What the partitions hold that are built: always the canonical blocks, for one whose rows change is built again."""
+    """Rows of the built partitions.
+
+    They are always the canonical blocks, because a partition whose rows change is built again.
+    """
     return tuple(block for block in chain if partition_of(block["block_number"]) in built)
 
 

@@ -1,7 +1,7 @@
-"""What every dataset of examples/property_tax must hold, worked out from the generated files in plain Python.
+"""Expected content of every dataset of examples/property_tax, computed in plain Python.
 
-Knows nothing of the engine: it reads all messages there are, takes the newest about each key, and counts. Values are spelt as in
-`--output json`: instants in UTC, decimals as text at their scale.
+The model does not use the engine. It reads all messages, takes the newest about each key, and counts. Values
+are formatted as in `--output json`: instants in UTC, decimals as text at their scale.
 """
 
 import json
@@ -21,7 +21,10 @@ DATASETS = ("property", "unit", "owner", "address", "demand", "demand_detail")
 
 
 class Model:
-    """The truth after the files of a folder: `rows` per dataset and job, `refused` and `offered` per fact dataset."""
+    """The expected state after the files of a folder.
+
+    `rows` is per dataset and job, `refused` and `offered` per fact dataset.
+    """
 
     def __init__(self, data: Path) -> None:
         self.rows: dict[str, list[Row]] = {}
@@ -354,13 +357,16 @@ def financial_year(milliseconds: int) -> str:
 
 
 def _received(folder: Path) -> Iterable[str]:
-    """Every line of every file, but a file that repeats another one is nothing new."""
+    """Every line of every file. A file that repeats another one adds nothing."""
     contents = dict.fromkeys(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.jsonl")))
     return (line for content in contents for line in content.splitlines())
 
 
 def _decimal(value: object, scale: int) -> Decimal | None:
-    """None for what is absent and for what is no number: either way the row is refused where the column is needed."""
+    """None for an absent value and for text that is not a number.
+
+    In both cases the row is refused if the column is required.
+    """
     try:
         return None if value is None else Decimal(str(value)).quantize(Decimal(1).scaleb(-scale))
     except InvalidOperation:
@@ -368,7 +374,7 @@ def _decimal(value: object, scale: int) -> Decimal | None:
 
 
 def _newest(facts: list[Row], key: tuple[str, ...]) -> list[Row]:
-    """The newest fact of each key. Two that tie must say the same: which of them wins is then no question."""
+    """The newest fact of each key. Facts that tie must be equal, so it does not matter which wins."""
     newest: dict[Key, Row] = {}
     rank = _columns("last_modified_at", "version")
     for fact in facts:

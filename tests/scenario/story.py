@@ -1,4 +1,4 @@
-"""Plays the README of an example and asks what was published, for the tests of each."""
+"""Plays the README of an example and queries what was published, for the tests of each."""
 
 import io
 import json
@@ -19,7 +19,7 @@ from tests.harness import PATHS
 
 @dataclass
 class Told:
-    """What a command ended with and printed."""
+    """The exit code and the output of a command."""
 
     command: Command
     code: int
@@ -35,9 +35,9 @@ def copy_project(example: str, folder: Path) -> Path:
 
 
 def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[Told]:
-    """Run commands in the working directory, one after the other; `after` looks at what each has left.
+    """Run commands in the working directory, one after the other. `after` sees the result of each.
 
-    Each run takes another path of those that sizes choose between: what one of them wrote, the next one reads.
+    Each run uses another of the paths that depend on sizes, so each reads what another one wrote.
     """
     told = []
     paths = cycle(PATHS.values())

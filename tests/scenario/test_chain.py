@@ -1,4 +1,4 @@
-"""The story of examples/chain: exactly the commands of its README, and after each day every dataset against plain Python."""
+"""The story of examples/chain: the commands of its README, checked after each day against plain Python."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """Plays the README once; a day is looked at when its first run has ended."""
+    """Plays the README once. A day is checked when its first run has ended."""
     project = copy_project("chain", tmp_path_factory.mktemp("readme"))
     story = Story()
 

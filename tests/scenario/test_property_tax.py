@@ -1,4 +1,7 @@
-"""The story of examples/property_tax: exactly the commands of its README, and after each day every dataset against plain Python."""
+"""The story of examples/property_tax: the commands of its README, checked after each day.
+
+Every dataset is compared with a model in plain Python.
+"""
 
 import json
 import re
@@ -38,7 +41,7 @@ DAYS = (1, 2, 3)
 
 @dataclass
 class Day:
-    """What the engine published, and what must be there, after the files of one day."""
+    """Published and expected rows after the files of one day."""
 
     model: Model
     published: dict[str, list[dict[str, Any]]]
@@ -54,7 +57,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """Plays the README once; a day is looked at when its first run has ended."""
+    """Plays the README once. A day is checked when its first run has ended."""
     project = copy_project("property_tax", tmp_path_factory.mktemp("readme"))
     story = Story()
 
@@ -178,7 +181,7 @@ def test_a_late_message_moves_money_between_past_months(story: Story) -> None:
 
 
 def test_every_mishap_is_among_the_messages(story: Story) -> None:
-    """A model that agrees on messages without mishaps would show little."""
+    """The messages contain each mishap. Agreement on flawless messages would show little."""
     properties = {(row["tenant_id"], row["property_id"]): row for row in story.days[2].published["property"]}
     units = {day: {row["unit_id"] for row in story.days[day].published["unit"]} for day in DAYS}
     inactive = [

@@ -1,6 +1,7 @@
-"""Every type a user can store, with values that have gone wrong somewhere: each as Spark's SQL, and as what makes two of them equal.
+"""Every type that a user can store, with values that have caused mistakes.
 
-Two values of a type are one key when their second elements are equal (L5: NULL is one key, NaN is one key, -0.0 is 0.0).
+Each value is a pair: an expression of Spark's SQL and an identity. Two values of a type are one key if their
+identities are equal (L5: NULL is one key, NaN is one key, -0.0 is 0.0).
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _TIMES = (
     "'0999-12-31T23:59:59.999999Z'",
     "'1582-10-04T00:00:00Z'",  # the last day of the Julian calendar, and the first one after it
     "'1582-10-15T00:00:00Z'",
-    "'1677-09-21T00:12:43Z'",  # before and after what nanoseconds hold
+    "'1677-09-21T00:12:43Z'",  # outside the range of nanoseconds
     "'2262-04-12T00:00:00Z'",
     "'1969-12-31T23:59:59.999999Z'",
     "'2010-11-07T02:30:30Z'",  # America/St_Johns: 00:00:30 of a day, then 23:45 of the day before

@@ -1,7 +1,8 @@
-"""Every type in every role of a job: what is published equals what plain Python expects, or the job is refused with a sentence.
+"""Every type in every role of a job: the published rows equal those of plain Python, or `check` refuses.
 
-One dataset has a column of every type. For each type there are jobs that use it as key, cursor, partition, unique key, through
-another input, and as a value that is compared. Rows then move between values, vanish and come, on every path that sizes choose.
+One dataset has a column of every type. For each type there are jobs that use it as key, cursor, partition,
+unique key, through another input, and as a compared value. Rows then change their values, vanish and appear,
+on every path that depends on sizes.
 """
 
 import os
@@ -19,13 +20,16 @@ pytestmark = pytest.mark.spark
 
 EVERYTHING = os.environ.get("STRANDLINE_TYPES") == "all"
 TAKEN = PATHS if EVERYTHING else {"looked_up": PATHS["looked_up"]}
-"""`make test` takes the path on which a literal that is slightly off finds nothing; `make test-types` takes them all."""
+"""`make test` uses the path on which a slightly wrong literal matches nothing.
+
+`make test-types` uses all paths.
+"""
 KINDS = (
     CATALOGUE
     if EVERYTHING
     else tuple(k for k in CATALOGUE if k.name in ("binary", "digits", "double", "timestamp", "pair", "maps"))
 )
-"""Likewise the types that have the most ways to go wrong, or all."""
+"""Likewise `make test` uses the types with the most ways to go wrong, `make test-types` all."""
 ROUNDS = 3 if EVERYTHING else 2
 PARTITIONED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "zoneless")
 REFUSED: dict[tuple[str, str], str] = {
@@ -37,7 +41,7 @@ REFUSED: dict[tuple[str, str], str] = {
     **{(role, kind): "key-type" for role in ("keyed", "cursor", "append") for kind in ("map", "maps")},
     **{("through", kind): "blocked: it waits for a job that was refused" for kind in ("map", "maps")},
 }
-"""Role and type that are refused, and how."""
+"""Roles and types that are refused, with the slug."""
 
 
 def _values(kind: Kind) -> str:

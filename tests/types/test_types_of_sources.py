@@ -1,4 +1,7 @@
-"""Every type of a source as record key, as order, as key of `history`, and as hash or group of a chain, against plain Python."""
+"""Every type of a source as record key, as order, as key of `history`, and as hash or group of a chain.
+
+The expected rows come from plain Python.
+"""
 
 import math
 import random
@@ -158,7 +161,10 @@ GROUPS: dict[str, tuple[pa.DataType, Any, Any]] = {
     "nothing": (pa.string(), None, "x"),
 }
 BRANCHES = ([(1, 1, 0), (2, 2, 1), (3, 3, 2), (9, 9, 8)], [(3, 13, 2), (4, 14, 13)])
-"""Two batches of (number, hash, parent): three blocks and one that waits, then a longer branch from the second."""
+"""Two batches of (number, hash, parent).
+
+The first has three blocks and one that waits, the second a longer branch from the second block.
+"""
 
 
 def _chains() -> tuple[
