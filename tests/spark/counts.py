@@ -7,7 +7,11 @@ PARTS = ("accepted", "duplicates", "quarantined", "passed_over")
 
 
 def assert_conserved(project: TestProject, *datasets: str) -> dict[str, dict[str, int]]:
-    """offered = accepted + duplicates + quarantined + passed over, over all commits, and the tables hold just that. Gives the counts."""
+    """Check L10 and return the counts.
+
+    Over all commits, offered = accepted + duplicates + quarantined + passed over, and the tables hold exactly
+    these rows.
+    """
     with open_workspace(project.folder) as workspace:
         observed = workspace.observe()
     found = {}

@@ -22,7 +22,10 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def ask(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Ask:
-    """Calls a verb on a new project; stdout, down to the file descriptor that the JVM inherits, must be one JSON document."""
+    """Calls a verb on a new project. Its stdout must be one JSON document.
+
+    That includes the file descriptor, which the JVM inherits.
+    """
     main(["init", str(tmp_path / "shop")])
     capfd.readouterr()
 

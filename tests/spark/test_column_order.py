@@ -1,4 +1,4 @@
-"""A column that is declared in the middle stands last in its table; users' code sees it where it is declared."""
+"""A column that is declared in the middle is last in its table, but users' code sees the declared order."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,9 @@ JOBS = """
     input_datasets: [y2023, y2024]
     output_dataset: both
     incremental: {mode: keyed, key: [k]}
-    sql: select k, region, count(*) as n from (select * from y2023 union all select * from y2024) group by k, region
+    sql: >-
+      select k, region, count(*) as n from (select * from y2023 union all select * from y2024)
+      group by k, region
   - name: named
     input_datasets: [passed_on]
     output_dataset: named

@@ -1,4 +1,7 @@
-"""What a changed declaration does to rows that are there already: no row of no configuration, none twice, and a way out of each."""
+"""What a changed declaration does to existing rows.
+
+No published row lacks a configuration, none occurs twice, and each change can be settled.
+"""
 
 from pathlib import Path
 
@@ -66,7 +69,7 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     project.lines("clicks/1.jsonl", {"page": "home"}, {"page": "home"}, {"page": "help"})
     project.run()
 
-    # A column is added and used; one new row has it, the older ones do not yet.
+    # A column is added and used. One new row has it; the older rows do not have it yet.
     project.declare(edited(FEE, WITH_FEE))
     project.lines("orders/2.jsonl", order("4", "a", 1000))
     outcome = project.run()
@@ -78,7 +81,7 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
         ("b", 50),
     ]
 
-    # What the plan names settles it. The SQL has changed too, and the sum has another type than before.
+    # The call that the plan names settles it. The SQL has changed too, and the sum has another type.
     assert "`strandline backfill orders --stale`" in outcome.plan.held[0].reason
     _, _, *names, option = outcome.held.command.split()
     assert option == "--stale"
@@ -95,7 +98,7 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     project.assert_verified()
     assert not project.plan().held
 
-    # The source has another name and the same files: its facts are not appended a second time.
+    # The source has another name but the same files, so its facts are not appended a second time.
     renamed = (("clicks_received", "clicks_seen"),)
     project.declare(edited(FEE, WITH_FEE, *renamed))
     outcome = project.run()
@@ -107,7 +110,8 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     project.assert_verified()
     assert not project.plan().frozen
 
-    # A wider type freezes the dataset; one backfill of it writes everything downstream anew, in the types that follow.
+    # A wider type freezes the dataset. One backfill writes everything downstream again, in the resulting
+    # types.
     project.declare(edited(FEE, WITH_FEE, *renamed, WIDER))
     project.lines("orders/3.jsonl", order("5", "b", 7))
     outcome = project.run()
@@ -122,7 +126,7 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     project.assert_verified()
     assert project.run().results == ()
 
-    # A job that gives its column another type fails with a remedy that settles it, also for who reads it.
+    # A job that changes the type of its column fails. The remedy settles it, also for the job's readers.
     as_text = ("sum(fee) as amount", "sum(fee) as amount, count(*) as orders")
     as_number = ("sum(fee) as amount", "sum(fee) as amount, cast(count(*) as int) as orders")
     project.declare(edited(FEE, WITH_FEE, *renamed, WIDER, as_text))
@@ -137,7 +141,7 @@ def test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out(t
     assert project.rows("totals", "shop", "orders") == {("a", 3), ("b", 3)}
     project.assert_verified()
 
-    # A column that the job no longer gives leaves the table with the next backfill.
+    # A column that the job no longer returns leaves the table with the next backfill.
     project.declare(edited(FEE, WITH_FEE, *renamed, WIDER))
     project.run(RunRequest(backfill="totals"))
     assert {len(row) for row in project.query("select * from totals")} == {2}

@@ -1,4 +1,7 @@
-"""Messages -> facts -> snapshots: values, defaults, lists, identities, changed declarations and the guard, each proved by `verify`."""
+"""Messages -> facts -> snapshots, each result confirmed by `verify`.
+
+The tests cover values, defaults, lists, identities, changed declarations and the guard.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -55,10 +58,18 @@ def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> 
         '"us":"1700000000123456","body":{"a":[1,"x"]}}'
     )
     misfits = {
-        "whole": '"whole":5.5', "whole too big": '"whole":3000000000', "big": '"big":"1e30"', "money": '"money":"1234567890123456789012"',
-        "ratio": '"ratio":"much"', "flag": '"flag":"maybe"', "day": '"day":"2024-02-30"', "at": '"at":"yesterday"', "ms": '"ms":"soon"',
-        "kept": '"kept":"x"', "an object": '"whole":{"a":1}',
-    }  # fmt: skip
+        "whole": '"whole":5.5',
+        "whole too big": '"whole":3000000000',
+        "big": '"big":"1e30"',
+        "money": '"money":"1234567890123456789012"',
+        "ratio": '"ratio":"much"',
+        "flag": '"flag":"maybe"',
+        "day": '"day":"2024-02-30"',
+        "at": '"at":"yesterday"',
+        "ms": '"ms":"soon"',
+        "kept": '"kept":"x"',
+        "an object": '"whole":{"a":1}',
+    }
     project.lines(
         "data/1.jsonl",
         numbers + same,
@@ -158,7 +169,8 @@ def test_the_newest_parent_is_the_whole_truth_about_its_children(make_project: M
     assert project.rows("line", "order", "g", "n") == {("o1", "A", 1), ("o1", "A", 2), ("o1", "C", 1)}
     assert result_of(first, "line_facts").counts["passed_over"] == 2
 
-    # A removed child vanishes; an empty list means none; an absent or null one says nothing; an older parent changes nothing.
+    # A removed child vanishes. An empty list removes all children, while an absent or null list changes
+    # nothing. An older parent changes nothing.
     project.lines(
         "data/2.jsonl",
         order("o1", 20, items={"a": 5}, groups=[{"g": "A", "lines": [{"n": 1}]}]),
@@ -252,7 +264,8 @@ def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project:
         datasets:
           trade:
             from: events
-            columns: {id: id, leg: {path: leg, type: int}, price: {path: price, type: "decimal(10,2)"}, note: note}
+            columns:
+              {id: id, leg: {path: leg, type: int}, price: {path: price, type: "decimal(10,2)"}, note: note}
             event_stream: {identity: [id, leg]}
           seen: {from: events, columns: {id: id}}
         """
@@ -318,7 +331,7 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     )
     project.run()
 
-    # A dataset added later is filled by the next run; a column added makes what is there stale.
+    # The next run fills a dataset that is added later. An added column makes the existing rows stale.
     yaml = yaml.replace("v: {path: v, type: int}}", "v: {path: v, type: int}, size: {path: size, type: int}}")
     yaml = yaml.rstrip() + "\n          log: {from: events, columns: {id: id}}\n"
     project.declare(yaml)
@@ -338,7 +351,7 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert project.plan().stale == ()
     project.assert_verified()
 
-    # Correcting the declaration lets the quarantined fact pass, in the same run as its readers.
+    # The corrected declaration lets the quarantined fact pass, in the same run as its readers.
     yaml = yaml.replace("tenant: tenant,", "tenant: {path: tenant, default: main},")
     project.declare(yaml)
     project.run(RunRequest(release="item"))
@@ -350,7 +363,7 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert len(project.query("select id from item_facts")) == 3, "a release releases once"
     project.assert_verified("item", "log")
 
-    # Another type freezes: what is published stays, although facts go on arriving.
+    # Another type freezes the dataset. What is published stays, although facts continue to arrive.
     yaml = yaml.replace("size: {path: size, type: int}", 'size: {path: size, type: "decimal(10,1)"}')
     project.declare(yaml)
     project.lines("data/3.jsonl", {"tenant": "t", "id": "a", "v": 2, "size": 9.5})
@@ -379,7 +392,7 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert_conserved(project, "item", "log")
     project.assert_verified()
 
-    # So does another key.
+    # Another key freezes it too.
     project.declare(yaml.replace("key: [tenant, id]", "key: [id]"))
     assert {h.node for h in project.plan().frozen} == {"item_facts", "item"}
     project.run(RunRequest(backfill="item"))
@@ -415,8 +428,8 @@ def test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted(ma
 
     assert stopped.exit_code == 1
     assert {r.node: str(r.status) for r in stopped.results} == {
-        "events": "done", "item_facts": "done", "item_quarantine": "unchanged", "item": "guarded", "sizes": "blocked",
-        "log_facts": "done", "log_quarantine": "unchanged",
+        "events": "done", "item_facts": "done", "item_quarantine": "unchanged", "item": "guarded",
+        "sizes": "blocked", "log_facts": "done", "log_quarantine": "unchanged",
     }  # fmt: skip
     assert "--accept-guard item" in result_of(stopped, "item").error
     assert project.query("select count(*) from item") == [(5,)]
@@ -426,7 +439,7 @@ def test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted(ma
 
     assert str(result_of(again, "item").status) == "guarded", "the next run judges again"
 
-    # The net change is what counts: one of them comes back before the guard is asked again.
+    # The net change counts: one of them comes back before the guard decides again.
     project.lines("data/3.jsonl", {"id": "a", "g": "y", "v": 3})
     project.run()
 
@@ -497,7 +510,7 @@ def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_proj
     project = make_project(yaml)
 
     def where_they_are() -> tuple[set[object], set[object]]:
-        """Positions (file, revision, line), in each table."""
+        """Positions (file, revision, line) in each table."""
         facts, aside = (
             project.query(f"select _source_position from trade_{t}") for t in ("facts", "quarantine")
         )
@@ -520,7 +533,8 @@ def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_proj
     facts, aside = where_they_are()
     assert (len(facts), len(aside)) == (2, 4)
 
-    # The first fact of `a` passes now, and was received before the one that stands: only a backfill can decide.
+    # The first fact of `a` passes now. It was received before the accepted one, so only a backfill can
+    # decide.
     project.declare(yaml.replace("venue: venue", "venue: {path: venue, default: x}"))
     refused = project.run(RunRequest(release="trade"), ok=False)
 
@@ -536,7 +550,7 @@ def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_proj
     assert_conserved(project, "trade")
     project.assert_verified()
 
-    # Without a conflict a release appends what passes; a fact that has become equal to another is a duplicate.
+    # Without a conflict a release appends what passes. A fact that is now equal to another is a duplicate.
     project.lines("data/3.jsonl", {"id": "d", "price": "one"}, {"id": "b", "price": 7})
     project.run()
     project.run(RunRequest(release="trade"))
@@ -554,7 +568,11 @@ def test_complete_exports_ranked_by_their_position_delete_what_the_next_one_lack
         sources:
           register: {files: "exports/*.csv", complete: true}
         datasets:
-          r: {from: register, columns: {v: {type: int}}, record_set: {key: [k], order_by: [_source_position]}, guard: off}
+          r:
+            from: register
+            columns: {v: {type: int}}
+            record_set: {key: [k], order_by: [_source_position]}
+            guard: off
         """
     )
     project.write("exports/1.csv", "k,v\na,1\nb,1\nc,1\n")
@@ -567,7 +585,8 @@ def test_complete_exports_ranked_by_their_position_delete_what_the_next_one_lack
         "a key is in an export although another value of its row does not fit"
     )
 
-    # One that comes late is compared with both neighbours; the newest lacks what only the quarantined row had.
+    # A late export is compared with both neighbours. The newest lacks a key that only the quarantined row
+    # had.
     project.write("exports/2.csv", "k,v\na,2\nd,2\n")
     project.write("exports/4.csv", "k,v\na,4\n")
     project.run()

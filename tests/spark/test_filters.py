@@ -1,4 +1,4 @@
-"""Filters as Spark reads them: every operator on every kind of value, against plain Python; NULL is neither in nor out (L5)."""
+"""Filters in Spark: every operator on every kind of value, against plain Python. NULL never matches (L5)."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -47,7 +47,7 @@ ORDERED: dict[Operator, Callable[[Any, Any], bool]] = {
 
 
 def expected(column: str) -> list[tuple[Filter, set[int]]]:
-    """Each filter over a column with the rows that it holds, by their place."""
+    """Each filter over a column, with the indexes of the rows that match."""
     values = COLUMNS[column][1]
     there = [(i, v) for i, v in enumerate(values) if v is not None]
     picked = there[1][1]
@@ -72,7 +72,7 @@ def test_every_operator_holds_the_rows_that_plain_python_holds() -> None:
     )
     cases = [(name, filter, held) for name in COLUMNS for filter, held in expected(name)]
 
-    # One query for all of them: a column a case.
+    # One query for all of them, with a column per case.
     told = rows.select(
         "place", *(filter_column(filter).alias(f"c{i}") for i, (_, filter, _) in enumerate(cases))
     ).collect()

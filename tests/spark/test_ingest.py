@@ -1,4 +1,7 @@
-"""Files of every format -> what was received, once, with positions; what does not fit is quarantined and nothing is lost (L1, L10)."""
+"""Files of every format are received once, with positions, and nothing is lost (L1, L10).
+
+Rows that do not fit are quarantined.
+"""
 
 import gzip
 import json
@@ -39,7 +42,7 @@ PEOPLE = """id,Name,note,age,version
 
 
 def positions(project: TestProject, source: str, *columns: str) -> list[tuple[object, ...]]:
-    """(file, revision, place, columns...) of what was received, in the source's order."""
+    """(file, revision, place, columns...) of each received row, in the order of the source."""
     found = project.query(f"select _source_position, {', '.join(columns)} from {source}")
     return sorted(((*at, *rest) for at, *rest in found), key=str)
 
@@ -61,15 +64,20 @@ def test_csv_rows_keep_what_was_written_and_what_is_broken_goes_to_the_quarantin
     assert ("type-changed", "3,short") in refused
     assert ("type-changed", "4,x,y,5,1,long") in refused
 
-    # The file grows by whole lines, the half line is finished, and a later file has one more column and another order.
+    # The file grows by whole lines and the half line is completed. A later file has one more column and
+    # another order.
     with (project.folder / "people/1.csv").open("a") as out:
         out.write("\n7,grown,n,8,1\n")
     project.write("people/2.csv", "version,id,city,Name,age,note\n2,1,Delft,Ann,42,\n1,8,Oslo,Ola,9,\n")
     project.run()
 
     assert project.rows("person", "id", "called", "age", "city") == {
-        ("1", "Ann", 42, "Delft"), ("2", "Bo, Jr.", 12, None), ("6", "last", 7, None), ("7", "grown", 8, None), ("8", "Ola", 9, "Oslo"),
-    }  # fmt: skip
+        ("1", "Ann", 42, "Delft"),
+        ("2", "Bo, Jr.", 12, None),
+        ("6", "last", 7, None),
+        ("7", "grown", 8, None),
+        ("8", "Ola", 9, "Oslo"),
+    }
     assert assert_conserved(project, "person")["person"] == {
         "offered": 10, "accepted": 6, "duplicates": 0, "quarantined": 4, "passed_over": 0, "derived": 0,
     }  # fmt: skip
@@ -179,7 +187,8 @@ def test_parquet_types_are_widened_zoneless_times_are_utc_and_a_changed_type_is_
         (i, i + 0.5, noon.replace(tzinfo=UTC)) for i in (1, 2)
     }
 
-    # A wider integer is no change, a new column is added, a repeated fact counts once; another type keeps its rows aside.
+    # A wider integer is accepted, a new column is added, and a repeated fact counts once. Rows of another
+    # type are quarantined.
     write_parquet(
         project, "trades/2.parquet", id=pa.array([2, 3], pa.int64()), qty=pa.array([2.5, 3.5], pa.float64()),
         traded_at=pa.array([noon, noon], pa.timestamp("us")), venue=pa.array([None, "X"]),

@@ -1,4 +1,7 @@
-"""Jobs through runs: which keys a change touches, what is written, and that it equals a full recompute (L2, L4, L5)."""
+"""Jobs in runs: which keys a change touches, what is written, and equality with a full recompute.
+
+Laws L2, L4 and L5.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -59,7 +62,8 @@ CHAINED = """
             rate: whole
         sql: |
           select p.owner, sum(d.amount * r.factor) as total
-          from property p join demand m on m.consumer = p.id join detail d on d.demand = m.id join rate r on r.name = 'tax'
+          from property p join demand m on m.consumer = p.id
+          join detail d on d.demand = m.id join rate r on r.name = 'tax'
           group by p.owner
 """
 
@@ -122,7 +126,7 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     assert project.rows("owners") == {("A", 2, 3), ("B", 1, 3), (None, 1, 4), ("C", 1, 5)}
     assert project.rows("balance") == {("A", 10), ("B", 20), ("C", 7)}
 
-    # A row moves from one key to another: both are repaired, and the one that is left empty vanishes.
+    # A row moves from one key to another. Both are recomputed, and the key that is now empty vanishes.
     project.lines("data/2.jsonl", prop("p3", "A", 3, v=2))
     moved = project.run()
 
@@ -139,7 +143,8 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     )
     assert project.run().results == (), "and a purge makes nobody behind"
 
-    # A detail's parent moves; the parent of an orphan arrives; then a detail moves while its new parent moves too.
+    # A detail's parent moves, the parent of an orphan arrives, then a detail and its new parent move
+    # together.
     project.lines("data/3.jsonl", demand("m1", "p4", v=2), demand("unknown", "p1"))
     project.run()
     assert project.rows("balance") == {("A", 25), (None, 10), ("C", 7)}
@@ -151,14 +156,14 @@ def test_keys_on_both_sides_of_a_move_are_repaired_through_any_chain(
     assert project.rows("balance") == {("A", 35)}
     assert project.rows("owners") == {("A", 3, 6), (None, 1, 4)}
 
-    # A change that changes no result writes nothing.
+    # A change that does not change a result writes nothing.
     before = version_of(project, "owners"), version_of(project, "balance")
     project.lines("data/5.jsonl", prop("p1", "A", 1, v=7), prop("p1", "A", 1, v=0))
     same = project.run()
     assert {str(result_of(same, name).status) for name in ("owners", "balance")} == {"unchanged"}
     assert (version_of(project, "owners"), version_of(project, "balance")) == before
 
-    # A whole input widens the task to everything, and the plan says why.
+    # An input that is read whole widens the task to everything, and the plan says why.
     project.lines("rates/2.jsonl", {"rate": "tax", "factor": 2, "v": 2})
     widened = project.run()
     assert result_of(widened, "balance").strategy == "full"
@@ -176,7 +181,8 @@ MANY = """
     datasets:
       item:
         from: events
-        columns: {id: id, g: g, code: code, price: {path: price, type: double}, at: {path: at, type: timestamp_ms}}
+        columns:
+          {id: id, g: g, code: code, price: {path: price, type: double}, at: {path: at, type: timestamp_ms}}
         record_set: {key: [id], order_by: [at]}
       label:
         from: labels
@@ -189,7 +195,9 @@ MANY = """
         lookup_datasets: [label]
         output_dataset: labelled
         incremental: {mode: keyed, key: [g]}
-        sql: select i.g, max(l.name) as name, count(*) as n from item i left join label l on l.g = i.g group by i.g
+        sql: >-
+          select i.g, max(l.name) as name, count(*) as n from item i left join label l on l.g = i.g
+          group by i.g
       - name: totals
         input_datasets: [item]
         output_dataset: totals
@@ -254,7 +262,7 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     assert [(r.node, str(r.cause), str(r.strategy)) for r in clock.results] == [("ages", "clock", "full")]
     assert project.rows("ages") == {("a", 10), ("b", 10), ("c", 9)}
 
-    # A lookup's change touches nothing and makes what is written stale; new work sees it.
+    # A changed lookup touches nothing and makes the written rows stale. New work uses it.
     project.lines("labels/2.jsonl", {"g": "x", "name": "X2", "v": 2}, {"g": "y", "name": "Y2", "v": 2})
     looked = project.run(at("1970-01-12T00:00:00+00:00"))
     assert "labelled" not in {r.node for r in looked.results}
@@ -269,7 +277,7 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     project.run(RunRequest(backfill="labelled", only_stale=True, as_of=at("1970-01-12T00:00:00+00:00").as_of))
     assert project.rows("labelled") == {("x", "X2", 2), ("y", "Y2", 2)}
 
-    # Doubles are equal when they agree to 12 digits: a sum that moves in its 15th is not written again.
+    # Doubles are equal if they agree to 12 digits: a sum that changes in its 15th digit is not written again.
     before = {name: version_of(project, name) for name in ("totals", "sums")}
     project.lines("data/3.jsonl", item("d", "y", 5.00000000000001, 4 * day))
     close = project.run(at("1970-01-12T00:00:00+00:00"))
@@ -278,13 +286,14 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     assert "mode `full`" in result_of(close, "totals").reason
     project.assert_verified()
 
-    # What newer code recomputes whole, and finds the same, is not stale any more.
+    # Rows that newer code recomputes with the same result are no longer stale.
     project.declare(MANY.replace("datediff(:as_of, at)", "datediff(:as_of, at) + 0"))
     assert {h.node for h in project.plan(at("1970-01-12T00:00:00+00:00")).stale} == {"ages"}
     project.run(at("1970-01-12T01:00:00+00:00"))
     assert project.plan(at("1970-01-12T01:00:00+00:00")).stale == ()
 
-    # A key described as unique is held against the whole output, also where the other row is of another scope.
+    # A key declared as unique is checked against the whole output, also where the other row is in another
+    # scope.
     project.lines("data/4.jsonl", item("e", "z", 1.0, day, code="a"))
     twice = project.run(at("1970-01-12T01:00:00+00:00"), ok=False)
     assert (str(result_of(twice, "codes").status), result_of(twice, "codes").slug) == (

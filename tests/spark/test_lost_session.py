@@ -1,4 +1,4 @@
-"""A JVM that dies takes its session with it; the next piece of work starts another."""
+"""A JVM that dies takes its session with it. The next piece of work starts another."""
 
 import subprocess
 import sys
@@ -15,7 +15,8 @@ from strandline.lake.lock import await_lake, hold_lake
 from strandline.model.project import Settings
 from strandline.spark.session import get_session
 
-settings = Settings(lake=sys.argv[1], catalog="", spark_master="local[1]", spark_conf={"spark.driver.memory": "1g"})
+conf = {"spark.driver.memory": "1g"}
+settings = Settings(lake=sys.argv[1], catalog="", spark_master="local[1]", spark_conf=conf)
 first = get_session(settings)
 hold_lake(first, Lake(root=sys.argv[1]), "now")
 pid = first.sparkContext._jvm.java.lang.ProcessHandle.current().pid()

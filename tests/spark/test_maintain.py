@@ -1,4 +1,4 @@
-"""`maintain`: the same rows and the same changes in fewer files, and never a file removed that someone still needs."""
+"""`maintain` keeps rows and changes in fewer files, and never removes a file that is still needed."""
 
 import threading
 from collections.abc import Iterator
@@ -56,14 +56,14 @@ class Register(TestProject):
         return str(self.folder / ".strandline" / "lake" / node)
 
     def send(self, nth: int, **names: str) -> None:
-        """A file of messages: what items are called now."""
+        """A file of messages with the current names of items."""
         self.lines(
             f"data/{nth:03}.jsonl", *({"id": item, "name": name, "at": nth} for item, name in names.items())
         )
 
     @contextmanager
     def opened(self, keep: timedelta | None = None) -> Iterator[Workspace]:
-        """The workspace as it is, or as if so little were kept."""
+        """The workspace, or the workspace with a shorter time to keep."""
         with open_workspace(self.folder) as workspace:
             project = workspace.project
             settings = project.settings if keep is None else replace(project.settings, keep=keep)
@@ -92,7 +92,7 @@ def of(outcome: MaintainOutcome, node: str) -> Maintained:
 
 
 def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One story, because Spark's commits are what takes time."""
+    """One story, because most of the time goes into Spark's commits."""
     project = Register(TestProject.create(tmp_path, YAML).folder)
     project.send(0, i0="a", i1="a", i2="b", i3="c")
     project.run()
@@ -100,7 +100,7 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     project.run()
     before, versions = project.everything(), {node: list_versions(project.table(node))[-1] for node in NODES}
 
-    # compaction changes files and nothing else; all that was is kept for 30 days
+    # compaction changes only files; everything older is kept for 30 days
     outcome = project.maintain()
 
     assert [t.error for t in outcome.tables] == [""] * len(outcome.tables)
@@ -119,12 +119,12 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         old = query(workspace, "select name, items from names", KnownAt(versions={"names": 0}))
         assert set(old.rows) == {("a", 2), ("b", 1), ("c", 1)}
 
-    # a second time there is nothing to do, and Spark is not asked
+    # the second call has nothing to do and does not start Spark
     with monkeypatch.context() as patched:
         patched.setattr("strandline.app.maintain.open_lake", lambda *_: pytest.fail("Spark was asked"))
         assert [t.files_after for t in project.maintain().tables] == [t.files_after for t in outcome.tables]
 
-    # a job that lags behind holds back what it has yet to read, however little is kept
+    # a job that lags behind keeps what it has not read yet, however short the time to keep
     project.send(2, i2="d")
     project.run(RunRequest(select="+item"))
     held = of(project.maintain(timedelta(0), "item"), "item")
@@ -139,7 +139,8 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     assert project.rows("names") == {("a", 1), ("b", 1), ("d", 1), ("e", 1)}
 
-    # once it has caught up its past may go: said first, in the table, then done; whoever dies in between leaves nothing wrong
+    # once it has caught up, the past may go. The table announces it first, then it is removed. A process that
+    # dies in between leaves nothing wrong.
     stored, rows = len(list_stored(project.table("item"))), project.rows("item", "id", "name")
     for point in POINTS:
         monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}:item=raise")
@@ -176,7 +177,10 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_whoever_reads_meanwhile_sees_the_same_rows_all_the_time(tmp_path: Path) -> None:
-    """Files are merged and removed under those who ask; every version they may have opened stays readable until maintenance has ended."""
+    """Files are merged and removed while others query.
+
+    Every version that a reader may have opened stays readable until maintenance has ended.
+    """
     project = Register(TestProject.create(tmp_path, YAML).folder)
     project.send(0, i0="a", i1="a", i2="b", i3="c")
     project.run()

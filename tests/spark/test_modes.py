@@ -1,4 +1,7 @@
-"""Modes `cursor` and `partition`, appending, invalidations and partial backfills, through runs (L2, L4, L5, L13)."""
+"""Modes `cursor` and `partition`, appending, invalidations and partial backfills, in runs.
+
+Laws L2, L4, L5 and L13.
+"""
 
 import os
 from collections.abc import Callable
@@ -26,7 +29,10 @@ Make = Callable[..., TestProject]
 
 @pytest.fixture(autouse=True)
 def _every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run of a test takes another path of those that sizes choose between, beginning with another in each test."""
+    """Each run of a test uses another of the paths that depend on sizes.
+
+    Each test begins with another path.
+    """
     run, paths = TestProject.run, list(PATHS.values())
     turns = count(sum(request.node.name.encode()))
 
@@ -71,9 +77,11 @@ ALERTS = """
         lookup_datasets: [rule]
         output_dataset: alerts
         sql: |
-          select r.name, t.hash, t.id, t.block, t.amount from tx t join rule r on t.amount >= r.least and r.least > 0
+          select r.name, t.hash, t.id, t.block, t.amount
+          from tx t join rule r on t.amount >= r.least and r.least > 0
           union all
-          select r.name, t.hash, cast(null as string) as id, t.block, max(t.amount) as amount from tx t join rule r on r.least = 0
+          select r.name, t.hash, cast(null as string) as id, t.block, max(t.amount) as amount
+          from tx t join rule r on r.least = 0
           group by r.name, t.hash, t.block
 """
 SUMS = """
@@ -129,7 +137,10 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 
 
 def test_an_append_fires_once_for_each_key_and_keeps_what_a_correction_takes_away(make: Make) -> None:
-    """The seed's matrix: reprocessed, moved to another block, dropped; and L5: a NULL in the unique key dedupes."""
+    """The seed's matrix: reprocessed, moved to another block, dropped.
+
+    L5: a NULL in the unique key does not make rows distinct.
+    """
     project = make(ALERTS)
     project.lines("data/1.jsonl", tx("a", 1, 150), tx("b", 1, 200), tx("c", 2, 5))
     project.run()
@@ -149,7 +160,7 @@ def test_an_append_fires_once_for_each_key_and_keeps_what_a_correction_takes_awa
 
 
 def test_a_key_that_moves_to_another_value_of_the_cursor_does_not_fire_again(make: Make) -> None:
-    """The unique key is looked for in all that was published, not only under the values being computed."""
+    """The unique key is checked against everything published, not only in the values being computed."""
     project = make(ALERTS.replace("[name, hash, id]", "[name, id]").split("          union all")[0])
     project.lines("data/1.jsonl", tx("a", 1, 150))
     project.run()
@@ -211,7 +222,9 @@ CHAIN = """
     datasets:
       blocks:
         from: events
-        columns: {chain: chain, number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
+        columns:
+          {chain: chain, number: {path: number, type: bigint}, hash: hash, parent: parent,
+           weight: {path: weight, type: bigint}}
         event_stream: {}
     chains:
       hot:
@@ -232,7 +245,10 @@ def block(chain: str, number: int, hash: str, parent: str, weight: int = 1) -> d
 def test_an_announcement_that_turns_out_to_be_the_first_changes_what_a_block_stands_on(
     make_project: Make,
 ) -> None:
-    """Of a block announced twice the first counts, by position: a file that arrives later may stand before."""
+    """If a block is announced twice, the first counts, by position.
+
+    A file that arrives later may come first in the order of the source.
+    """
     project = make_project(CHAIN)
     project.lines(
         "data/m.jsonl",

@@ -1,4 +1,7 @@
-"""Files as people have them: read rightly, or refused alone with what to do. One project holds them all, and one run reads them."""
+"""Files as people have them are read correctly, or refused one by one with a remedy.
+
+One project holds them all, and one run reads them.
+"""
 
 from collections import defaultdict
 
@@ -52,7 +55,7 @@ def nasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestProject, RunOut
 
 
 def by_file(project: TestProject, sql: str) -> dict[str, list[tuple[object, ...]]]:
-    """Rows by the file that they came from, in its order."""
+    """Rows by their file, in the order of the file."""
     found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
     for position, *rest in sorted(project.query(sql), key=lambda row: tuple(row[0])):
         name, *_ = position

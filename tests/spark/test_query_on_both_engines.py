@@ -1,4 +1,4 @@
-"""`query` against Spark over the same rows: each answer is equal, carries a note, or is refused by one of the two."""
+"""`query` against Spark over the same rows: each answer is equal, has a note, or one engine refuses."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def test_the_differences_in_the_documentation_are_those(engines: Engines) -> Non
 
 
 def _cell(answer: Told) -> str:
-    """The first row as the documentation writes it."""
+    """The first row as the documentation shows it."""
     if answer.values is None:
         return "refused"
     return (

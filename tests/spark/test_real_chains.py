@@ -1,4 +1,4 @@
-"""Published chains that nobody here wrote: Ethereum's fork tests, what Bitcoin nodes logged, competing blocks, two mainnet blocks."""
+"""Published chains: Ethereum's fork tests, logs of Bitcoin nodes, competing blocks, two mainnet blocks."""
 
 import csv
 import gzip
@@ -62,7 +62,9 @@ FORKS = """
         incremental: {mode: keyed, key: [scenario, to_address]}
         input_datasets: [hot_transactions]
         output_dataset: received
-        sql: select scenario, to_address, sum(value_wei) as wei from hot_transactions group by scenario, to_address
+        sql: >-
+          select scenario, to_address, sum(value_wei) as wei from hot_transactions
+          group by scenario, to_address
       - name: sent
         incremental: {mode: keyed, key: [scenario, sender]}
         input_datasets: [hot_transactions]
@@ -171,7 +173,10 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
 def _compare_accounts(
     project: TestProject, blocks: list[Row], transactions: list[Row], accounts: list[Row]
 ) -> None:
-    """Who only received has the sum of what canonical transactions brought; who sent has spent as many nonces."""
+    """An account that only received has the sum of its canonical transactions.
+
+    An account that sent has used one nonce per transaction.
+    """
     received = {
         (s, a): int(str(v))
         for s, a, v in project.query("select scenario, to_address, cast(wei as varchar) from received")
@@ -190,7 +195,7 @@ def _compare_accounts(
         ), key
         if (
             key in recipients - others and account["has_code"] == "False"
-        ):  # an uncle's miner is rewarded by no transaction
+        ):  # the reward of an uncle's miner is not a transaction
             assert received.get(key, 0) == int(account["post_balance"]) - int(account["pre_balance"]), key
             compared += 1
     assert compared >= 10
@@ -244,15 +249,19 @@ TRANSFERS = """
 with words as (
   select block_number, block_hash, transaction_hash, log_index, address,
          concat(from_json(topics, 'array<string>'),
-                if(length(data) > 2, transform(sequence(0, cast((length(data) - 2) / 64 as int) - 1), i -> substr(data, 3 + i * 64, 64)),
+                if(length(data) > 2,
+                   transform(sequence(0, cast((length(data) - 2) / 64 as int) - 1),
+                             i -> substr(data, 3 + i * 64, 64)),
                    cast(array() as array<string>))) as w
   from logs
-  where from_json(topics, 'array<string>')[0] = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+  where from_json(topics, 'array<string>')[0]
+        = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 )
 select block_number, transaction_hash, log_index, address as token_address,
        concat('0x', right(w[1], 40)) as from_address, concat('0x', right(w[2], 40)) as to_address,
        cast(conv(substr(w[3], -15, 15), 16, 10) as decimal(38, 0))
-         + cast(conv(substr(w[3], -30, 15), 16, 10) as decimal(38, 0)) * cast(1152921504606846976 as decimal(20, 0)) as value
+         + cast(conv(substr(w[3], -30, 15), 16, 10) as decimal(38, 0))
+           * cast(1152921504606846976 as decimal(20, 0)) as value
 from words where size(w) = 4
 """
 

@@ -1,6 +1,6 @@
-"""Published data that nobody here wrote: a city's register as changes and as monthly exports, and a property-tax system's samples.
+"""Published data: a city's register as changes and as monthly exports, and samples of a tax system.
 
-What is expected is computed by DuckDB from the same files, or known from their README.
+DuckDB computes the expected rows from the same files, or their README gives them.
 """
 
 import os
@@ -43,12 +43,14 @@ CHANGES = """
         input_datasets: [register]
         output_dataset: wards
         incremental: {mode: keyed, key: [ward_number]}
-        sql: select ward_number, count(*) as n, count(distinct postal_code) as codes from register group by ward_number
+        sql: >-
+          select ward_number, count(*) as n, count(distinct postal_code) as codes from register
+          group by ward_number
 """
 
 
 def replay(file: Path, upto: int = 1 << 40) -> set[tuple[object, ...]]:
-    """The register at a version, by DuckDB."""
+    """The register at a version, computed by DuckDB."""
     query = f"""
         select {", ".join(FIELDS)} from (
             select *, row_number() over (partition by registration_number order by snapshot_seq desc) as nth
@@ -58,7 +60,10 @@ def replay(file: Path, upto: int = 1 << 40) -> set[tuple[object, ...]]:
 
 
 def deliver(project: TestProject, changes: Path, batches: int) -> None:
-    """The changes in shuffled batches, a run each; the second comes twice, under another name and in another order."""
+    """Deliver the changes in shuffled batches, with a run for each.
+
+    The second batch comes twice, under another name and in another order.
+    """
     everything = pq.read_table(changes)
     order = duckdb.execute(
         f"select i from range({everything.num_rows}) t(i) order by hash(i + 17)"
@@ -134,7 +139,7 @@ EXPORTS = """
 
 
 def state_at(facts: Iterable[tuple[object, ...]], seq: int) -> set[tuple[object, ...]]:
-    """The facts replayed up to a version: what an export of that version says."""
+    """The facts replayed up to a version, which is the content of that version's export."""
     last: dict[object, tuple[object, ...]] = {}
     for fact in sorted(facts, key=lambda f: (f[0], not f[1])):
         if int(str(fact[0])) <= seq:
@@ -168,7 +173,8 @@ def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is
     assert (counts["accepted"], counts["derived"] > 0) == (8_056 + 8_379 + 8_650 + 8_765 + 7_999, True)
     project.assert_verified()
 
-    # The publisher's empty export: source and facts are kept, readers keep the last state, and each run judges again.
+    # The publisher's empty export: source and facts are kept, readers keep the last state, and each run
+    # decides again.
     pq.write_table(
         pq.read_table(project.folder / "months/577.parquet").slice(0, 0), project.folder / "months/zz.parquet"
     )
@@ -185,7 +191,10 @@ def test_monthly_exports_in_any_order_agree_with_the_changes_and_an_empty_one_is
 
 
 def test_two_details_of_one_tax_head_are_both_owed(make_project: Make, shared_data: Path) -> None:
-    """The reassessment kept `lastModifiedTime` as it was: the source's own order has to rank the two states of the first detail."""
+    """The reassessment did not change `lastModifiedTime`.
+
+    So the order of the source has to rank the two states of the first detail.
+    """
     project = make_project(
         """
         project: property_tax
@@ -203,13 +212,17 @@ def test_two_details_of_one_tax_head_are_both_owed(make_project: Make, shared_da
               owed: {path: item.taxAmount, type: "decimal(18,2)"}
               paid: {path: item.collectionAmount, type: "decimal(18,2)"}
               last_modified_at: {path: item.auditDetails.lastModifiedTime, type: timestamp_ms}
-            record_set: {key: [tenant_id, demand_id, detail_id], order_by: [last_modified_at, _source_position]}
+            record_set:
+              key: [tenant_id, demand_id, detail_id]
+              order_by: [last_modified_at, _source_position]
         jobs:
           - name: outstanding
             input_datasets: [detail]
             output_dataset: outstanding
             incremental: {mode: keyed, key: [tenant_id, demand_id]}
-            sql: select tenant_id, demand_id, sum(owed - paid) as amount from detail group by tenant_id, demand_id
+            sql: >-
+              select tenant_id, demand_id, sum(owed - paid) as amount from detail
+              group by tenant_id, demand_id
         """
     )
     samples = shared_data / "2_municipal_records/digit_samples"

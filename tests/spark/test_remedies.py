@@ -1,4 +1,7 @@
-"""What goes wrong in tasks is settled by what the errors tell: every mistake in one project, one run that meets them all, and one after."""
+"""The remedies of errors in tasks settle them.
+
+One project contains every mistake. One run meets them all, and the next run follows the remedies.
+"""
 
 from collections.abc import Callable
 
@@ -48,15 +51,19 @@ PROJECT = """
         input_datasets: [item]
         incremental: {mode: full}
         sql: select k, no_such(v) as n from item
-      - {name: raised, output_dataset: raised, input_datasets: [item], incremental: {mode: full}, python: "jobs/code.py:raised"}
-      - {name: maps, output_dataset: maps, input_datasets: [item], incremental: {mode: full}, sql: "select id, k, map(k,v) as m from item"}
+      - {name: raised, output_dataset: raised, input_datasets: [item], incremental: {mode: full},
+         python: "jobs/code.py:raised"}
+      - {name: maps, output_dataset: maps, input_datasets: [item], incremental: {mode: full},
+         sql: "select id, k, map(k,v) as m from item"}
       - name: ranked
         output_dataset: ranked
         input_datasets: [maps]
         incremental: {mode: full}
         sql: select id, row_number() over (partition by k order by struct(*)) as n from maps
-      - {name: returned, output_dataset: returned, input_datasets: [item], incremental: {mode: full}, python: "jobs/code.py:returned"}
-      - {name: coincide, output_dataset: coincide, input_datasets: [item], incremental: {mode: full}, python: "jobs/code.py:coincide"}
+      - {name: returned, output_dataset: returned, input_datasets: [item], incremental: {mode: full},
+         python: "jobs/code.py:returned"}
+      - {name: coincide, output_dataset: coincide, input_datasets: [item], incremental: {mode: full},
+         python: "jobs/code.py:coincide"}
       - name: keyless
         output_dataset: keyless
         input_datasets: [item]
@@ -67,7 +74,8 @@ PROJECT = """
         input_datasets: [item]
         incremental: {mode: keyed, key: [m], inputs: {item: whole}}
         sql: select map(k, v) as m, count(*) as n from item group by k, v
-      - {name: twice, output_dataset: twice, input_datasets: [item], incremental: {mode: full}, sql: "select k, v from item"}
+      - {name: twice, output_dataset: twice, input_datasets: [item], incremental: {mode: full},
+         sql: "select k, v from item"}
       - name: large
         output_dataset: large
         input_datasets: [item]
@@ -107,7 +115,7 @@ def keyless(inputs, context):
     return inputs["item"].groupBy("k").agg(F.sum("v").alias("v")).drop("k")
 """
 MENDS: dict[str, tuple[str, str, str, str]] = {
-    # node: the slug it fails with, words of the remedy, an edit of the project or of the code as they say
+    # node: its slug, words of the remedy, and an edit of the project or the code that follows them
     "refused": ("sql-refused", "Correct the SQL.", "no_such(v)", "abs(v)"),
     "raised": ("python-raised", "Correct the function.", 'context.config["nothing"]', '"k"'),
     "returned": ("python-result", "Return a Spark DataFrame.", '["item"]\n', 'inputs["item"]\n'),
@@ -165,7 +173,7 @@ MENDS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 FILES = {
-    # a file that is refused: its slug, words of the remedy
+    # refused file: its slug, words of the remedy
     "tables/coincide.csv": ("columns-coincide", "Rename one of them in the file."),
     "tables/header.csv": ("not-text", "Write the file again as UTF-8 with one line of column names"),
     "tables/wide.csv": ("too-many-columns", "Write fewer columns"),
@@ -178,7 +186,7 @@ FILES = {
 
 
 def write_wrong(project: TestProject) -> None:
-    """Every file, some of them such that they are refused."""
+    """Write every file. Some of them are refused."""
     project.write("jobs/code.py", CODE)
     project.lines(
         "events/1.jsonl", *({"id": str(n), "k": "ab"[n % 2], "v": n // 2, "at": 1} for n in range(8))
@@ -202,7 +210,7 @@ def write_wrong(project: TestProject) -> None:
 
 
 def write_right(project: TestProject) -> None:
-    """The files that were refused, as the messages say."""
+    """Write the refused files as the messages say."""
     project.write("tables/coincide.csv", "a,b\n3,4\n")
     project.write("tables/header.csv", "a,ÿ\n5,6\n")
     project.write("tables/wide.csv", "a,b\n7,8\n")
@@ -219,7 +227,7 @@ def mend(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> "Told":
-    """The project, the run with every mistake, and what became of the tasks after all were mended."""
+    """The project, the run with every mistake, and the tasks after all mistakes were corrected."""
     project = TestProject.create(tmp_path_factory.mktemp("remedies") / "project", PROJECT)
     write_wrong(project)
     with pytest.MonkeyPatch.context() as patch:
@@ -336,15 +344,15 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     project.run()
     assert project.rows("told", "id") == {("0",), ("1",), ("2",)}
 
-    # What was never built is there now.
+    # What was never built exists now.
     assert call(*query)[0] == call(*invalidate)[0] == 0
     assert "Write it as 5%, more than 0% and at most 100%.  [bad-share]" in call("verify", "--sample", "0")[1]
-    assert call("verify", "item", "--sample", "5%")[0] in (0, 4)  # 4: no key of the sample
+    assert call("verify", "item", "--sample", "5%")[0] in (0, 4)  # 4 is not a key of the sample
     spark = ("query", "select id from item lateral view explode(array(1)) e as x")
     assert "`--engine spark` takes Spark's.  [bad-sql]" in call(*spark)[1]
     assert call(*spark, "--engine", "spark")[0] == 0
 
-    # What an appending job published does not fit the type that its column would have.
+    # The published rows of an appending job do not fit the new type of the column.
     project.declare(SMALL.replace("v, k from item", "v, length(k) as k from item"))
     outcome = project.run(RunRequest(backfill="tell"), ok=False)
 

@@ -1,4 +1,4 @@
-"""`verify` against an engine that is broken: what it says to be equal is not judged by the code that made it."""
+"""`verify` against a broken engine: it does not judge rows with the code that made them."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,8 @@ def test_what_a_broken_engine_leaves_out_is_found(
     project.write("exports/1.csv", "id,day\n1,1\n2,1\n")
     project.run()
 
-    # A line, the facts that an empty list and a key that is gone imply, and the partitions that are final by now.
+    # A line, the facts implied by an empty list and by a missing key, and the partitions that are final by
+    # now.
     decode_received, read = facts.decode_received, TextWriter.read
     with monkeypatch.context() as broken:
 

@@ -1,1 +1,1 @@
-"""One small table, asked the same of both engines."""
+"""One small table, and the same questions to both engines."""

@@ -29,25 +29,46 @@ def _at(text: str) -> datetime:
 
 
 COLUMNS = {
-    "id": pa.int32(), "g": pa.int16(), "i": pa.int32(), "j": pa.int32(), "n": pa.int64(), "m": pa.int64(), "d": pa.decimal128(18, 4),
-    "e": pa.decimal128(5, 2), "d2": pa.decimal128(38, 10), "x": pa.float64(), "y": pa.float64(), "b": pa.bool_(), "s": pa.string(),
-    "u": pa.string(), "dt": pa.date32(), "at": pa.timestamp("us", "UTC"), "num": pa.string(), "bin": pa.binary(),
-    "Mixed": pa.int32(), "arr": pa.list_(pa.int32()), "st": pa.struct([("a", pa.int32()), ("b", pa.string())]),
-}  # fmt: skip
+    "id": pa.int32(),
+    "g": pa.int16(),
+    "i": pa.int32(),
+    "j": pa.int32(),
+    "n": pa.int64(),
+    "m": pa.int64(),
+    "d": pa.decimal128(18, 4),
+    "e": pa.decimal128(5, 2),
+    "d2": pa.decimal128(38, 10),
+    "x": pa.float64(),
+    "y": pa.float64(),
+    "b": pa.bool_(),
+    "s": pa.string(),
+    "u": pa.string(),
+    "dt": pa.date32(),
+    "at": pa.timestamp("us", "UTC"),
+    "num": pa.string(),
+    "bin": pa.binary(),
+    "Mixed": pa.int32(),
+    "arr": pa.list_(pa.int32()),
+    "st": pa.struct([("a", pa.int32()), ("b", pa.string())]),
+}
 ROWS: list[tuple[object, ...]] = [
-    (1, 3, 7, 2, 9223372036854775807, 5, Decimal("10.5000"), Decimal("1.25"), Decimal("1.1234567890"), 0.1, 2.5, True, "b", "a\u0301e",
-     date(2024, 1, 31), _at("2024-01-31T23:30:00.123456"), "12", b"\x00\xff", 1, [1, 2], {"a": 1, "b": "x"}),
-    (2, -3, -7, 3, -1, 7, Decimal("-10.5000"), Decimal("-2.50"), Decimal("99999999999999999999999999.0000000001"), NAN, -2.5, False, "B",
-     "\U0001f600x", date(2024, 2, 29), _at("2024-03-10T07:00:00"), "-7", b"", 2, [], {"a": None, "b": None}),
+    (1, 3, 7, 2, 9223372036854775807, 5, Decimal("10.5000"), Decimal("1.25"), Decimal("1.1234567890"), 0.1,
+     2.5, True, "b", "a\u0301e", date(2024, 1, 31), _at("2024-01-31T23:30:00.123456"), "12", b"\x00\xff", 1,
+     [1, 2], {"a": 1, "b": "x"}),
+    (2, -3, -7, 3, -1, 7, Decimal("-10.5000"), Decimal("-2.50"),
+     Decimal("99999999999999999999999999.0000000001"), NAN, -2.5, False, "B", "\U0001f600x",
+     date(2024, 2, 29), _at("2024-03-10T07:00:00"), "-7", b"", 2, [], {"a": None, "b": None}),
     (3, *[None] * 20),
     (4, 0, 2147483647, -3, 3, -4, Decimal("2.5000"), Decimal("999.99"), Decimal("3"), -0.0, 0.5, True, "",
-     "\u017f\u212a\u0130\u00df\u03c2", date(1969, 12, 31), _at("1969-12-31T23:59:59"), "3", b"a", 3, [None], None),
-    (5, 1, 0, 1, 0, 9, Decimal("0"), Decimal("0.01"), Decimal("0"), INF, -0.0, False, "ä ß ", " x ", date(2000, 12, 31),
-     _at("2000-12-31T23:59:59.999999"), "100", b"a", 4, None, {"a": 1, "b": "x"}),
-    (6, 2, 7, None, 12, None, Decimal("0.3333"), Decimal("0.05"), Decimal("-0.0000000001"), 1e300, 3.0, None, "b", "abcABC",
-     date(2024, 12, 30), _at("2024-12-30T00:00:00.100000"), "5", b"b", 5, [3], {"a": 2, "b": "y"}),
-    (7, 2, -2147483648, 5, -12, 3, Decimal("-0.0050"), None, None, -INF, 1.5, True, "%_\\", "", date(1970, 1, 1),
-     _at("1970-01-01T00:00:00"), "0", None, None, [1, 2], {"a": 1, "b": None}),
+     "\u017f\u212a\u0130\u00df\u03c2", date(1969, 12, 31), _at("1969-12-31T23:59:59"), "3", b"a", 3, [None],
+     None),
+    (5, 1, 0, 1, 0, 9, Decimal("0"), Decimal("0.01"), Decimal("0"), INF, -0.0, False, "ä ß ", " x ",
+     date(2000, 12, 31), _at("2000-12-31T23:59:59.999999"), "100", b"a", 4, None, {"a": 1, "b": "x"}),
+    (6, 2, 7, None, 12, None, Decimal("0.3333"), Decimal("0.05"), Decimal("-0.0000000001"), 1e300, 3.0, None,
+     "b", "abcABC", date(2024, 12, 30), _at("2024-12-30T00:00:00.100000"), "5", b"b", 5, [3],
+     {"a": 2, "b": "y"}),
+    (7, 2, -2147483648, 5, -12, 3, Decimal("-0.0050"), None, None, -INF, 1.5, True, "%_\\", "",
+     date(1970, 1, 1), _at("1970-01-01T00:00:00"), "0", None, None, [1, 2], {"a": 1, "b": None}),
 ]  # fmt: skip
 FAR_ROWS: list[tuple[object, ...]] = [
     (1, date(1, 1, 1), _at("0001-01-01T00:00:00"), None),
@@ -62,7 +83,7 @@ FAR_COLUMNS = {"id": pa.int32(), "dt": pa.date32(), "at": pa.timestamp("us", "UT
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer: its rows as values and as text, both None if it was refused; and the notes that came with it."""
+    """An answer: its rows as values and as text, and its notes. Both are None if it was refused."""
 
     values: tuple[tuple[object, ...], ...] | None = None
     rows: list[tuple[str, ...]] | None = None
@@ -103,12 +124,12 @@ class Engines:
         return Told(rows, _in_order(rows, sql))
 
     def unexplained(self, sql: str) -> str | None:
-        """How the two answers to a query differ, if they do without a note. What is refused is not an answer."""
+        """How the two answers to a query differ without a note. A refusal is not an answer."""
         here = self.ask_here(sql)
         return None if here.rows is None or here.notes else _difference(sql, here, self.ask_spark(sql))
 
     def compare_each(self, expressions: Sequence[str]) -> tuple[int, list[str]]:
-        """The same of expressions over `r`, asked together as far as they can be; and how many were equal."""
+        """The same for expressions over `r`, in as few queries as possible, and the number of equal ones."""
         plain = [e for e in expressions if not rewrite(f"select {e} from r", self.columns).notes]
         here = [
             (e, told)
@@ -125,7 +146,7 @@ class Engines:
 
 
 def make_engines(session: SparkSession, folder: Path) -> Engines:
-    """Spark has the rows in memory, which is quick to ask; here they are a Delta table."""
+    """Spark has the rows in memory, which is fast to query; here they are a Delta table."""
     own = session.newSession()
     for name, value in QUICK.items():
         own.conf.set(name, value)
@@ -148,7 +169,7 @@ def _difference(sql: str, here: Told, spark: Told) -> str | None:
 
 
 def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[Told]:
-    """One query for all; where it is refused, one for each half."""
+    """Ask all in one query. If it is refused, ask each half."""
     if not expressions:
         return []
     answer = ask(f"select {', '.join(f'{e} as c{i}' for i, e in enumerate(expressions))} from r order by id")
@@ -161,6 +182,6 @@ def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[To
 
 
 def _in_order(rows: tuple[tuple[object, ...], ...], sql: str) -> list[tuple[str, ...]]:
-    """Rows as text; sorted, unless the query gives them an order."""
+    """Rows as text, sorted unless the query orders them."""
     texts = [tuple(map(repr, row)) for row in rows]
     return texts if "order by" in sql.lower().rsplit(")", 1)[-1] else sorted(texts)
