@@ -1,4 +1,4 @@
-"""A backfill of what is held or frozen is refused with the call that settles it, and that call is no longer refused."""
+"""A refused backfill of a held or frozen dataset names the call that settles it, and that call works."""
 
 import pytest
 

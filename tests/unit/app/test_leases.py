@@ -1,4 +1,4 @@
-"""A lease belongs to one run: another run of the same process, or of a process with the same number, does not have it."""
+"""A lease belongs to one run, not to other runs of the same process or of one with the same number."""
 
 from datetime import UTC, datetime
 from pathlib import Path

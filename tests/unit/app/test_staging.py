@@ -1,4 +1,4 @@
-"""A run removes what dead runs kept aside, and nothing that another works with."""
+"""A run removes the staged files of dead runs, but not those that another run uses."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -100,7 +100,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 
 @contextmanager
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whoever starts Spark in here fails."""
+    """Starting Spark fails here."""
     from strandline.spark import session
 
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""What disks and people do to files."""
+"""Damage that disks and people do to files."""
 
 import zlib
 from pathlib import Path
@@ -9,14 +9,14 @@ def cut(path: Path) -> None:
 
 
 def flip(path: Path, place: int | None = None) -> None:
-    """One bit, in the middle unless told."""
+    """Flip one bit, by default in the middle."""
     data = bytearray(path.read_bytes())
     data[len(data) // 2 if place is None else place] ^= 1
     path.write_bytes(data)
 
 
 def add_checksum(path: Path) -> None:
-    """As Hadoop lays it beside a file on a disk."""
+    """The checksum file that Hadoop writes beside a file."""
     data = path.read_bytes()
     sums = b"".join(
         zlib.crc32(data[start : start + 512]).to_bytes(4, "big") for start in range(0, len(data), 512)

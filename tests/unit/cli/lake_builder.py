@@ -1,4 +1,7 @@
-"""A lake as runs would have left it, written by delta-rs with the metadata that commits carry; the catalog is told, or not."""
+"""A lake as runs would have left it, written by delta-rs with the metadata of commits.
+
+The catalog may or may not know of each commit.
+"""
 
 import socket
 from collections.abc import Mapping
@@ -31,7 +34,7 @@ INPUTS = {"orders_facts": "order_events", "orders": "orders_facts", "customer_to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The project of `strandline init` with tables of our own making."""
+    """The project of `strandline init`, with tables that the test writes."""
 
     folder: Path
 
@@ -64,7 +67,7 @@ class Written:
         invalidations: tuple[Invalidation, ...] = (),
         **more: object,
     ) -> int:
-        """One commit of ours: lease, write, and unless told otherwise record. Its version."""
+        """One commit of ours: take the lease, write and, by default, record. Returns its version."""
         catalog = open_catalog(self.address)
         uri = str(self.table(dataset))
         there = DeltaTable.is_deltatable(uri)
@@ -143,7 +146,10 @@ class Written:
 
 
 def write_lake(folder: Path) -> Written:
-    """Two commits on every table, as two runs over two files would leave them; an invalidation among them, processed."""
+    """Two commits on every table, as two runs over two files would leave them.
+
+    They contain an invalidation that has been processed.
+    """
     init(folder)
     lake = Written(folder=folder)
     said = Invalidation(id="i-1", scope="row_range", row_filter={"id": {"_eq": 1}}, reason="checked")

@@ -1,4 +1,4 @@
-"""`doctor --adopt` refuses what makes no sense, before anything is written and without Spark."""
+"""`doctor --adopt` refuses calls without sense, before it writes anything and without Spark."""
 
 import shutil
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def append_by_hand(lake: Written, dataset: str, **more: pa.Array) -> None:
 
 
 def said(lake: Written, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a call is refused with; nothing was committed."""
+    """The refusal of a call that did not commit anything."""
     before = {p.parent.name: list_versions(str(p.parent)) for p in lake.table("").glob("*/_delta_log")}
 
     assert lake.call("doctor", *words) == 2

@@ -1,4 +1,4 @@
-"""A flipped byte is never taken for a value: whoever reads rows without Spark looks at the checksums beside the files first."""
+"""A flipped byte is never read as a value: readers without Spark verify the checksums first."""
 
 import re
 from collections.abc import Callable
@@ -152,7 +152,7 @@ def test_what_others_say_of_a_damaged_file_is_told_with_what_to_do(said: str) ->
 
 
 def test_nobody_reads_rows_through_delta_rs_past_the_checksums() -> None:
-    """`Table.register` looks at them, and only `lake.table` has a table of delta-rs to register."""
+    """`Table.register` verifies them, and only `lake.table` can register a table of delta-rs."""
     openers = [p.name for p in SOURCE.rglob("*.py") if re.search(r"\bDeltaTable\(", p.read_text())]
 
     assert openers == ["table.py"]

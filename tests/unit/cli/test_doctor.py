@@ -1,4 +1,4 @@
-"""`doctor` finds each trouble, names the table and says the remedy. A sound lake has none."""
+"""`doctor` finds each problem, names the table and the remedy. It finds none in a sound lake."""
 
 import json
 import shutil
@@ -75,7 +75,7 @@ def test_a_damaged_log(lake: Written, name: str) -> None:
 
 
 def test_a_log_whose_end_is_gone(lake: Written) -> None:
-    """Delta would open the version before, and nobody would notice the rows that are missing."""
+    """Delta would open the previous version, and nobody would notice the missing rows."""
     (lake.table("orders") / "_delta_log" / f"{1:020}.crc").write_text("{}")
     lake.log("orders", 1).unlink()
 
@@ -148,7 +148,7 @@ def test_a_page_that_does_not_decode_is_found_without_a_checksum(lake: Written) 
 
 
 def test_files_that_a_lagging_job_has_yet_to_read(lake: Written) -> None:
-    """Someone vacuumed by hand: the newest version is whole, and what the job reads on from is not."""
+    """Someone vacuumed by hand: the newest version is complete, but not the one that the job reads from."""
     lake.commit("orders")
     table = DeltaTable(str(lake.table("orders")))
     table.optimize.compact()

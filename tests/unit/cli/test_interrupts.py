@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to real processes: a call ends in time wherever it is, with a sentence and a code."""
+"""Ctrl-C and SIGTERM, sent to real processes: a call ends in time with a message and an exit code."""
 
 import signal
 import subprocess
@@ -33,7 +33,10 @@ DEAF = """
 
 
 def stop(body: str, *signals: signal.Signals) -> tuple[int, float, list[str]]:
-    """Start a call, send it signals a tenth of a second apart: its exit code, how long it took to end, and what it said."""
+    """Start a call and send it signals a tenth of a second apart.
+
+    Returns its exit code, the seconds until it ended, and its output.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", PROCESS.format(body=body)],
         stdout=subprocess.PIPE,
@@ -42,7 +45,7 @@ def stop(body: str, *signals: signal.Signals) -> tuple[int, float, list[str]]:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)  # it has still to come to its sleep
+    time.sleep(0.3)  # it has not reached its sleep yet
     started = time.monotonic()
     for number in signals:
         process.send_signal(number)

@@ -27,7 +27,7 @@ def start_spark(*_: object) -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
-    """Two sources: one lost rows that were received, the other has a file that is new."""
+    """Two sources: one lost received rows, the other has a new file."""
     lake = write_lake(tmp_path / "shop")
     project = lake.folder / "strandline.yaml"
     project.write_text(project.read_text().replace("\ndatasets:\n", OTHER, 1))

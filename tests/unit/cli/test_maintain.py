@@ -1,4 +1,4 @@
-"""`maintain` before Spark is needed: what it would do, and when it has nothing to do."""
+"""`maintain` without Spark: what it would do, and when it has nothing to do."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from tests.unit.cli.lake_builder import KINDS, Written, write_lake
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Every table is one file, by a compaction after all that jobs have read."""
+    """Every table is one file, after a compaction of everything that jobs have read."""
     lake = write_lake(tmp_path_factory.mktemp("written") / "shop")
     for dataset in KINDS:
         DeltaTable(str(lake.table(dataset))).optimize.compact()
@@ -64,7 +64,10 @@ def test_with_nothing_to_do_it_starts_no_spark_and_says_what_is_kept_and_why(
 
 
 def test_a_reader_needs_the_table_as_it_was_where_its_cursor_stands(lake: Written) -> None:
-    """`customer_totals` has read `orders` up to version 1; the compaction after it removed the files of that version."""
+    """`customer_totals` has read `orders` up to version 1.
+
+    The next compaction removed the files of that version.
+    """
     told, to_do = look(lake, "orders", timedelta(0))
 
     assert not to_do
@@ -79,7 +82,7 @@ def test_what_nobody_reads_on_from_may_go(lake: Written) -> None:
 
 
 def test_while_the_catalog_does_not_know_a_reader_nothing_goes(lake: Written) -> None:
-    """How far it has read stands in its own table, and nobody has looked yet (L6)."""
+    """Its own table says how far it has read, and nobody has looked at it yet (L6)."""
     lake.catalog_file.unlink()
 
     told, to_do = look(lake, "orders", timedelta(0))
@@ -115,7 +118,7 @@ def test_a_table_for_people(lake: Written, capsys: pytest.CaptureFixture[str]) -
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     lake: Written, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two small files each, again; and a file that no version names, from long ago."""
+    """Two small files in each table again, and an old file that no version names."""
     for dataset in KINDS:
         lake.commit(dataset)
     left = lake.table("orders") / "part-left-by-a-dead-run.parquet"

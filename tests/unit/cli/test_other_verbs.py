@@ -1,4 +1,4 @@
-"""`init`, `check`, `status`, `explain`, `quarantine`, `doctor` and `verify`, as far as they need no Spark."""
+"""`init`, `check`, `status`, `explain`, `quarantine`, `doctor` and `verify`, where they do not need Spark."""
 
 from pathlib import Path
 

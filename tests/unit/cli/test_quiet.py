@@ -1,4 +1,7 @@
-"""What a JVM says passes through a pipe: greetings are dropped, the rest goes to stderr, and nothing of the pipe is left over."""
+"""The output of a JVM passes through a pipe: greetings are dropped, the rest goes to stderr.
+
+The pipe leaves nothing open.
+"""
 
 import os
 import subprocess
@@ -29,7 +32,7 @@ def test_lines_go_to_stderr_unless_they_are_greetings(capfd: pytest.CaptureFixtu
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="handles are counted through /proc")
 def test_a_call_leaves_no_handle_open() -> None:
-    """Found by the soak: one more for each call, in a process that lives long."""
+    """Found by the soak: each call left one more open in a process that lives long."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 counted, not looked at
 
     for _ in range(5):
@@ -41,6 +44,6 @@ def test_a_call_leaves_no_handle_open() -> None:
 
 
 def _wait_for_end() -> None:
-    """The thread that reads ends when nobody can write to it any more."""
+    """The thread that reads ends when nothing can write to the pipe any more."""
     for thread in [t for t in threading.enumerate() if t.name == "spark-output"]:
         thread.join(timeout=5)

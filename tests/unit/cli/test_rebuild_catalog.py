@@ -1,4 +1,4 @@
-"""`rebuild-catalog`: from the tables alone, the catalog that was lost; whoever dies on the way leaves the old one."""
+"""`rebuild-catalog` restores a lost catalog from the tables. If it dies on the way, the old one stays."""
 
 import os
 import shutil
@@ -35,13 +35,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 @pytest.fixture
 def lake(written: Written, tmp_path: Path) -> Written:
-    """A copy to damage. Addresses inside the catalog are of the original, and are left out of comparisons."""
+    """A copy to damage. Its catalog contains addresses of the original, which comparisons leave out."""
     shutil.copytree(written.folder, tmp_path / "shop")
     return Written(folder=tmp_path / "shop")
 
 
 def told(lake: Written) -> dict[str, Any]:
-    """What L6 promises: cursors, positions, partition versions, invalidations and who has processed them."""
+    """The promises of L6: cursors, positions, partition versions, and invalidations with their readers."""
     catalog = open_catalog(lake.address)
     nodes = {
         name: (

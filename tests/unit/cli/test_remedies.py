@@ -1,6 +1,6 @@
-"""A call that is refused, then the call that its remedy tells: that one does what was wanted. No Spark.
+"""A refused call, then the call that its remedy names: the second one succeeds. No Spark.
 
-What would start Spark counts as done when it comes to that: all checks of the call are passed.
+A call that would start Spark counts as successful at that point, because it has passed all checks.
 """
 
 import json
@@ -56,7 +56,7 @@ def _spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """Orders and visits in tables of their own making; `customer_totals` was never built."""
+    """Orders and visits in tables that the test writes. `customer_totals` was never built."""
     shop = make_shop(tmp_path / "shop")
     project = shop.folder / "strandline.yaml"
     project.write_text(project.read_text().replace("\ndatasets:\n", MORE, 1) + JOBS)
@@ -73,14 +73,14 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def ask(shop: Shop | Written, capsys: pytest.CaptureFixture[str], words: str) -> tuple[bool, str]:
-    """Whether a call did what it says, and what it told: on stderr where it did not."""
+    """Whether a call succeeded, and its output: that on stderr if it failed."""
     code = shop.call(*shlex.split(words))
     told = capsys.readouterr()
     return code == 0 or REACHED in told.err, told.out if code == 0 else told.err
 
 
 CALLS: tuple[tuple[str, str, str, str], ...] = (
-    # slug, a wrong call, words of its remedy, the call as they tell
+    # slug, a wrong call, words of its remedy, the call that follows them
     (
         "bad-instant",
         "plan --as-of yesterday",
@@ -402,7 +402,7 @@ def test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says(
 
 
 def test_partitions_are_listed_where_the_message_says(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown partition of what a job reads by partitions: the job's dataset has them."""
+    """An unknown partition of an input that a job reads by partitions. The job's dataset has them."""
     refused, why = ask(shop, capsys, "invalidate visit --reason r --partition yesterday")
     lists, told = ask(shop, capsys, "status visit_days --output json")
     done, _ = ask(shop, capsys, "invalidate visit --reason r --partition 2024-01-12")

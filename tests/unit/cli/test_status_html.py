@@ -35,7 +35,7 @@ MEAN = '<script src="https://example.org/x.js">alert(1)</script> & "quoted" `it\
 
 @dataclass
 class Page(HTMLParser):
-    """A page taken apart: its elements by name, and the text in each kind of them."""
+    """A parsed page: its elements by name, and the text in each kind of element."""
 
     source: str
     opened: list[str] = field(default_factory=list)
@@ -250,7 +250,7 @@ def test_a_drawing_says_where_a_dataset_stands() -> None:
     for column in layout.columns:
         middles = [layout.middle[place] for place in column]
         assert all(below - above >= 70 for above, below in pairwise(middles))
-    # The line past three columns has a place of its own in each, which no box covers.
+    # The line past three columns has its own place in each, and no box covers it.
     (long,) = [passed for passed in layout.lines if passed[0][0] == "events" and passed[-1][0] == "report"]
     assert [column for _, column in long] == [0, 1, 2, 3, 4]
     for place in long[1:-1]:

@@ -1,4 +1,4 @@
-"""Rows whose doubles were rounded apart are not differences."""
+"""Rows whose doubles differ only by rounding are not differences."""
 
 import random
 

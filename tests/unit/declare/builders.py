@@ -57,7 +57,7 @@ def report(
     files: Mapping[str, str | bytes] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """What `check` says of a project; empty when nothing is wrong."""
+    """The report of `check` on a project. It is empty if nothing is wrong."""
     try:
         load_project(write(folder, yaml, files), environ or {})
     except ProjectError as error:
@@ -74,13 +74,13 @@ def slugs(folder: Path, yaml: str | bytes, files: Mapping[str, str | bytes] | No
 
 
 def line_of(yaml: str, words: str) -> int:
-    """The one line of a project that has these words."""
+    """The number of the only line of a project that contains these words."""
     (found,) = [number for number, line in enumerate(yaml.splitlines(), 1) if words in line]
     return found
 
 
 def config_change(folder: Path, yaml: str, node: str, *edits: tuple[str, str]) -> tuple[set[str], bool]:
-    """What edits of a project change in a node's configuration, and whether that freezes it."""
+    """Parts of a node's configuration that edits of a project change, and whether that freezes it."""
     edited = yaml
     for old, new in edits:
         assert old in edited, f"the project has no {old!r}"

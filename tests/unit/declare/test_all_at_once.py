@@ -1,4 +1,4 @@
-"""Whatever mistakes a project has, `check` reports all of them, each with its file and line, and nothing that only follows from one."""
+"""`check` reports all mistakes of a project, each with its file and line, and no mere consequences."""
 
 import random
 from dataclasses import dataclass
@@ -131,16 +131,19 @@ SQL = "jobs/totals.sql"
 
 @dataclass(frozen=True)
 class Planted:
-    """One mistake: a line, and what stands there in place of what is right."""
+    """One mistake: a line, and the wrong text that replaces the correct one."""
 
     old: str
     new: str
     slug: str
     file: str = PROJECT
     nearest: str = ""
-    """The right word, which must be named."""
+    """The correct word, which the report must name."""
     hides: tuple[str, ...] = ()
-    """What cannot be judged next to it: columns of a table that may have any, parameters where `config` is not understood."""
+    """Mistakes that cannot be found beside this one.
+
+    Examples are columns of a table that may have any, and parameters where `config` is invalid.
+    """
 
     @property
     def line(self) -> int:
@@ -155,7 +158,7 @@ class Planted:
 def planted(
     old: str, new: str, slug: str, file: str = PROJECT, nearest: str = "", hides: tuple[str, ...] = ()
 ) -> Planted:
-    """`old` is the end of one line, after its indentation; what is planted keeps that."""
+    """`old` is the end of one line, after its indentation, which the planted text keeps."""
     lines = (YAML if file == PROJECT else FILES[file]).splitlines()
     (line,) = [line for line in lines if line.strip() == old]
     return Planted(old=line, new=line.replace(old, new), slug=slug, file=file, nearest=nearest, hides=hides)
@@ -297,7 +300,7 @@ MISTAKES = (
 
 
 def check(folder: Path, mistakes: tuple[Planted, ...]) -> None:
-    """The project with these mistakes; all of them are reported, and nothing else."""
+    """The project with these mistakes. All of them are reported, and nothing else."""
     texts = {PROJECT: YAML, **FILES}
     for mistake in mistakes:
         texts[mistake.file] = texts[mistake.file].replace(f"{mistake.old}\n", f"{mistake.new}\n", 1)
@@ -330,7 +333,7 @@ def test_a_mistake_is_reported_once_where_it_stands(mistake: Planted, tmp_path: 
 
 
 def independent(mistakes: tuple[Planted, ...]) -> bool:
-    """No two on one line, and none that hides another."""
+    """Mistakes of which no two are on one line and none hides another."""
     lines = {(m.file, m.old) for m in mistakes}
     return len(lines) == len(mistakes) and not any(
         other.slug in m.hides for m in mistakes for other in mistakes

@@ -1,4 +1,4 @@
-"""Chains and the datasets that follow them: what each needs, what it gives, and what a change of it does."""
+"""Chains and the datasets that follow them: requirements, results, and effects of changes."""
 
 from pathlib import Path
 
@@ -187,8 +187,10 @@ def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tm
     assert (
         told
         == f"""\
-strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, which is {type_} and not a whole number.
-  Give it a type under `columns:` of `blocks`: `{number}: {{type: bigint}}`, beside its `path` if it has one.  [chain-number]"""
+strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, \
+which is {type_} and not a whole number.
+  Give it a type under `columns:` of `blocks`: `{number}: {{type: bigint}}`, \
+beside its `path` if it has one.  [chain-number]"""
     )
 
 
@@ -280,8 +282,10 @@ def test_a_head_has_exactly_one_rule(head: str, given: str, tmp_path: Path) -> N
     assert (
         told
         == f"""\
-strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses the head of a chain, and `chains.hot_blocks.head` gives {given}.
-  Write one of `longest`, `{{most: <column>}}`, `{{most_summed: <column>}}`, `{{last: <column>}}`.  [head-rule]"""
+strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses \
+the head of a chain, and `chains.hot_blocks.head` gives {given}.
+  Write one of `longest`, `{{most: <column>}}`, `{{most_summed: <column>}}`, `{{last: <column>}}`.  \
+[head-rule]"""
     )
 
 
@@ -387,7 +391,8 @@ def test_what_follows_has_the_group_of_the_chain_too(tmp_path: Path) -> None:
 def test_a_job_may_not_take_the_name_of_what_follows(tmp_path: Path) -> None:
     job = (
         "jobs:\n"
-        "  - {name: a, input_datasets: [blocks], output_dataset: hot_transactions, sql: select * from blocks}\n"
+        "  - {name: a, input_datasets: [blocks], output_dataset: hot_transactions, "
+        "sql: select * from blocks}\n"
     )
 
     assert slugs(tmp_path, BASE + FOLLOWED + job) == ["name-taken"]
@@ -489,7 +494,9 @@ def test_what_follows_is_a_job_keyed_by_the_blocks_hash(tmp_path: Path) -> None:
 def test_a_job_reads_a_chain_and_what_follows_it_with_their_columns(tmp_path: Path) -> None:
     job = """\
     incremental: {mode: keyed, key: [block_hash]}
-    sql: select b.block_hash, count(*) as n from hot_blocks b join hot_transactions t on t.block_hash = b.block_hash group by b.block_hash
+    sql: >-
+      select b.block_hash, count(*) as n from hot_blocks b
+      join hot_transactions t on t.block_hash = b.block_hash group by b.block_hash
 """
     project = load(tmp_path, BASE + FOLLOWED + READER + job)
 

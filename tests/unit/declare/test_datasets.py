@@ -1,4 +1,4 @@
-"""Fact datasets: columns, kinds, and what is said about them."""
+"""Fact datasets: columns, kinds, and their declarations."""
 
 from pathlib import Path
 

@@ -24,7 +24,9 @@ datasets:
     record_set: {key: [tenant_id, demand_id], order_by: [at]}
   detail:
     from: events
-    columns: {tenant_id: t, demand_id: d, detail_id: i, amount: {path: a, type: bigint}, at: {path: at, type: timestamp}}
+    columns:
+      {tenant_id: t, demand_id: d, detail_id: i, amount: {path: a, type: bigint},
+       at: {path: at, type: timestamp}}
     record_set: {key: [tenant_id, demand_id, detail_id], order_by: [at]}
   trades:
     from: trade_events
@@ -61,7 +63,9 @@ def test_an_event_stream_is_read_from_its_facts(tmp_path: Path) -> None:
 def test_facts_quarantines_and_sources_are_tables_too(tmp_path: Path) -> None:
     text = """
     input_datasets: [demand_facts, demand_quarantine, events]
-    sql: select _payload as text from events union all select reason from demand_quarantine union all select demand_id from demand_facts
+    sql: >-
+      select _payload as text from events union all select reason from demand_quarantine
+      union all select demand_id from demand_facts
 """
 
     assert {i.dataset for i in inputs(tmp_path, text).values()} == {

@@ -1,4 +1,4 @@
-"""The shipped JSON Schema takes what LANGUAGE shows of jobs and chains, as the loader does, and refuses what it refuses."""
+"""The shipped JSON Schema accepts the jobs and chains of LANGUAGE, and refuses what the loader refuses."""
 
 import json
 from collections.abc import Mapping
@@ -18,10 +18,11 @@ LANGUAGE = """
 project: chain
 jobs:
   - name: alert_evaluate
-    incremental: {mode: cursor, cursor_column: block_number, unique_key: [alert_definition_id, block_hash, tx_hash]}
+    incremental:
+      {mode: cursor, cursor_column: block_number, unique_key: [alert_definition_id, block_hash, tx_hash]}
     update_strategy: append
     input_datasets: [hot_transactions]
-    lookup_datasets: [alert_definitions]       # read whole; a change in one makes what is written stale, it does not touch it
+    lookup_datasets: [alert_definitions]       # read whole; a change in one makes written rows stale
     output_dataset: alert_events
     sql: jobs/alert_evaluate.sql
 
@@ -44,11 +45,11 @@ chains:
     number: block_number
     hash: block_hash
     parent: parent_hash
-    head: {most: total_difficulty}         # or {most_summed: difficulty} along the branch, `longest`, or {last: seen_at}
-    order_by: [seq]                        # ties: the lower was seen first; default _source_position; never our arrival
+    head: {most: total_difficulty}         # or {most_summed: difficulty}, `longest`, or {last: seen_at}
+    order_by: [seq]                        # ties: the lower was seen first; default _source_position
     group_by: [chain_id]                   # optional: one chain per value
-    anchor: 1                              # optional: the first number; default the lowest seen. Every block there is a root
-    follow: {hot_transactions: transactions, hot_logs: logs}     # their rows of canonical blocks, by block hash
+    anchor: 1                              # optional: the first number; default the lowest seen
+    follow: {hot_transactions: transactions, hot_logs: logs}     # rows of canonical blocks, by block hash
 """
 OTHER_SPELLINGS = [
     (
@@ -69,7 +70,7 @@ OTHER_SPELLINGS = [
 
 
 def accepts(schema: Mapping[str, Any], value: object) -> bool:
-    """As a JSON Schema validator judges, for the words that ours uses."""
+    """Validates like a JSON Schema validator, for the keywords that ours uses."""
     known = {
         "$ref",
         "additionalProperties",
@@ -184,8 +185,9 @@ datasets:
   blocks:
     from: events
     columns:
-      {{{COLUMNS}, parent_hash: p, total_difficulty: {{path: d, type: "decimal(38,0)"}}, difficulty: {{path: e, type: bigint}},
-       seen_at: {{path: t, type: timestamp}}, block_at: {{path: b, type: timestamp}}, seq: {{path: s, type: bigint}}}}
+      {{{COLUMNS}, parent_hash: p, seq: {{path: s, type: bigint}},
+       total_difficulty: {{path: d, type: "decimal(38,0)"}}, difficulty: {{path: e, type: bigint}},
+       seen_at: {{path: t, type: timestamp}}, block_at: {{path: b, type: timestamp}}}}
   transactions: {{from: events, columns: {{{COLUMNS}, tx_hash: x, value: {{path: v, type: bigint}}}}}}
   logs: {{from: events, columns: {{{COLUMNS}, log_index: i}}}}
   alert_definitions:

@@ -1,4 +1,4 @@
-"""Modes `cursor` and `partition`, and jobs that append: what each needs, what it gives, and what a change of it does."""
+"""Modes `cursor` and `partition`, and jobs that append: requirements, results, and effects of changes."""
 
 from pathlib import Path
 
@@ -37,9 +37,12 @@ ALL = "    sql: select * from hot_blocks\n"
 CURSOR = "    incremental: {mode: cursor, cursor_column: block_number}\n"
 ALERTS = """\
     lookup_datasets: [limits]
-    incremental: {mode: cursor, cursor_column: Block_Number, unique_key: [limit_id, Block_Hash, tx_hash, block_hash]}
+    incremental:
+      {mode: cursor, cursor_column: Block_Number, unique_key: [limit_id, Block_Hash, tx_hash, block_hash]}
     update_strategy: append
-    sql: select l.limit_id, b.block_number, b.block_hash, b.tx_hash from hot_blocks b join limits l on b.weight > l.least
+    sql: >-
+      select l.limit_id, b.block_number, b.block_hash, b.tx_hash from hot_blocks b
+      join limits l on b.weight > l.least
 """
 RANGES = """\
     incremental: {mode: partition}
@@ -95,7 +98,8 @@ job `a` appends but has no `unique_key`, so a row could not be told from one tha
             "update_strategy:",
             """\
 job `a` appends in mode `keyed`; `append` exists only with `cursor`.
-  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
+  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
+[append-without-cursor]""",
         ),
         (
             "    incremental: {mode: keyed, key: [block_hash], unique_key: [tx_hash]}\n"
@@ -103,7 +107,8 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
             "update_strategy:",
             """\
 job `a` appends in mode `keyed`; `append` exists only with `cursor`.
-  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace` without `unique_key`.  \
+  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace` \
+without `unique_key`.  \
 [append-without-cursor]""",
         ),
         (
@@ -111,7 +116,8 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
             "update_strategy:",
             """\
 job `a` appends in mode `full`; `append` exists only with `cursor`.
-  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
+  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
+[append-without-cursor]""",
         ),
         (
             "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n"
@@ -119,14 +125,16 @@ job `a` appends in mode `full`; `append` exists only with `cursor`.
             "update_strategy:",
             """\
 job `a` appends in mode `partition`; `append` exists only with `cursor`.
-  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  [append-without-cursor]""",
+  Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
+[append-without-cursor]""",
         ),
         (
             "    incremental: {mode: partition}\n" + ALL,
             "incremental:",
             """\
 job `a` has mode `partition` but does not say what a partition is.
-  Add `partition: {column: <column>, size: 10000}`, or `unit: day` in place of `size`.  [partition-without-column]""",
+  Add `partition: {column: <column>, size: 10000}`, or `unit: day` in place of `size`.  \
+[partition-without-column]""",
         ),
         (
             "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10, unit: day}\n"
@@ -320,7 +328,8 @@ def test_a_unique_key_that_the_output_lacks_is_told_with_the_nearest(tmp_path: P
     assert (
         told
         == f"""\
-strandline.yaml:{line_of(yaml, "incremental:")}: the unique key of job `a` names `tx_hsh`, which its SQL does not give.
+strandline.yaml:{line_of(yaml, "incremental:")}: the unique key of job `a` names `tx_hsh`, \
+which its SQL does not give.
   Did you mean `tx_hash`?  [key-not-in-output]"""
     )
 

@@ -116,7 +116,7 @@ def test_a_name_in_sql_means_one_table(tmp_path: Path) -> None:
 
 
 def changed(folder: Path, node: str, *edits: tuple[str, str]) -> tuple[set[str], bool]:
-    """What an edit of the project file changes in a node's configuration, and whether that freezes it."""
+    """Parts of a node's configuration that an edit changes, and whether that freezes it."""
     edited = YAML
     for old, new in edits:
         assert old in edited

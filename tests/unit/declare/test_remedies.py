@@ -1,4 +1,4 @@
-"""What `check` tells people to write settles the mistake: each mend is an edit of the wrong project, as the remedy's words say."""
+"""The remedies of `check` settle the mistakes: each mend is an edit that follows the remedy's words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,12 +83,12 @@ ROWS = "inputs: {item: {by: [shop]}}"
 TOTALS = "input_datasets: [item]\n    output_dataset: totals"
 
 Edit = tuple[str, str]
-"""Of the project file."""
+"""Edits of the project file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mend:
-    """What the remedy says, done."""
+    """The remedy, applied."""
 
     edits: tuple[Edit, ...] = ()
     files: Mapping[str, str | bytes] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Case:
     remedy: str
     """Words of the remedy that the mends follow."""
     mends: tuple[Mend, ...]
-    """More than one where the remedy leaves a choice."""
+    """More than one if the remedy offers a choice."""
 
 
 def case(slug: str, wrong: Edit | Mend, remedy: str, *mends: Edit | tuple[Edit, ...] | Mend) -> Case:
@@ -502,7 +502,7 @@ CASES: tuple[Case, ...] = (
             "group by t.shop",
         ),
         "Add `part` to `input_datasets`.",
-        # Then it is asked how `part` relates to the key, with what to paste.
+        # Then `check` asks how `part` relates to the key, with YAML to paste.
         (
             (TOTALS, TOTALS.replace("[item]", "[item, part]")),
             ("key: [shop]}\n", "key: [shop], inputs: {part: whole}}\n"),
@@ -697,7 +697,7 @@ CHECKED = frozenset(case.slug for case in CASES)
 
 
 def mistakes(folder: Path, *steps: Mend) -> tuple[Mistake, ...]:
-    """What `check` says of the base project after these steps."""
+    """The report of `check` on the base project after these steps."""
     text, files = BASE, dict(FILES)
     environ: dict[str, str] = {}
     for step in steps:

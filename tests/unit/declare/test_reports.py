@@ -69,7 +69,8 @@ def test_a_record_set_without_ordering_is_told_as_the_style_shows(tmp_path: Path
     assert (
         told
         == """\
-strandline.yaml:14: record set `property` has a key but no ordering, so two facts about one key cannot be ranked.
+strandline.yaml:14: record set `property` has a key but no ordering, \
+so two facts about one key cannot be ranked.
   Add `order_by: [<column>]` to `property`.  [record-set-without-ordering]"""
     )
 
@@ -100,11 +101,13 @@ jobs:
     assert (
         told
         == """\
-strandline.yaml:24: job `fees` is keyed by (tenant_id, property_id), and how `rate` relates to that key is not known \
+strandline.yaml:24: job `fees` is keyed by (tenant_id, property_id), and how `rate` relates \
+to that key is not known \
 (`rate`: it has no column `property_id`).
   Say so under `incremental` (`whole` is always right; a change in it recomputes everything):
     inputs:
-      rate: whole   # or {by: {tenant_id: tenant_id, property_id: <column of rate>}}, {via: property, on: [<columns>]}\
+      rate: whole   # or {by: {tenant_id: tenant_id, property_id: <column of rate>}}, \
+{via: property, on: [<columns>]}\
   [input-relation-unknown]"""
     )
 
@@ -287,7 +290,8 @@ datasets:
   orders: {from: events, columns: {a: b}}
 jobs:
   - {name: a, input_datasets: [trades], output_dataset: a_out, sql: select * from trades}
-  - {name: b, input_datasets: [a_out, orders_facts], output_dataset: b_out, sql: select a_out.a from a_out cross join orders_facts}
+  - {name: b, input_datasets: [a_out, orders_facts], output_dataset: b_out,
+     sql: select a_out.a from a_out cross join orders_facts}
 """
 
     assert slugs(tmp_path, yaml) == ["not-yet", "unknown-key"]
@@ -296,7 +300,8 @@ jobs:
 def test_a_cycle_is_told_by_name(tmp_path: Path) -> None:
     jobs = """
 jobs:
-  - {name: a, input_datasets: [c_out, property], output_dataset: a_out, sql: select c_out.x from c_out cross join property}
+  - {name: a, input_datasets: [c_out, property], output_dataset: a_out,
+     sql: select c_out.x from c_out cross join property}
   - {name: b, input_datasets: [a_out], output_dataset: b_out, sql: select * from a_out}
   - {name: c, input_datasets: [b_out], output_dataset: c_out, sql: select * from b_out}
   - {name: d, input_datasets: [d_out], output_dataset: d_out, sql: select * from d_out}

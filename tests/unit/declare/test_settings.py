@@ -126,7 +126,7 @@ def test_how_long_everything_is_kept_is_a_length_of_time(tmp_path: Path, text: s
 
 @pytest.mark.parametrize("text", ["0 days", "30", "forever", "59 minutes", "999999 days"])
 def test_too_short_a_time_or_none_at_all_is_a_mistake(tmp_path: Path, text: str) -> None:
-    """A reader that has just begun must be able to end."""
+    """A reader that has just begun must be able to finish."""
     assert "`settings.keep`" in report(tmp_path, f"project: x\nsettings: {{keep: '{text}'}}")
 
 

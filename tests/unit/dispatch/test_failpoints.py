@@ -1,4 +1,4 @@
-"""Failpoints do what the environment says at the point and the node it names, and a misspelt one is an error."""
+"""Failpoints do what the environment says at the named point and node. A misspelt one is an error."""
 
 import threading
 import time

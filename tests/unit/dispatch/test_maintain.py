@@ -1,4 +1,4 @@
-"""What maintenance thinks before it does anything: which versions stay, which files nobody needs, what is worth writing again."""
+"""The decisions of maintenance: versions to keep, files that nobody needs, and files to merge."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,10 @@ HISTORY = [entry(version, NOON - timedelta(days=40 - 10 * version)) for version 
 def test_a_table_stays_readable_from_the_oldest_thing_that_is_needed(
     cursors: dict[str, int], days: int, version: int, because: str
 ) -> None:
-    """What was the newest version when `keep` began may be asked for with --known-at; a cursor reads on from where it stands."""
+    """The version that was newest when `keep` began may be read with --known-at.
+
+    A cursor continues from its version.
+    """
     keeping = keep_since(NOON, timedelta(days=days))
 
     found = find_horizon(HISTORY, cursors, keeping.since, keeping.text)
@@ -88,7 +91,7 @@ def remove(path: str, vector: dict[str, object] | None = None) -> dict[str, obje
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """a and b; then b has deleted rows; then a and b become c, with a file of changes; then d comes."""
+    """Commits: add a and b; delete rows of b; merge a and b into c, with a file of changes; add d."""
     return write_log(
         tmp_path,
         [add("a%20a.parquet"), add("b.parquet")],
@@ -118,7 +121,10 @@ ALL = {"a a.parquet", "b.parquet", VECTOR_FILE, "c.parquet", "_change_data/x.par
 def test_a_version_needs_its_files_and_those_its_changes_are_read_from(
     table: str, since: int, unneeded: set[str]
 ) -> None:
-    """From version 1 on: the files of version 1, for whoever compares the two states, and all that version 2 removed and added."""
+    """Readers from version 1 on need the files of version 1, to compare both states.
+
+    They also need everything that version 2 removed and added.
+    """
     files = read_files(table, since)
 
     assert files.named - files.needed == unneeded
@@ -201,7 +207,10 @@ def live(rows: int, deleted: int = 0) -> LiveFile:
     ],
 )
 def test_a_table_is_written_again_only_where_it_gains(files: list[LiveFile], steps: list[Step]) -> None:
-    """Merging halves the small files at least; a file of many deleted rows is written without them."""
+    """Merging at least halves the number of small files.
+
+    A file with many deleted rows is written without them.
+    """
     assert [c.step for c in find_compactions(files)] == steps
 
 
@@ -211,7 +220,7 @@ def announcement(readable_from: int) -> CommitMetadata:
 
 
 def test_a_table_tells_from_which_version_on_it_can_be_read() -> None:
-    """The announcement travels in the commit's metadata, so that it survives the catalog (L6)."""
+    """The announcement is in the commit's metadata, so it survives the loss of the catalog (L6)."""
     said = find_metadata(to_json(announcement(5)))
     assert said == announcement(5)
     quiet = CommitSummary(

@@ -1,4 +1,7 @@
-"""Spark is called lost when nobody knows what it did, and only then: a fence follows, and people look in the wrong place."""
+"""Spark is reported as lost only if nobody knows what it did.
+
+A fence follows, and a wrong report would send people to the wrong place.
+"""
 
 from types import SimpleNamespace
 
@@ -18,7 +21,7 @@ UNREACHED = ConnectionRefusedError("a web page that a job asks for")
 
 
 def told_of(error: Exception) -> Exception:
-    """What is told of an error while a table is written."""
+    """The report of an error while a table is written."""
     with pytest.raises(Exception) as told, writes.explained("names"):  # noqa: PT011 any
         raise error
     return told.value
@@ -42,7 +45,7 @@ def raised_by_a_job(error: Exception) -> WorkError:
 def test_a_call_whose_answer_never_came(
     error: Exception, wrap: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a Spark that is still there: it may be writing."""
+    """The same holds for a Spark that still runs: it may be writing."""
     monkeypatch.setattr(writes, "answers", lambda: True)
 
     told = told_of(wrap(error))
@@ -101,7 +104,7 @@ def test_spark_answers_if_its_process_is_there_and_takes_calls(
 
 
 def test_a_fence_that_does_not_reach_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found by the soak: it was told as a failure of Spark's, and the lease was given back."""
+    """Found by the soak: it was reported as a failure of Spark, and the lease was given back."""
     monkeypatch.setattr(writes, "answers", lambda: False)
 
     def session() -> None:

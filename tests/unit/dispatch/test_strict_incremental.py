@@ -1,4 +1,7 @@
-"""`strict_incremental`: what the plan marks, the dispatcher refuses before it attempts anything. No Spark: the table's log is enough."""
+"""`strict_incremental`: the dispatcher refuses marked tasks before it attempts anything.
+
+The plan marks them. The table's log is enough, so no Spark is needed.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +54,7 @@ def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
 
 
 def plan_turnover(tables: dict[str, Cursor], *, price_read_up_to: int) -> Task:
-    """As planned when this run may change `price`; the cursors are those of the tables here."""
+    """The plan if this run may change `price`. The cursors are those of the tables here."""
     world = tell(("project shop", STRICT, "built", "commit price_facts append 1 rows"))
     task = next(t for t in world.plan().tasks if t.node == "turnover")
     after = {**tables, "price": replace(tables["price"], version=price_read_up_to)}
@@ -81,7 +84,7 @@ def test_a_changed_whole_input_fails_the_task_before_it_is_attempted(
     ids=["backfill", "not strict", "related by the key"],
 )
 def test_every_remedy_of_the_refusal_gives_a_task_that_is_not_refused(remedy: tuple[str, ...]) -> None:
-    """Of `strict-incremental`."""
+    """The remedies of `strict-incremental`."""
     refused = tell(("project shop", STRICT, "built", "commit price replace_keys 1 rows")).plan()
 
     settled = tell(("project shop", STRICT, "built", *remedy)).plan()

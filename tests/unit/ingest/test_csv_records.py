@@ -1,4 +1,4 @@
-"""Where a CSV record ends, against Python's own csv, whole and in pieces. Starts no Spark."""
+"""Where a CSV record ends, against Python's csv, for whole files and for pieces. Starts no Spark."""
 
 import csv
 import io
@@ -86,7 +86,7 @@ def test_bytes_that_are_not_text_are_shown_and_can_be_told_from_text() -> None:
 
 
 def test_a_large_file_is_split_quickly(tmp_path: Path) -> None:
-    """Quotes in every line, and not one that is closed: the work stays in proportion."""
+    """Quotes in every line, none of them closed: the work stays proportional."""
     assert len(split(b'x,"a\n' * 20_000, block=1 << 16)) == 10_000
 
 

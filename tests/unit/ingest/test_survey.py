@@ -1,4 +1,4 @@
-"""What of a source's files is new: growing, half-written, rewritten and copied files, run after run. Starts no Spark."""
+"""New parts of a source's files: growing, half-written, rewritten and copied files. Starts no Spark."""
 
 import gzip
 import os
@@ -18,7 +18,7 @@ from strandline.plan.sources import is_pending
 
 @dataclass
 class Reader:
-    """A source over a folder, and what earlier runs have read of it."""
+    """A source over a folder, and what earlier runs have read from it."""
 
     folder: Path
     format: FileFormat = FileFormat.JSONL
@@ -50,12 +50,12 @@ class Reader:
         self._tick(name)
 
     def _tick(self, name: str) -> None:
-        """A write always shows in the modification time, however quick the test."""
+        """Make a write visible in the modification time, however fast the test is."""
         ticks = 1 + max((r.modified_ns for r in self.known.values()), default=1_700_000_000_000_000_000)
         os.utime(self.folder / name, ns=(ticks, ticks))
 
     def run(self) -> Survey:
-        """What a run would do: look into pending files, remember what was found."""
+        """Do what a run does: open pending files and remember the result."""
         listed = list_files(self.source.files, str(self.folder))
         pending = tuple(f for f in listed if is_pending(f, self.known.get(f.path)))
         found = survey(self.source, str(self.folder), pending, self.known)
@@ -63,7 +63,7 @@ class Reader:
         return found
 
     def lines(self) -> list[tuple[str, int, int, str]]:
-        """(path, revision, line, text) of what a run receives."""
+        """(path, revision, line, text) of each line that a run receives."""
         return [
             (p.read.path, p.read.revision, place, text)
             for p in self.run().pieces
@@ -217,7 +217,7 @@ def test_a_file_read_whole_is_refused_or_offered_again_when_it_changes(tmp_path:
     reader.write("a.json", '{"n":1}')
     first = reader.run().pieces[0]
 
-    reader.write("a.json", '{"n":1}')  # saved again, nothing else
+    reader.write("a.json", '{"n":1}')  # saved again without a change
     touched = reader.run()
     reader.write("a.json", '{"n":2}')
 

@@ -1,4 +1,4 @@
-"""Entries of a Delta log, read without Spark: whose they are, what they added, whether a reader has anything to do (L6, L13)."""
+"""Entries of a Delta log, read without Spark: their author, their rows, and work for readers (L6, L13)."""
 
 import json
 from dataclasses import replace
@@ -110,7 +110,7 @@ def test_a_commit_without_our_metadata_that_changes_rows_is_foreign() -> None:
 
 
 def test_what_was_adopted_is_foreign_no_more_and_what_came_later_is() -> None:
-    """By their versions: a commit of theirs before ours that nobody looked at stays foreign (L13)."""
+    """By version: a foreign commit before ours that nobody looked at stays foreign (L13)."""
     adopting = replace(metadata(Operation.ADOPT), adopted=(5,))
     entries = [
         parse_entry(5, text(info(), add("a"))),
@@ -240,7 +240,7 @@ def test_there_is_no_version_where_there_is_no_table(tmp_path: Path) -> None:
 
 
 def test_what_ends_a_line_elsewhere_ends_none_in_a_log(tmp_path: Path) -> None:
-    """Statistics hold values of the data, and Spark writes U+2028, U+0085 and their like as they are."""
+    """Statistics contain values, and Spark does not escape U+2028, U+0085 and similar characters."""
     odd = "\u2028 \u2029 \x85"
     said = {"path": "a.parquet", "size": 100, "dataChange": True}
     stats = json.dumps({"numRecords": 2, "minValues": {"_payload": odd}}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a commit says of itself survives being written down, and nothing else is mistaken for it (L6)."""
+"""The metadata of a commit survives serialisation, and nothing else is mistaken for it (L6)."""
 
 import json
 from dataclasses import replace
@@ -65,7 +65,7 @@ metadatas = st.builds(
     files=st.lists(files, max_size=3).map(tuple),
     rows=numbers,
     schema_hash=st.text(),
-    # They have no order: they are written by name.
+    # They do not have an order, so they are written by name.
     partitions=partitions.map(lambda found: tuple(sorted(found, key=lambda p: p.partition_key))),
     waiting=st.lists(st.text(), max_size=3).map(tuple),
     invalidations=st.lists(invalidations, max_size=2).map(tuple),

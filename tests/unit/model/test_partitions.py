@@ -53,7 +53,7 @@ def by_unit(unit: Unit, *by: str, final_after: int | None = None) -> Partitionin
 
 
 def name_instant(unit: Unit, calendar: Calendar, at: datetime) -> str:
-    """As Spark names it: the local time, cut off at the unit."""
+    """The name that Spark gives it: the local time, truncated to the unit."""
     return at.astimezone(ZoneInfo(calendar.timezone)).strftime(SPELT[unit])
 
 

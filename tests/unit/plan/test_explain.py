@@ -1,4 +1,4 @@
-"""`explain` speaks of what a kind is, and not of what another one is."""
+"""`explain` describes the kind of the node, not another one."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is held: how much waits for it, what is not fresh because of it, and the one call that settles all of it."""
+"""Held work: how much waits, what is not fresh because of it, and the one call that settles everything."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def states(world: World, name: str | None = None) -> dict[str, str]:
 
 
 def left_by(world: World, command: str) -> set[str]:
-    """What the plan of a call, as it is typed, leaves stale or frozen."""
+    """What the plan of a typed call leaves stale or frozen."""
     _, verb, *names, option = command.split()
     assert verb == "backfill"
     request = RunRequest(

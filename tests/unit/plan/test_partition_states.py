@@ -1,4 +1,7 @@
-"""Which partitions are fresh, behind, invalidated, stale, being built or waiting: from what a plan knows. No Spark, no disk."""
+"""The state of each partition, from what a plan knows. No Spark, no disk.
+
+States are fresh, behind, invalidated, stale, being built and waiting.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +33,7 @@ COLUMNS = (("sale_id", "string"), ("shop_id", "string"), ("pieces", "int"), ("so
 
 
 def make_world(*more: str) -> World:
-    """`sale` in ranges of ten, 90-100 and 100-110 among them; 120-130 waits. All of it is up to date."""
+    """`sale` in ranges of ten, with 90-100 and 100-110. 120-130 waits. Everything is up to date."""
     world = tell(("project small", RANGES, AGAIN, "built"))
     for name in ("sale", "sale_ranges"):
         world.tables[name] = replace(world.tables[name], columns=COLUMNS)

@@ -1,4 +1,4 @@
-"""What makes a node behind, and what makes a file worth opening."""
+"""Reasons for a node to be behind, and for a file to be opened."""
 
 import pytest
 

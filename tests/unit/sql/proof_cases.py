@@ -1,6 +1,7 @@
 """Pairs of SQL and the inputs that it proves to be related by the key (tenant_id, property_id).
 
-`property` and `unit` have declared columns, `wide` takes whatever its CSV has, `rates` has half of the key, `tariffs` is read whole.
+`property` and `unit` have declared columns, `wide` has the columns of its CSV, `rates` has half of the key,
+`tariffs` is read whole.
 """
 
 from strandline.sql.known_columns import Known
@@ -406,7 +407,8 @@ UNIONS = {
     ),
 }
 
-# Not on the list of what is understood, or another thing to Spark than to the parser: nothing is proved, also of the other inputs.
+# SQL that is not on the list of what is understood, or that Spark reads differently from the parser. Nothing
+# is proved, not even for the other inputs.
 NOT_UNDERSTOOD = {
     "a name in a function": (
         "SELECT p.*, (SELECT sum(size) FROM identifier('unit')) AS t FROM property p",

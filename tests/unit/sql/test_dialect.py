@@ -40,7 +40,8 @@ def constructs(sql: str) -> list[str]:
         ("select a.id from t A where a.n = 5", 'SELECT "A"."id" FROM "t" AS A WHERE ("A"."n" = 5)'),
         (
             "select id from t where s not in ('b', null)",
-            """SELECT "id" FROM "t" AS "t" WHERE (NOT (((("s") IN ('b')) OR CAST(NULL AS BOOLEAN)))) IS TRUE""",
+            'SELECT "id" FROM "t" AS "t" '
+            """WHERE (NOT (((("s") IN ('b')) OR CAST(NULL AS BOOLEAN)))) IS TRUE""",
         ),
         ("select s not like 'a%' as k from t", """SELECT NOT ("s" LIKE 'a%') AS k FROM "t" AS "t\""""),
         ("select id % 2 from t", 'SELECT (CAST("id" AS INT) % CAST(2 AS INT)) AS "id % 2" FROM "t" AS "t"'),

@@ -1,4 +1,4 @@
-"""Row filters: read from text and from JSON, checked against columns, told to people."""
+"""Row filters: read from text and JSON, checked against columns, and shown to users."""
 
 import json
 from datetime import UTC, date, datetime
@@ -100,7 +100,7 @@ anything = st.recursive(
 
 
 def same(found: Filter, expected: Filter) -> bool:
-    """Equal up to order, and of the same types: to Python 1, 1.0 and True are equal."""
+    """Equal up to order, and of the same types: Python considers 1, 1.0 and True equal."""
     return sorted(map(repr, found.comparisons)) == sorted(map(repr, expected.comparisons))
 
 

@@ -1,4 +1,4 @@
-"""Literals are exact: delta-rs finds just the rows that have the value, or there is no literal."""
+"""Literals are exact: delta-rs matches only rows with the value, or there is no literal."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal

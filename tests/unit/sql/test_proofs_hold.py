@@ -1,4 +1,4 @@
-"""What is proved is so: on random rows, restricting a proved input to some keys leaves those keys' results as they are (L2)."""
+"""Proofs hold on random rows: restricting a proved input to some keys does not change their results (L2)."""
 
 import random
 
@@ -33,7 +33,8 @@ PROFILE = Profile(
 )
 NOT_IN_DUCKDB = {
     *("passed: rows made many", "joined: of other types"),
-    "by position: names given to the star of USING, which comes first",  # in Spark; in DuckDB it stays in its place
+    # Spark puts the columns of USING first; DuckDB leaves them in their place.
+    "by position: names given to the star of USING, which comes first",
 }
 PROVED = {name: case for name, case in proof_cases.CASES.items() if case[1] and name not in NOT_IN_DUCKDB}
 SEEDS = 90

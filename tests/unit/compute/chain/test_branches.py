@@ -1,4 +1,7 @@
-"""The canonical branch: incremental equals a walk over everything, for any arrival order, batch split and rule (L2)."""
+"""The canonical branch: incremental equals a walk over all blocks (L2).
+
+This holds for any arrival order, batch split and rule.
+"""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -65,7 +68,7 @@ class Ledger:
 
 
 def make_tree(chance: random.Random, size: int, rule: HeadRule, anchor: int) -> list[Block]:
-    """Blocks that grow mostly at the top, sometimes on a side branch; some parents are never announced."""
+    """Blocks mostly at the top, sometimes on a side branch. Some parents are never announced."""
     blocks: list[Block] = []
     for i in range(size):
         if not blocks or chance.random() < 0.06:

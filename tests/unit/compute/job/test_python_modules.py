@@ -1,4 +1,4 @@
-"""The files that a Python job reaches are followed, hashed, and are what runs."""
+"""The files that a Python job imports are followed and hashed, and exactly they run."""
 
 from pathlib import Path
 
