@@ -1,7 +1,8 @@
 """What we remember: the control-plane database, on SQLite or Postgres.
 
-Comes in: what `dispatch` did (commits, unchanged inputs, leases, runs). Goes out: `CatalogView` for the planner, leases for writers.
-Only `dispatch` and `app` write it. Must not import Spark, `lake` or `plan`; SQLAlchemy stays inside.
+In: what `dispatch` did (commits, unchanged inputs, leases, runs). Out: `CatalogView` for the planner, leases
+for writers. Only `dispatch` and `app` write it. It must not import Spark, `lake` or `plan`; SQLAlchemy stays
+inside.
 """
 
 from .commits import record_commit, record_unchanged

@@ -1,4 +1,7 @@
-"""Record what a lease's holder did (step 6 of the commit protocol): one transaction checks the token and moves everything."""
+"""Record what the holder of a lease did (step 6 of the commit protocol).
+
+One transaction checks the token and moves everything.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,9 +37,11 @@ def record_commit(
     release: bool,
     readers: Sequence[str] = (),
 ) -> None:
-    """Record the commits of ours that stand in the table's log. One recorded before is passed over, so twice changes nothing.
+    """Record those of our commits that are in the table's log.
 
-    `row_count` and `bytes_` are the table's after the last of them; `readers` the jobs that owe it to each invalidation among them.
+    A commit that is already recorded is skipped, so that a repetition changes nothing. `row_count` and
+    `bytes_` are those of the table after the last commit. `readers` are the jobs that must process each
+    invalidation among them.
     """
     with catalog.writing() as connection:
         check_token(connection, lease, release=release)
@@ -47,7 +52,7 @@ def record_commit(
             if record.table_id == state["table_id"] and record.version <= state["table_version"]:
                 continue
             if state["table_id"] not in ("", record.table_id):
-                # recreated: what was read for the old table says nothing about the new one
+                # The table was recreated: cursors in the old table say nothing about the new one.
                 connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
                 connection.execute(
                     delete(partition_versions).where(partition_versions.c.dataset == lease.dataset)
@@ -79,7 +84,7 @@ def record_unchanged(
     release: bool,
     waiting: tuple[str, ...] = (),
 ) -> None:
-    """Record that inputs were read and the output stays as it is: cursors move in the catalog alone."""
+    """Record that inputs were read and the output did not change: cursors move in the catalog alone."""
     with catalog.writing() as connection:
         check_token(connection, lease, release=release)
         state = {**_read_dataset(connection, lease.dataset), "as_of": as_of, "waiting": list(waiting)}
@@ -90,7 +95,7 @@ def record_unchanged(
 
 
 def _after(state: Mapping[str, Any], record: CommitRecord, recount: Recount) -> dict[str, Any]:
-    """What is known of the dataset once the commit is recorded."""
+    """The state of the dataset once the commit is recorded."""
     metadata = record.metadata
     after = {**state, "table_id": record.table_id, "table_version": record.version}
     if metadata.operation.is_bare:

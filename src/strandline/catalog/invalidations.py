@@ -1,4 +1,7 @@
-"""Invalidations, and which job has processed which: acknowledged when a job's cursor passes the commit that carries it."""
+"""Invalidations, and which job has processed which.
+
+A job has processed one when its cursor passes the commit that carries it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,9 +17,12 @@ from .tables import TABLE_CURSOR, data_invalidations, dataset_cursors, datasets,
 
 
 def put_invalidations(connection: Connection, record: CommitRecord, readers: Sequence[str]) -> None:
-    """Record the invalidations of a commit, owed by each job that reads the dataset now. A job added later needs none."""
-    found = record.metadata.invalidations
-    if not found:
+    """Record the invalidations of a commit for each job that reads the dataset now.
+
+    A job that is added later computes from everything anyway.
+    """
+    invalidations = record.metadata.invalidations
+    if not invalidations:
         return
     insert = insert_into(connection, data_invalidations).on_conflict_do_nothing()
     connection.execute(
@@ -34,13 +40,16 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
                 "table_id": record.table_id,
                 "table_version": record.version,
             }
-            for i in found
+            for i in invalidations
         ],
     )
-    owed = [{"invalidation_id": i.id, "job": job, "processed_at": None} for i in found for job in readers]
+    owed = [
+        {"invalidation_id": i.id, "job": job, "processed_at": None} for i in invalidations for job in readers
+    ]
     if owed:
         connection.execute(insert_into(connection, invalidation_jobs).on_conflict_do_nothing(), owed)
-    # A commit wakes jobs before the catalog hears of it, if whoever made it died in between.
+    # If the process that made a commit died before recording it, readers may have processed the commit
+    # already.
     for job in readers:
         acknowledge(connection, job, _find_cursor(connection, job, record.metadata.node))
 
@@ -58,14 +67,18 @@ def _find_cursor(connection: Connection, job: str, dataset: str) -> dict[str, Cu
 
 
 def acknowledge(connection: Connection, job: str, cursors: Mapping[str, Cursor]) -> None:
-    """A job's cursors have moved: what lies behind them is processed, and so is what was said of a table before the present one."""
+    """Record what a job has processed now that its cursors have moved.
+
+    That is every invalidation behind a cursor, and every one of a table that has been replaced since.
+    """
     for dataset, cursor in cursors.items():
-        said = data_invalidations.c
-        # Who reads a table made anew computes from all of it. A cursor in a table that is gone says nothing of the present one.
+        columns = data_invalidations.c
+        # A job that reads a recreated table computes from all of it. A cursor in the old table says nothing
+        # about the present one.
         present = select(datasets.c.table_id).where(datasets.c.dataset == dataset).scalar_subquery()
-        passed = (said.table_id == cursor.table_id) & (said.table_version <= cursor.version)
-        made_anew = (said.table_id != cursor.table_id) & (present == cursor.table_id)
-        behind = select(said.id).where(said.dataset == dataset, passed | made_anew)
+        passed = (columns.table_id == cursor.table_id) & (columns.table_version <= cursor.version)
+        replaced = (columns.table_id != cursor.table_id) & (present == cursor.table_id)
+        behind = select(columns.id).where(columns.dataset == dataset, passed | replaced)
         mine = (invalidation_jobs.c.job == job) & invalidation_jobs.c.processed_at.is_(None)
         done = update(invalidation_jobs).where(mine & invalidation_jobs.c.invalidation_id.in_(behind))
         connection.execute(done.values(processed_at=database_now()))
@@ -74,9 +87,10 @@ def acknowledge(connection: Connection, job: str, cursors: Mapping[str, Cursor])
 def read_invalidations(
     catalog: Catalog, jobs: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Every invalidation, and what each of these jobs has made of it. A job that is gone releases what it owed.
+    """Every invalidation, and when each of these jobs processed it.
 
-    `processed_at` of an invalidation is set when every job has processed it.
+    A job that no longer exists owes nothing. `processed_at` of an invalidation is set when every job has
+    processed it.
     """
     with catalog.reading() as connection:
         owed = [
@@ -92,11 +106,11 @@ def read_invalidations(
                 data_invalidations.c.created_at, data_invalidations.c.table_version, data_invalidations.c.id
             )
         ).mappings()
-        found = [dict(row) for row in rows]
+        invalidations = [dict(row) for row in rows]
     times: dict[str, list[Any]] = {}
     for row in owed:
         times.setdefault(row["invalidation_id"], []).append(row["processed_at"])
-    for row in found:
+    for row in invalidations:
         at = times.get(row["id"], [])
         row["processed_at"] = max(at) if at and None not in at else row["created_at"] if not at else None
-    return found, owed
+    return invalidations, owed

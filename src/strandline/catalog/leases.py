@@ -1,6 +1,6 @@
 """Leases: who may write a dataset, until when, and with which token (step 1 of the commit protocol, L7).
 
-A lease that has run out is still its holder's until another takes it: the token decides, not the clock.
+A lease that has run out still belongs to its holder until another takes it: the token decides, not the clock.
 """
 
 from dataclasses import replace
@@ -18,7 +18,10 @@ from .tables import HELD, RELEASED, leases
 def acquire_lease(
     catalog: Catalog, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool
 ) -> Lease:
-    """Take the lease with a token above all earlier ones, the catalog's and the table's own (`table_token`, 0 for none)."""
+    """Take the lease with a token above all earlier ones.
+
+    Earlier tokens are those in the catalog and the table's own (`table_token`, 0 if it has none).
+    """
     with catalog.writing() as connection:
         while True:
             lease = _find_first(connection, dataset, holder, seconds, table_token) or _find_next(
@@ -30,7 +33,7 @@ def acquire_lease(
 
 
 def next_token(catalog: Catalog, lease: Lease) -> Lease:
-    """The same lease with the next token. Taken once the fence stands, so it asks for none."""
+    """The same lease with the next token. It is taken once the fence is in place, so it asks for none."""
     with catalog.writing() as connection:
         change = (
             update(leases)
@@ -45,7 +48,7 @@ def next_token(catalog: Catalog, lease: Lease) -> Lease:
 
 
 def renew_leases(catalog: Catalog, holder: str, seconds: float) -> int:
-    """Prolong all leases of a holder; how many there are."""
+    """Prolong all leases of a holder. Returns how many there are."""
     with catalog.writing() as connection:
         mine = and_(leases.c.holder == holder, leases.c.state == HELD)
         return connection.execute(
@@ -54,7 +57,7 @@ def renew_leases(catalog: Catalog, holder: str, seconds: float) -> int:
 
 
 def list_leases(catalog: Catalog) -> tuple[LeaseState, ...]:
-    """The newest lease of each dataset, in their order."""
+    """The newest lease of each dataset, ordered by dataset."""
     running = (leases.c.expires_at > database_now()).label("running")
     with catalog.reading() as connection:
         rows = connection.execute(select(leases, running).order_by(leases.c.dataset)).all()
@@ -72,13 +75,16 @@ def list_leases(catalog: Catalog) -> tuple[LeaseState, ...]:
 
 
 def release_lease(catalog: Catalog, lease: Lease) -> None:
-    """Give the lease back: what it covered ended cleanly, the next holder need not fence."""
+    """Give the lease back: its work ended cleanly, so the next holder need not fence."""
     with catalog.writing() as connection:
         check_token(connection, lease, release=True)
 
 
 def check_token(connection: Connection, lease: Lease, *, release: bool) -> None:
-    """Refuse a lease that was lost; otherwise keep others off its row until the transaction ends, and give it back if asked."""
+    """Refuse a lease that was lost.
+
+    Otherwise lock its row until the transaction ends, and release it if asked.
+    """
     change = update(leases).where(_is_ours(lease)).values(state=RELEASED if release else HELD)
     if connection.execute(change).rowcount != 1:
         raise fenced(lease)
@@ -86,7 +92,8 @@ def check_token(connection: Connection, lease: Lease, *, release: bool) -> None:
 
 def fenced(lease: Lease) -> FencedError:
     return FencedError(
-        f"`{lease.dataset}`: {lease.holder} no longer holds the lease with token {lease.token}; nothing was recorded."
+        f"`{lease.dataset}`: {lease.holder} no longer holds the lease with token {lease.token};"
+        " nothing was recorded."
     )
 
 
@@ -102,7 +109,7 @@ def _is_ours(lease: Lease) -> ColumnElement[bool]:
 def _find_first(
     connection: Connection, dataset: str, holder: str, seconds: float, table_token: int
 ) -> Lease | None:
-    """The lease, if the catalog has never seen one for the dataset."""
+    """The lease, if the catalog has never had one for the dataset."""
     token = table_token + 1
     values = {"dataset": dataset, "holder": holder, "token": token, "state": HELD}
     insert = insert_into(connection, leases).values(
@@ -111,7 +118,8 @@ def _find_first(
     expires_at = connection.execute(insert.on_conflict_do_nothing().returning(leases.c.expires_at)).scalar()
     if expires_at is None:
         return None
-    # a table that knows a token though the catalog knows no lease: the catalog was lost, and with it who wrote last
+    # The table has a token but the catalog no lease: the catalog was lost, and with it the last writer's
+    # name.
     return Lease(
         dataset=dataset, holder=holder, token=token, expires_at=expires_at, must_fence=table_token > 0
     )
@@ -120,9 +128,11 @@ def _find_first(
 def _find_next(
     connection: Connection, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool
 ) -> Lease | None:
-    """The lease, if it is free: given back, run out, ours already, or broken on request."""
-    seen = connection.execute(select(leases.c.token, leases.c.state).where(leases.c.dataset == dataset)).one()
-    token = max(seen.token, table_token) + 1
+    """The lease, if it is free: given back, run out, already ours, or broken on request."""
+    previous = connection.execute(
+        select(leases.c.token, leases.c.state).where(leases.c.dataset == dataset)
+    ).one()
+    token = max(previous.token, table_token) + 1
     free = (
         true()
         if break_others
@@ -130,7 +140,12 @@ def _find_next(
     )
     change = (
         update(leases)
-        .where(leases.c.dataset == dataset, leases.c.token == seen.token, leases.c.state == seen.state, free)
+        .where(
+            leases.c.dataset == dataset,
+            leases.c.token == previous.token,
+            leases.c.state == previous.state,
+            free,
+        )
         .values(
             holder=holder,
             token=token,
@@ -143,13 +158,13 @@ def _find_next(
     expires_at = connection.execute(change).scalar()
     if expires_at is None:
         return None
-    # a table that is ahead: the catalog was put back from a copy
-    unclean = seen.state != RELEASED or table_token > seen.token
+    # The table is ahead: the catalog was restored from a copy.
+    unclean = previous.state != RELEASED or table_token > previous.token
     return Lease(dataset=dataset, holder=holder, token=token, expires_at=expires_at, must_fence=unclean)
 
 
 def _refuse_if_held(connection: Connection, dataset: str, holder: str, break_others: bool) -> None:
-    """Raise when another holds the lease; return when the row only moved between reading and writing it."""
+    """Raise if another holds the lease. Return if the row only changed between reading and writing it."""
     held = and_(
         leases.c.dataset == dataset,
         leases.c.state == HELD,
@@ -159,7 +174,8 @@ def _refuse_if_held(connection: Connection, dataset: str, holder: str, break_oth
     other = None if break_others else connection.execute(select(leases).where(held)).first()
     if other:
         raise ConflictError(
-            f"`{dataset}` is being written by {other.holder}, whose lease runs until {other.expires_at:%Y-%m-%d %H:%M:%S} UTC.",
+            f"`{dataset}` is being written by {other.holder}, whose lease runs until"
+            f" {other.expires_at:%Y-%m-%d %H:%M:%S} UTC.",
             remedy="Wait for it to end; if it was killed, the lease runs out by itself.",
             slug="lease-held",
         )

@@ -1,4 +1,4 @@
-"""Bring a database to the newest shape, once, however many processes open it together."""
+"""Migrate a database to the newest schema, once, however many processes open it together."""
 
 import threading
 from collections.abc import Callable
@@ -14,15 +14,17 @@ from .revision import HEAD, find_revision
 FOLDER = Path(__file__).parent / "migrations"
 
 ADVISORY_LOCK = 7_268_412_905
-"""Postgres lock that migrations of a database take turns on; any number that nobody else uses."""
+"""Postgres lock under which migrations of a database take turns. Any number that nobody else uses."""
 
-_one_at_a_time = threading.Lock()  # Alembic keeps the migration under way in a global
+_one_at_a_time = threading.Lock()  # Alembic keeps the running migration in a global
 
 
 def migrate(catalog: Catalog, reach: Callable[[str, str], None]) -> None:
-    """Run the missing migrations in one transaction. Who waited for another process finds nothing left to do.
+    """Run the missing migrations in one transaction.
 
-    `reach` is told before and after, inside the transaction: whoever dies there has changed nothing.
+    A process that waited for another finds nothing left to do.
+
+    `reach` is called before and after, inside the transaction: a process that dies there has changed nothing.
     """
     with _one_at_a_time, catalog.writing() as connection:
         take_turn(catalog, connection)
@@ -33,13 +35,13 @@ def migrate(catalog: Catalog, reach: Callable[[str, str], None]) -> None:
 
 
 def take_turn(catalog: Catalog, connection: Connection) -> None:
-    """Keep other processes from migrating until the transaction ends. On SQLite whoever writes is alone."""
+    """Keep other processes from migrating until the transaction ends. On SQLite a writer is alone anyway."""
     if not catalog.on_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
 
 
 def upgrade(connection: Connection) -> None:
-    """Bring the database of a connection to the newest shape, inside its transaction."""
+    """Migrate the database of a connection to the newest schema, inside its transaction."""
     command.upgrade(migration_config(connection), HEAD)
 
 

@@ -1,4 +1,4 @@
-"""Open a catalog: connect, bring it to the newest shape, hand out the handle."""
+"""Open a catalog: connect, migrate it to the newest schema, return the handle."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,10 @@ from .revision import HEAD, find_revision
 
 
 def open_catalog(url: str, reach: Callable[[str, str], None] = lambda _point, _what: None) -> Catalog:
-    """Open the catalog at a SQLAlchemy address, creating or migrating it where needed. `reach` is told where a process may die."""
+    """Open the catalog at a SQLAlchemy address, creating or migrating it where needed.
+
+    `reach` is called at points where a process may die.
+    """
     catalog = connect_catalog(url)
     address = catalog.engine.url
     try:
@@ -29,7 +32,7 @@ def open_catalog(url: str, reach: Callable[[str, str], None] = lambda _point, _w
 
 
 def connect_catalog(url: str) -> Catalog:
-    """The handle alone: nothing is connected, created or migrated yet."""
+    """Only the handle: nothing is connected, created or migrated yet."""
     address = _parse(url)
     on_sqlite = address.get_backend_name() == "sqlite"
     return Catalog(engine=sqlite_engine(address) if on_sqlite else postgres_engine(address))
@@ -39,7 +42,7 @@ def _bring_up_to_date(catalog: Catalog, reach: Callable[[str, str], None]) -> No
     with catalog.reading() as connection:
         revision = find_revision(connection)
     if revision != HEAD:
-        from .migrate import migrate  # loads Alembic, which takes longer than all the rest
+        from .migrate import migrate  # loads Alembic, which takes longer than everything else
 
         migrate(catalog, reach)
 
@@ -50,7 +53,7 @@ def _parse(url: str) -> URL:
     except (ArgumentError, ValueError):
         raise _bad_address(
             "`settings.catalog` is not a database address."
-        ) from None  # the text may hold a password
+        ) from None  # the text may contain a password
     if address.drivername == "postgresql":
         address = address.set(drivername="postgresql+psycopg")
     if address.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):

@@ -13,7 +13,10 @@ from .tables import partition_versions
 
 
 def put_partitions(connection: Connection, record: CommitRecord, location: str) -> None:
-    """Record what a commit built. One that wrote the whole table leaves no partition but its own."""
+    """Record the partitions that a commit built.
+
+    A commit that wrote the whole table replaces all earlier ones.
+    """
     metadata = record.metadata
     if metadata.operation is Operation.OVERWRITE:
         connection.execute(delete(partition_versions).where(partition_versions.c.dataset == metadata.node))
@@ -29,7 +32,8 @@ def put_partitions(connection: Connection, record: CommitRecord, location: str) 
             "schema_hash": metadata.schema_hash,
             "location": location,
             "row_count": p.rows,
-            # Files hold several partitions: each has its share of what the commit wrote.
+            # A file may contain several partitions, so each gets its share of the bytes that the commit
+            # wrote.
             "bytes": record.bytes_added * p.rows // total if total else 0,
             "table_version": record.version,
         }
@@ -42,11 +46,11 @@ def put_partitions(connection: Connection, record: CommitRecord, location: str) 
     )
 
 
-def read_partitions(connection: Connection, wanted: Select[Any]) -> dict[str, dict[str, PartitionVersion]]:
+def read_partitions(connection: Connection, query: Select[Any]) -> dict[str, dict[str, PartitionVersion]]:
     """By dataset and partition key, in the order of the keys."""
-    found: dict[str, dict[str, PartitionVersion]] = defaultdict(dict)
+    versions: dict[str, dict[str, PartitionVersion]] = defaultdict(dict)
     for row in connection.execute(
-        wanted.order_by(partition_versions.c.dataset, partition_versions.c.partition_key)
+        query.order_by(partition_versions.c.dataset, partition_versions.c.partition_key)
     ).mappings():
-        found[row["dataset"]][row["partition_key"]] = PartitionVersion(**row)
-    return found
+        versions[row["dataset"]][row["partition_key"]] = PartitionVersion(**row)
+    return versions

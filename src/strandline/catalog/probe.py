@@ -1,4 +1,4 @@
-"""Whether a catalog is sound and can be written just now, found out without writing."""
+"""Whether a catalog is sound and can be written now, found out without writing."""
 
 from sqlalchemy.exc import DatabaseError
 
@@ -6,21 +6,21 @@ from .handle import Catalog, unreachable
 
 
 def require_writable(catalog: Catalog) -> None:
-    """Take the right to write and give it back. Raises what `unreachable` says if another process holds it for long."""
+    """Take the right to write and give it back. Raises `unreachable` if another process holds it for long."""
     with catalog.writing():
         pass
 
 
 def find_damage(catalog: Catalog) -> str:
-    """What is wrong with the file of a catalog on SQLite; nothing where it is sound. One that is locked is an error of its own."""
+    """What is wrong with the file of a SQLite catalog; empty if it is sound. A locked one raises."""
     if not catalog.on_sqlite:
         return ""
     try:
         with catalog.engine.connect() as connection:
-            found = str(connection.exec_driver_sql("PRAGMA quick_check").scalar())
+            answer = str(connection.exec_driver_sql("PRAGMA quick_check").scalar())
     except DatabaseError as error:
         text = str(error.orig)
         if "not a database" in text or "malformed" in text:
             return text
         raise unreachable(catalog, error) from error
-    return "" if found == "ok" else found
+    return "" if answer == "ok" else answer

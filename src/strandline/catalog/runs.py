@@ -1,4 +1,4 @@
-"""Runs, what became of their tasks, and the log of what people asked for."""
+"""Runs, the results of their tasks, and the log of what people asked for."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -24,7 +24,7 @@ def start_run(catalog: Catalog, run: str, as_of: str, cause: str) -> None:
 
 
 def finish_run(catalog: Catalog, run: str, status: str) -> None:
-    """Close a run that is open; a run ends once."""
+    """Close an open run. A run ends once."""
     with catalog.writing() as connection:
         change = (
             update(runs)
@@ -33,8 +33,9 @@ def finish_run(catalog: Catalog, run: str, status: str) -> None:
         )
         if connection.execute(change).rowcount != 1:
             raise ConflictError(
-                f"Run `{run}` is not open, so it can't end as {status}: it was closed, or the catalog was put back, while it worked.",
-                remedy="What its tasks published stands. Run again: what is left is done.",
+                f"Run `{run}` is not open, so it can't end as {status}: it was closed, or the catalog was"
+                " restored, while it worked.",
+                remedy="What its tasks published is kept. Run again: what is left is done.",
                 slug="run-not-open",
             )
 
@@ -42,7 +43,8 @@ def finish_run(catalog: Catalog, run: str, status: str) -> None:
 def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
     """Record one attempt of a task of the run."""
     with catalog.writing() as connection:
-        # a node is known from its first attempt on, so that a failure before the first commit shows (L13)
+        # A node is listed from its first attempt on, so that a failure before the first commit is visible
+        # (L13).
         known = {"dataset": result.node, "kind": str(result.kind), **no_table()}
         connection.execute(insert_into(connection, datasets).values(**known).on_conflict_do_nothing())
         attempts = (
@@ -90,7 +92,7 @@ def read_runs(catalog: Catalog, limit: int) -> tuple[RunRecord, ...]:
 
 
 def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:
-    """The attempts of a run in the order they were recorded."""
+    """The attempts of a run in the order in which they were recorded."""
     with catalog.reading() as connection:
         return tuple(
             _task_result(row)
@@ -99,13 +101,13 @@ def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:
 
 
 def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
-    """Note what a person did."""
+    """Record what a person did."""
     with catalog.writing() as connection:
         connection.execute(insert(audit_log).values(at=database_now(), verb=verb, detail=dict(detail)))
 
 
 def _status_since(connection: Connection, result: TaskResult) -> Any:
-    """Since when the node's attempts have ended like this one; `done` and `unchanged` are alike."""
+    """Since when the node's attempts have ended like this one. `done` and `unchanged` count as the same."""
     newest = (
         select(tasks.c.status, tasks.c.status_since)
         .where(tasks.c.node == result.node)
@@ -120,7 +122,7 @@ def _status_since(connection: Connection, result: TaskResult) -> Any:
 
 
 def _measures(result: TaskResult) -> dict[str, object]:
-    """What has no column of its own."""
+    """Figures that have no column of their own."""
     with_column = {"node", "kind", "cause", "strategy", "reason", "scope", "status", "error", "slug"}
     measures = {
         field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column

@@ -1,4 +1,4 @@
-"""Values as both databases keep them: instants by the database's own clock, JSON as text, text that any database takes."""
+"""Values as both databases store them: instants by the database's own clock, JSON and other text."""
 
 import json
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from sqlalchemy.types import DateTime, String, TypeDecorator, TypeEngine
 
 
 class Instant(TypeDecorator[datetime]):
-    """A UTC instant; on SQLite text of fixed width, so that it compares as time does."""
+    """A UTC instant. On SQLite it is text of fixed width, which compares as time does."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -46,7 +46,10 @@ class JsonText(TypeDecorator[Any]):
 
 
 class FreeText(TypeDecorator[str]):
-    """Text from outside, such as an error of Spark. What Postgres refuses (NUL, half a surrogate pair) becomes a question mark."""
+    """Text from outside, such as an error of Spark.
+
+    What Postgres refuses (NUL, half a surrogate pair) becomes a question mark.
+    """
 
     impl = Text
     cache_ok = True
@@ -57,8 +60,11 @@ class FreeText(TypeDecorator[str]):
         )
 
 
-class database_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function that it is
-    """The database's clock, so many seconds from now. Never the clock of this process: holders of leases disagree on theirs."""
+class database_now(FunctionElement[datetime]):  # noqa: N801 - reads like the SQL function that it is
+    """The database's clock, plus a number of seconds.
+
+    Never the clock of this process: the clocks of lease holders disagree.
+    """
 
     inherit_cache = True
     type = Instant()
@@ -69,7 +75,8 @@ class database_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL 
 
 @compiles(database_now, "sqlite")
 def _sqlite_now(element: database_now, compiler: sqlite.base.SQLiteCompiler, **options: Any) -> str:
-    return f"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', {compiler.process(element.clauses, **options)}))"
+    seconds = compiler.process(element.clauses, **options)
+    return f"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', {seconds}))"
 
 
 @compiles(database_now, "postgresql")

@@ -1,6 +1,7 @@
-"""A catalog built aside, and how it takes the place of the one that is used: in one step, so that whoever dies leaves the old one.
+"""A catalog that is built aside and then replaces the one in use, in one step.
 
-Only what the tables tell is replaced (L6). Leases, runs, tasks and the audit log stay as they are, where there is something to stay.
+A process that dies leaves the old one in place. Only what the tables contain is replaced (L6): leases, runs,
+tasks and the audit log are kept if they can be read.
 """
 
 import os
@@ -31,23 +32,26 @@ from .tables import (
 )
 
 REBUILT = (datasets, dataset_cursors, partition_versions, data_invalidations, invalidation_jobs)
-"""What the tables tell, in the order it can be inserted."""
+"""What can be read from the tables, in the order of insertion."""
 _BATCH = 500
 _SIDECARS = ("-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """An empty catalog beside the one that is used."""
+    """An empty catalog beside the one in use."""
 
     catalog: Catalog
     path: Path | None
-    """Its file, where the one that is used is a file: it can become it."""
+    """Its file, if the catalog in use is a file that it can replace."""
 
 
 @contextmanager
 def opened_aside(url: str) -> Iterator[Aside]:
-    """Open one to be filled. What an earlier attempt left is removed, and so is this one unless it was swapped in."""
+    """Open one to be filled.
+
+    It is removed at the end unless it was swapped in, as is what an earlier attempt left.
+    """
     file = find_file(url)
     path = file.with_name(f"{file.name}.rebuilt") if file else None
     if path:
@@ -62,17 +66,18 @@ def opened_aside(url: str) -> Iterator[Aside]:
 
 
 def swap(url: str, aside: Aside, reach: Callable[[str, str], None], *, break_leases: bool) -> Path | None:
-    """Put it in the place of the one at `url`; where a damaged file was moved to, if there was one.
+    """Replace the catalog at `url`. Returns where a damaged file was moved to, if there was one.
 
-    `break_leases`: whoever holds a lease is known to be gone. Otherwise a lease that has not run out refuses the swap.
+    `break_leases`: every holder of a lease is known to be gone. Otherwise a lease that has not run out
+    refuses the swap.
     """
     file = find_file(url)
     if file is None or aside.path is None or not _is_unusable(url, file):
         _replace_content(url, aside.catalog, reach, break_leases)
         return None
     with aside.catalog.writing() as connection:
-        connection.execute(delete(leases))  # nobody knows who wrote last: the next holder of each must fence
-    aside.catalog.close()  # the last connection folds the write-ahead log into the file
+        connection.execute(delete(leases))  # the last writers are unknown: each next holder must fence
+    aside.catalog.close()  # the last connection merges the write-ahead log into the file
     reach("before-swap", "catalog")
     damaged = _keep_damaged(file) if file.exists() else None
     os.replace(aside.path, file)
@@ -106,7 +111,7 @@ def _copy(source: Catalog, connection: Connection) -> None:
 
 
 def _bring_into_shape(target: Catalog, connection: Connection) -> None:
-    """A catalog that lacks tables is made anew; an empty database, or one of an earlier shape, is migrated."""
+    """Recreate a catalog that lacks tables; migrate an empty database or one of an earlier schema."""
     from .migrate import take_turn, upgrade
 
     take_turn(target, connection)
@@ -120,23 +125,27 @@ def _bring_into_shape(target: Catalog, connection: Connection) -> None:
 
 
 def _refuse_held(target: Catalog, connection: Connection, break_leases: bool) -> None:
-    """Whoever holds a lease is about to record what it did. On Postgres no lease is taken until this ends; SQLite has one writer."""
+    """Refuse while somebody holds a lease and is about to record what it did.
+
+    On Postgres no lease is taken until this ends. SQLite has one writer anyway.
+    """
     if not target.on_sqlite:
         connection.execute(text("LOCK TABLE leases IN SHARE ROW EXCLUSIVE MODE"))
     held = select(leases.c.dataset, leases.c.holder).where(
         leases.c.state == HELD, leases.c.expires_at > database_now()
     )
-    found = None if break_leases else connection.execute(held).first()
-    if found:
+    holder_row = None if break_leases else connection.execute(held).first()
+    if holder_row:
         raise ConflictError(
-            f"`{found.dataset}` is being written by {found.holder}, so the catalog can't be replaced now.",
+            f"`{holder_row.dataset}` is being written by {holder_row.holder},"
+            " so the catalog can't be replaced now.",
             remedy="Wait for it to end; if it was killed, the lease runs out by itself.",
             slug="lease-held",
         )
 
 
 def _is_unusable(url: str, file: Path) -> bool:
-    """Whether the file is missing or damaged. One that is locked, or can't be opened, is an error of its own."""
+    """Whether the file is missing or damaged. One that is locked or cannot be opened raises."""
     if not file.exists() or not file.stat().st_size:
         return True
     catalog = connect_catalog(url)
@@ -147,15 +156,15 @@ def _is_unusable(url: str, file: Path) -> bool:
 
 
 def _keep_damaged(file: Path) -> Path:
-    """Lay a damaged catalog aside with its write-ahead log, which must never be taken for the new one's."""
-    kept = file.with_name(f"{file.name}.damaged")
-    _remove(kept)
+    """Move a damaged catalog aside with its write-ahead log, which must never be taken for the new one's."""
+    damaged = file.with_name(f"{file.name}.damaged")
+    _remove(damaged)
     for ending in _SIDECARS:
         sidecar = file.with_name(file.name + ending)
         if sidecar.exists():
-            os.replace(sidecar, kept.with_name(kept.name + ending))
-    os.replace(file, kept)
-    return kept
+            os.replace(sidecar, damaged.with_name(damaged.name + ending))
+    os.replace(file, damaged)
+    return damaged
 
 
 def _remove(path: Path) -> None:
@@ -164,7 +173,7 @@ def _remove(path: Path) -> None:
 
 
 def find_file(url: str) -> Path | None:
-    """The file of a catalog on SQLite, whether it is there or not."""
+    """The file of a SQLite catalog, whether it exists or not."""
     catalog = connect_catalog(url)
     address = catalog.engine.url
     catalog.close()

@@ -1,4 +1,4 @@
-"""The catalog's tables as they are now. `migrations` says how a database gets there; a test compares the two."""
+"""The catalog's tables as they are now. `migrations` contains the way there; a test compares the two."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .sqltypes import FreeText, Instant, JsonText
 metadata = MetaData()
 
 IDENTITY = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts rows by itself only for a key of type INTEGER."""
+"""SQLite numbers rows by itself only for a key of type INTEGER."""
 
 datasets = Table(
     "datasets",
@@ -30,7 +30,7 @@ datasets = Table(
 
 
 def no_table() -> dict[str, Any]:
-    """What `datasets` says of a node that was tried and has no table yet."""
+    """The row in `datasets` of a node that was tried and has no table yet."""
     return {
         "table_id": "",
         "table_version": -1,

@@ -23,7 +23,7 @@ _NEWEST = (
     .correlate(datasets)
     .scalar_subquery()
 )
-"""By index for each dataset: the table of tasks grows with every run, and plans read this."""
+"""One index lookup per dataset: the table of tasks grows with every run, and every plan reads this."""
 
 _BUILDING = (
     select(leases.c.dataset)
@@ -43,7 +43,7 @@ _PARTITIONS = select(partition_versions)
 
 
 def read_view(catalog: Catalog) -> CatalogView:
-    """Every node ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
+    """Every node that was ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
     return CatalogView(nodes=_read_nodes(catalog, _NODES, _CURSORS, _PARTITIONS))
 
 
@@ -59,18 +59,18 @@ def find_node(catalog: Catalog, dataset: str) -> NodeRecord | None:
 
 
 def _read_nodes(
-    catalog: Catalog, wanted: Select[Any], wanted_cursors: Select[Any], wanted_partitions: Select[Any]
+    catalog: Catalog, nodes_query: Select[Any], cursors_query: Select[Any], partitions_query: Select[Any]
 ) -> dict[str, NodeRecord]:
     cursors: dict[str, dict[str, Cursor]] = defaultdict(dict)
     files: dict[str, dict[str, FileRead]] = defaultdict(dict)
     with catalog.reading() as connection:
-        for row in connection.execute(wanted_cursors):
+        for row in connection.execute(cursors_query):
             if row.cursor_column == FILE_CURSOR:
                 files[row.dataset][row.input] = file_from_dict(row.cursor_value)
             else:
                 cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
-        partitions = read_partitions(connection, wanted_partitions)
-        rows = sorted(connection.execute(wanted), key=lambda row: row.dataset)
+        partitions = read_partitions(connection, partitions_query)
+        rows = sorted(connection.execute(nodes_query), key=lambda row: row.dataset)
     return {
         row.dataset: _node(row, cursors[row.dataset], files[row.dataset], partitions.get(row.dataset, {}))
         for row in rows

@@ -143,7 +143,7 @@ def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(
 
     why = capsys.readouterr().err
     assert refused == 3
-    assert "Run `strandline rebuild-catalog`: it lays the file aside.  [catalog-unreachable]" in why
+    assert "Run `strandline rebuild-catalog`: it moves the file aside.  [catalog-unreachable]" in why
     assert lake.call("rebuild-catalog") == 0
     assert lake.call("status") == 0
 

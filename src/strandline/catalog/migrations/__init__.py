@@ -1,1 +1,4 @@
-"""Alembic's folder. A released migration is never edited; the next one is added to `versions` and named in `revision.HEAD`."""
+"""Alembic's folder.
+
+A released migration is never edited. The next one is added to `versions` and named in `revision.HEAD`.
+"""
