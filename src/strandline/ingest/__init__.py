@@ -1,4 +1,4 @@
 """Source -> what was received: every message or row as it came, appended once.
 
-Comes in: a task that names files. Goes out: `Prepared` rows with their positions. Nothing here commits.
+In: a task that names files. Out: `Prepared` rows with their positions. Nothing here commits.
 """

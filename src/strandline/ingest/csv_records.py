@@ -1,4 +1,7 @@
-"""CSV: where one record ends and the next begins. The one place that says so; Spark takes the fields of a record apart."""
+"""CSV: where one record ends and the next begins.
+
+Only this module decides it; Spark splits a record into fields.
+"""
 
 import csv
 import re
@@ -11,7 +14,7 @@ from strandline.model.project import FileSource
 from .text import decode_line
 
 LONGEST_QUOTED = 1 << 17
-"""A quoted field that does not end within this many characters of further lines is not one (Python's csv has the same limit)."""
+"""At most this many characters follow on further lines of a quoted field. Python's csv has the same limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +23,16 @@ class Record:
     start: int
     """Where it begins, in bytes from the start of the piece."""
     sound: bool
-    """False: bytes that are not text, or a quote that nothing closes. Such a record is kept aside as it came."""
+    """False for bytes that are not text and for a quote that nothing closes.
+
+    Such a record is kept as it came.
+    """
     waits: bool = False
-    """It has not ended yet: the last of a piece, and not part of it."""
+    """The record has not ended yet: it is the last of a piece, and not part of it."""
 
 
 class Dialect:
-    """How the options of a source say that its records are written."""
+    """How records are written, according to the options of a source."""
 
     def __init__(self, source: FileSource) -> None:
         options = {key.lower(): value for key, value in source.options.items()}
@@ -45,7 +51,7 @@ class Dialect:
         self._closing = re.compile(f"(?:{inside})*+{quote}", re.DOTALL) if self.quote else None
 
     def _begin(self, text: str, position: int) -> int:
-        """Where a field begins: a quote may stand behind blanks that the options say to skip."""
+        """Where a field begins: a quote may follow blanks that the options say to skip."""
         while (
             self._skips_blanks
             and position < len(text)
@@ -56,7 +62,7 @@ class Dialect:
         return position
 
     def leaves_open(self, text: str, *, quoted: bool) -> bool:
-        """Whether a line ends inside a quoted field; `quoted`: it begins in one."""
+        """Whether a line ends inside a quoted field. `quoted` says whether it begins in one."""
         if self._closing is None:
             return False
         position = 0
@@ -98,7 +104,8 @@ def split_records(
 ) -> Iterator[Record]:
     """The records of a piece: lines (ended by LF, CR LF or CR) that are neither blank nor a comment.
 
-    A quoted field may hold line breaks. If one is open at the end and there is `more_to_come`, the record waits.
+    A quoted field may contain line breaks. If one is open at the end and there is `more_to_come`, the record
+    waits.
     """
     lines = _Lines(_split_lines(blocks))
     for line, start in lines:
@@ -121,7 +128,10 @@ def split_records(
 
 
 def _find_end(lines: "_Lines", dialect: Dialect, encoding: str) -> tuple[list[bytes] | None, bool]:
-    """The further lines of a record whose quoted field is open. None where nothing closes it, and whether the piece ended before."""
+    """The further lines of a record whose quoted field is open, and whether the piece ended before.
+
+    The lines are None if nothing closes the field.
+    """
     taken: list[tuple[bytes, int]] = []
     size = 0
     for line, start in lines:
@@ -137,7 +147,7 @@ def _find_end(lines: "_Lines", dialect: Dialect, encoding: str) -> tuple[list[by
 
 
 class _Lines:
-    """Lines with their places, some of which may be put back."""
+    """Lines with their positions, some of which may be put back."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -160,12 +170,12 @@ class _Lines:
 
 
 def _split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines with what ends them. `bytes.splitlines` knows LF, CR LF and CR and nothing else."""
+    """Lines with their endings. `bytes.splitlines` knows LF, CR LF and CR and nothing else."""
     rest = b""
     for block in blocks:
         data = rest + block
         lines = data.splitlines(keepends=True)
-        # The last line may go on, and a CR at its end may be half of CR LF.
+        # The last line may continue, and a CR at its end may be half of CR LF.
         rest = lines.pop() if lines else b""
         yield from lines
     if rest:

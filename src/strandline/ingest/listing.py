@@ -1,4 +1,4 @@
-"""The files of a source as they are listed now: path, size, modification time. Opens none of them."""
+"""The files of a source as they are listed now: path, size, modification time. No file is opened."""
 
 import glob
 import os
@@ -9,23 +9,25 @@ from strandline.model.files import FileSeen
 
 
 def list_files(pattern: str, folder: str) -> tuple[FileSeen, ...]:
-    """Files matching a source's glob, by path: inside the project relative to it, so that a moved project keeps its positions.
+    """Files that match a source's glob, by path.
 
-    A name that is not text is shown with `\\xNN`: under that one there is no file, and a run refuses it alone.
+    Inside the project a path is relative, so that it may be moved.
+
+    A name that is not text is shown with `\\xNN`. No file has that name, so a run refuses this file alone.
     """
     root = Path(folder)
-    found = []
+    files = []
     for name in glob.glob(str(root / pattern), recursive=True):  # noqa: PTH207 - the pattern may be absolute
         path = Path(name)
         try:
             status = path.stat()
-        except OSError:  # gone since it was listed, or a link to nowhere
+        except OSError:  # removed since it was listed, or a link to nowhere
             continue
         if stat.S_ISREG(status.st_mode) and not path.name.startswith((".", "_")):
-            found.append(
+            files.append(
                 FileSeen(path=_relative(path, root), size=status.st_size, modified_ns=status.st_mtime_ns)
             )
-    return tuple(sorted(found, key=lambda f: f.path))
+    return tuple(sorted(files, key=lambda f: f.path))
 
 
 def _relative(path: Path, root: Path) -> str:

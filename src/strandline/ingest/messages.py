@@ -51,7 +51,10 @@ def find_messages(source: FileSource, piece: Piece) -> Iterator[tuple[int, str]]
 
 
 def _lines(blocks: Iterable[bytes], encoding: str, place: int) -> Iterator[tuple[int, str]]:
-    """(line number, text) of each line that is not blank. A line with bytes that are not text can never be taken for JSON."""
+    """(line number, text) of each line that is not blank.
+
+    A line with undecodable bytes never passes for JSON.
+    """
     rest: list[bytes] = []
     for block in blocks:
         *lines, last = block.split(b"\n")
@@ -69,7 +72,10 @@ def _lines(blocks: Iterable[bytes], encoding: str, place: int) -> Iterator[tuple
 
 
 def _elements(text: str, sound: bool) -> Iterator[tuple[int, str]]:
-    """One document is one message; of an array, each element is one. A document that is not JSON stays one message, for the quarantine."""
+    """The messages of a document: each element of an array, else the whole document.
+
+    A document that is not JSON stays one message, for the quarantine.
+    """
     start = len(text) - len(text.lstrip())
     if not text.strip():
         return

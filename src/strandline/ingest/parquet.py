@@ -1,4 +1,7 @@
-"""Parquet files, through Spark's reader; what Spark or Delta cannot hold is written anew in a type that both can."""
+"""Parquet files, through Spark's reader.
+
+What Spark or Delta cannot hold is written again in a type that both can.
+"""
 
 import re
 
@@ -55,7 +58,7 @@ def read_parquet(
 def _group(
     source: FileSource, pieces: tuple[Piece, ...], received: Received
 ) -> list[tuple[pa.Schema, bool, list[Piece]]]:
-    """Files by their columns and types, as their footers say, and whether Spark knows how they are written."""
+    """Files by the columns and types in their footers, and whether Spark supports how they are written."""
     grouped: dict[tuple[str, ...], tuple[pa.Schema, bool, list[Piece]]] = {}
     for piece in pieces:
         path = piece.read.path
@@ -69,8 +72,10 @@ def _group(
             continue
         except (pa.ArrowException, OSError, ValueError) as error:
             received.refused[path] = FileRefusedError(
-                f"{source.place}: `{path}` is not a Parquet file that can be read: {str(error).splitlines()[0]}",
-                remedy="It is empty, cut off, damaged or encrypted. Write it again, or move it out of the source's folder.",
+                f"{source.place}: `{path}` is not a Parquet file that can be read:"
+                f" {str(error).splitlines()[0]}",
+                remedy="It is empty, cut off, damaged or encrypted."
+                " Write it again, or move it out of the source's folder.",
                 slug="file-unreadable",
             )
             continue
@@ -83,7 +88,10 @@ def _group(
 
 
 def _read_pages(piece: Piece) -> None:
-    """Read every page once. A damaged one behind a sound footer would fail the commit, and with it every other file of the task."""
+    """Read every page once.
+
+    A damaged page behind a sound footer would fail the commit of every file of the task.
+    """
     with pq.ParquetFile(piece.file) as file:
         for _ in file.iter_batches():
             pass
@@ -99,10 +107,10 @@ def _spark_reads(metadata: pq.FileMetaData) -> bool:
 def _is_plain(session: SparkSession, paths: dict[str, Piece]) -> bool:
     """Whether Spark knows the types in these files, and Delta can hold them."""
     try:
-        found = session.read.parquet(next(iter(paths)))
+        frame = session.read.parquet(next(iter(paths)))
     except PySparkException:
         return False
-    return all(isinstance(f.dataType, NullType) or _is_held(f.dataType) for f in found.schema)
+    return all(isinstance(f.dataType, NullType) or _is_held(f.dataType) for f in frame.schema)
 
 
 def _is_held(kind: DataType) -> bool:
@@ -125,7 +133,7 @@ def _is_held(kind: DataType) -> bool:
 def _write_plain(
     source: FileSource, schema: pa.Schema, pieces: list[Piece], folder: str, received: Received
 ) -> dict[str, Piece]:
-    """The same rows in types that Spark reads: by path, the files written."""
+    """Write the same rows in types that Spark reads. Returns the written files by path."""
     written: dict[str, Piece] = {}
     for index, piece in enumerate(pieces):
         try:
@@ -188,7 +196,7 @@ def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.floor_temporal(column, unit="microsecond")  # cut, also before 1970
+        column = pc.floor_temporal(column, unit="microsecond")  # rounds down, also before 1970
     return column.cast(kind, safe=False) if column.type != kind else column
 
 
@@ -196,7 +204,7 @@ def _read(session: SparkSession, paths: dict[str, Piece]) -> DataFrame:
     rows = session.read.parquet(*paths)
     listed = [(_encode_path(session, path), p.read.path, p.read.revision) for path, p in paths.items()]
     files = session.createDataFrame(listed, "__file string, __name string, __part bigint")
-    # A column of nothing but NULL may come without a type: it is added once a file says what it holds.
+    # A column of nothing but NULL may have no type. It is added once a file says what it contains.
     native = [f for f in rows.schema if not isinstance(f.dataType, NullType)]
     values = F.struct(*(_widened(f) for f in native)).alias("__values")
     placed = rows.select(values, _file_path().alias("__file"), F.col("_metadata.row_index").alias("__row"))
@@ -206,16 +214,22 @@ def _read(session: SparkSession, paths: dict[str, Piece]) -> DataFrame:
 
 
 def _position(place: Column) -> Column:
-    """A row of a file that was not asked for would have no position: it stops the task instead of being lost."""
+    """The position of a row.
+
+    A row of a file that was not requested has none: it stops the task instead of being lost.
+    """
     unknown = F.raise_error(
-        F.concat(F.lit("Rows came from a file that was not asked for: "), F.col("__file"))
+        F.concat(F.lit("Rows came from a file that was not requested: "), F.col("__file"))
     )
     name = F.when(F.col("__name").isNull(), unknown.cast("string")).otherwise(F.col("__name"))
     return F.struct(name.alias("name"), F.col("__part").alias("part"), place.alias("place")).alias(POSITION)
 
 
 def _widened(field: StructField) -> Column:
-    """Integers as bigint, floats as double, zoneless timestamps as UTC: a file with a narrower type is no change."""
+    """Integers as bigint, floats as double, zoneless timestamps as UTC.
+
+    A narrower type is then not a change.
+    """
     column = F.col(quote(field.name))
     match field.dataType:
         case ByteType() | ShortType() | IntegerType():
@@ -223,27 +237,30 @@ def _widened(field: StructField) -> Column:
         case FloatType():
             column = column.cast("double")
         case kind:
-            kept = _kept(kind)
-            column = column if kept == kind else column.cast(kept)
+            stored = _stored_type(kind)
+            column = column if stored == kind else column.cast(stored)
     return column.alias(native_name(field.name))
 
 
-def _kept(kind: DataType) -> DataType:
-    """The type with names that Delta takes inside structs, and zoneless timestamps as UTC. Spark casts structs by position."""
+def _stored_type(kind: DataType) -> DataType:
+    """The type with names that Delta accepts in structs, and zoneless timestamps as UTC.
+
+    Spark casts structs by position.
+    """
     match kind:
         case TimestampNTZType():
             return TimestampType()
         case ArrayType():
-            return ArrayType(_kept(kind.elementType), kind.containsNull)
+            return ArrayType(_stored_type(kind.elementType), kind.containsNull)
         case MapType():
-            return MapType(_kept(kind.keyType), _kept(kind.valueType), kind.valueContainsNull)
+            return MapType(_stored_type(kind.keyType), _stored_type(kind.valueType), kind.valueContainsNull)
         case StructType():
             names: tuple[str, ...] = ()
             for field in kind.fields:
                 names = _add_name(names, field.name)
             return StructType(
                 [
-                    StructField(n, _kept(f.dataType), f.nullable)
+                    StructField(n, _stored_type(f.dataType), f.nullable)
                     for n, f in zip(names, kind.fields, strict=True)
                 ]
             )
@@ -252,7 +269,10 @@ def _kept(kind: DataType) -> DataType:
 
 
 def _add_name(names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """A field of a struct keeps its case; what Delta refuses is `_`, and one that then exists already gets one more."""
+    """Add a field of a struct, keeping its case.
+
+    A character that Delta refuses becomes `_`, as many as make it unique.
+    """
     cleaned = re.sub(r"[\x00-\x1f\x7f ,;{}()=]", "_", name) or "_"
     while cleaned.lower() in (n.lower() for n in names):
         cleaned += "_"
@@ -260,12 +280,12 @@ def _add_name(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 def _file_path() -> Column:
-    """The file a row came from; `file:/a` and `file:///a` are one path, and Spark spells it either way."""
+    """The file a row came from. Spark writes `file:/a` or `file:///a` for the same path; here it is one."""
     return F.regexp_replace(F.col("_metadata.file_path"), "^file:/+", "file:/")
 
 
 def _encode_path(session: SparkSession, path: str) -> str:
-    """A path as `_file_path` spells it."""
+    """A path as `_file_path` writes it."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     address = path if ":/" in path else f"file:{path}"

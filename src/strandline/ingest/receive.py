@@ -1,4 +1,4 @@
-"""A source's task: what its files hold that was not received yet, with positions."""
+"""A source's task: what its files contain that was not received yet, with positions."""
 
 from functools import reduce
 
@@ -22,23 +22,26 @@ from .text import FileRefusedError
 
 
 def prepare(work: Work) -> Prepared:
-    """Receive the task's files. One that cannot be read is refused alone: the others are received, and the task says which failed."""
+    """Receive the task's files.
+
+    A file that cannot be read is refused alone: the others are received, and the task says which failed.
+    """
     source = work.node.definition
     assert isinstance(source, FileSource)
-    wanted = set(work.task.files)
+    requested = set(work.task.files)
     listed = list_files(source.files, work.project.folder)
-    found = survey(
-        source, work.project.folder, tuple(f for f in listed if f.path in wanted), dict(work.files)
+    surveyed = survey(
+        source, work.project.folder, tuple(f for f in listed if f.path in requested), dict(work.files)
     )
-    rows, received = _read(work, source, found.pieces)
-    refused = {**found.refused, **received.refused}
+    rows, received = _read(work, source, surveyed.pieces)
+    refused = {**surveyed.refused, **received.refused}
     empty = (
         [p for p in received.pieces.values() if not received.counts[p.read.path]] if source.complete else []
     )
     if empty:
         rows = _add_markers(work, rows, empty)
-    files = (*(p.read for p in received.pieces.values()), *found.seen)
-    notes = (*found.notes, *received.notes)
+    files = (*(p.read for p in received.pieces.values()), *surveyed.seen)
+    notes = (*surveyed.notes, *received.notes)
     total = sum(received.counts.values())
     if rows is None:
         if work.own_version is not None or not source.format.holds_messages:
@@ -70,7 +73,7 @@ def prepare(work: Work) -> Prepared:
 
 
 def expect(work: Work) -> Expected:
-    """What was received cannot be received again: the table is only checked for positions that came twice."""
+    """Check the table for positions that occur twice. What was received cannot be received again."""
     own = work.read_own()
     assert own is not None
     return Expected(rows=None, published=own, sampled_by=[POSITION])
@@ -91,7 +94,7 @@ def _read(work: Work, source: FileSource, pieces: tuple[Piece, ...]) -> tuple[Da
 
 
 def _explain(refused: dict[str, FileRefusedError]) -> WorkError | None:
-    """The refusals of a task as one error: the first whole, the others by name."""
+    """The refusals of a task as one error: the first in full, the others by name."""
     if not refused:
         return None
     first, *others = refused.values()
@@ -103,7 +106,7 @@ def _explain(refused: dict[str, FileRefusedError]) -> WorkError | None:
 
 
 def _add_markers(work: Work, rows: DataFrame | None, empty: list[Piece]) -> DataFrame:
-    """A complete export without rows says that everything is gone: it is kept as one row at place 0."""
+    """A complete export without rows says that everything is deleted. It is kept as one row at place 0."""
     markers = work.session.createDataFrame(
         [(None, (p.read.path, p.read.revision, 0)) for p in empty],
         f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}",

@@ -1,4 +1,4 @@
-"""What reading some files gave."""
+"""The result of reading some files."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from .text import FileRefusedError
 
 @dataclass(slots=True)
 class Received:
-    """For each file, by path: how many rows it gave and how far it was read, or why it is refused."""
+    """For each file, by path: its number of rows and how far it was read, or why it is refused."""
 
     counts: dict[str, int] = field(default_factory=dict)
     pieces: dict[str, Piece] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Texts of files with their positions, written aside for Spark."""
+"""Texts of files with their positions, written to the staging folder for Spark."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ _SPARK_SCHEMA = "text string, sound boolean, name string, part bigint, place big
 
 
 class TextWriter:
-    """A Parquet file of texts. `sound` False: a text that nobody should take apart."""
+    """A Parquet file of texts. `sound` False marks a text that must not be split into fields."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri

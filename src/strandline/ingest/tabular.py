@@ -1,4 +1,4 @@
-"""Files with columns of their own: csv and Parquet."""
+"""Files with their own columns: csv and Parquet."""
 
 import csv
 from collections.abc import Iterator
@@ -21,11 +21,18 @@ from .text import FileRefusedError, read_blocks
 
 _CORRUPT = f"{RESERVED_PREFIX}corrupt"
 _OURS = ("header", "encoding", "charset", "comment", "linesep", "multiline")
-"""Options that say where a record begins and ends: they have done their work when Spark takes a record apart."""
+"""Options that say where a record begins and ends.
+
+They are used up before Spark splits a record into fields.
+"""
 MOST_FIELDS = 20_000
-"""Spark's parser fails, and not the row alone, on a record with more fields than it is told to expect."""
+"""On a record with more fields than it expects, Spark's parser fails as a whole, not for that row alone."""
 _NO_VALUE = "\x00strandline\x00"
-"""An unquoted empty field is NULL and a quoted one is not: Spark tells them apart when NULL is spelt in a way that no file has."""
+"""The text for NULL, which no file contains.
+
+An unquoted empty field is NULL and a quoted one is not. Spark distinguishes them if NULL has its own
+spelling.
+"""
 
 
 def read_tabular(
@@ -35,7 +42,10 @@ def read_tabular(
     staging: str,
     stored: StructType | None,
 ) -> tuple[DataFrame | None, Received]:
-    """Rows with their native columns and `_source_position`; one that does not fit the stored types keeps itself as JSON in `_payload`."""
+    """Rows with their native columns and `_source_position`.
+
+    A row that does not fit the stored types is kept as JSON in `_payload`.
+    """
     read = _read_csv if source.format is FileFormat.CSV else read_parquet
     frames, received = read(session, source, pieces, staging)
     types: dict[str, str] = {
@@ -68,7 +78,7 @@ def _read_csv(
             received.refused[path] = error
             continue
         if not columns:
-            # Nothing but blank lines so far.
+            # Only blank lines so far.
             received.pieces[path], received.counts[path] = piece, 0
             continue
         if columns not in writers:
@@ -83,7 +93,10 @@ def _read_csv(
 
 
 def _find_columns(source: FileSource, piece: Piece, dialect: Dialect) -> tuple[str, ...]:
-    """From the file's first record, wherever the piece begins. A file without one has no columns, and no rows."""
+    """From the file's first record, wherever the piece begins.
+
+    A file without records has no columns and no rows.
+    """
     encoding = "utf-8" if piece.encoding.wide else piece.encoding.name
     blocks = read_blocks(source, piece.file, piece.read.path, piece.encoding, 0, piece.read.size)
     first = next(split_records(blocks, dialect, encoding, more_to_come=False), None)
@@ -98,12 +111,14 @@ def _find_columns(source: FileSource, piece: Piece, dialect: Dialect) -> tuple[s
     if not first.sound or not fields:
         raise FileRefusedError(
             f"{source.place}: the header of `{piece.read.path}` cannot be read: {first.text[:200]}",
-            remedy="Write the file again as UTF-8 with one line of column names, or say `options: {encoding: ...}`.",
+            remedy="Write the file again as UTF-8 with one line of column names,"
+            " or say `options: {encoding: ...}`.",
             slug="not-text",
         )
     if len(fields) > MOST_FIELDS:
         raise FileRefusedError(
-            f"{source.place}: `{piece.read.path}` has {len(fields):,} columns; at most {MOST_FIELDS:,} can be read.",
+            f"{source.place}: `{piece.read.path}` has {len(fields):,} columns;"
+            f" at most {MOST_FIELDS:,} can be read.",
             remedy="Write fewer columns, or rows of JSON.",
             slug="too-many-columns",
         )
@@ -113,7 +128,10 @@ def _find_columns(source: FileSource, piece: Piece, dialect: Dialect) -> tuple[s
 def _write_records(
     writer: TextWriter, piece: Piece, blocks: Iterator[bytes], dialect: Dialect
 ) -> tuple[Piece, int]:
-    """The piece as far as it was taken, and how many rows it has. Rows are counted where they are found, so positions cannot differ."""
+    """The piece as far as it was taken, and its number of rows.
+
+    Rows are counted in the same place where they are found, so that positions cannot differ.
+    """
     encoding = "utf-8" if piece.encoding.wide else piece.encoding.name
     header, rows = dialect.header and piece.start == 0, 0
     for record in split_records(blocks, dialect, encoding, more_to_come=not piece.final):
@@ -133,7 +151,10 @@ def _write_records(
 
 
 def _take_apart(rows: DataFrame, columns: tuple[str, ...], source: FileSource) -> DataFrame:
-    """The fields of each record, by Spark's own parser with the source's options; a record that has more or fewer is kept whole."""
+    """The fields of each record, split by Spark's own parser with the source's options.
+
+    A record with more or fewer fields is kept whole.
+    """
     schema = ", ".join([*(f"f{i} string" for i in range(len(columns))), f"{_CORRUPT} string"])
     options = {"escape": '"', "nullValue": _NO_VALUE, "emptyValue": ""}
     options |= {name: value for name, value in source.options.items() if name.lower() not in _OURS}
@@ -148,7 +169,7 @@ def _take_apart(rows: DataFrame, columns: tuple[str, ...], source: FileSource) -
 
 
 def _fit(rows: DataFrame, types: dict[str, str]) -> DataFrame:
-    """Keep a file whose column has another type than the stored one: as JSON, for the quarantine."""
+    """Keep rows of a file whose column has another type than the stored one, as JSON for the quarantine."""
     native = [f for f in rows.schema if f.name not in METADATA_COLUMNS]
     other = [f.name for f in native if f.name in types and types[f.name] != f.dataType.simpleString()]
     if not other:

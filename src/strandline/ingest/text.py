@@ -1,4 +1,4 @@
-"""The bytes of a file -> its lines as text. What does not decode is kept and marked, never replaced."""
+"""The bytes of a file -> its lines as text. What cannot be decoded is kept and marked, never replaced."""
 
 import codecs
 import gzip
@@ -13,7 +13,7 @@ from strandline.model.project import FileSource
 _BLOCK = 1 << 24
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32",  # begins like the one of UTF-16, so it is looked for first
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like the one of UTF-16, so it is tried first
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -31,16 +31,19 @@ class FileRefusedError(WorkError):
 class Encoding:
     name: str
     mark: int = 0
-    """How many bytes of a byte order mark stand at the file's start."""
+    """Number of bytes of the byte order mark at the file's start."""
 
     @property
     def wide(self) -> bool:
-        """Whether a newline is more than one byte: such a file is decoded whole, and read whole."""
+        """Whether a newline has more than one byte. Such a file is decoded and read whole."""
         return self.name.startswith(_WIDE)
 
 
 def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
-    """What the file's byte order mark says, then what `options: {encoding: ...}` says, then UTF-8. `shown`: the file's name for people."""
+    """The encoding according to the file's byte order mark, else `options: {encoding: ...}`, else UTF-8.
+
+    `shown` is the file's name in messages.
+    """
     try:
         with _open(path) as stream:
             start = stream.read(4)
@@ -48,9 +51,7 @@ def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
         raise refuse(source, shown, error) from error
     for mark, name in _BOMS.items():
         if start.startswith(mark):
-            return Encoding(
-                name, 0 if name in _WIDE else len(mark)
-            )  # a wide decoder takes its mark away itself
+            return Encoding(name, 0 if name in _WIDE else len(mark))  # a wide decoder removes its mark itself
     options = {key.lower(): value for key, value in source.options.items()}
     declared = options.get("encoding") or options.get("charset") or "utf-8"
     try:
@@ -58,7 +59,8 @@ def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
     except LookupError as error:
         raise WorkError(
             f"{source.place}: `{source.name}` declares the encoding `{declared}`, which is not known.",
-            remedy="Write `options: {encoding: utf-8}`, or another one that Python knows, as latin-1 or utf-16.",
+            remedy="Write `options: {encoding: utf-8}`, or another one that Python knows,"
+            " as latin-1 or utf-16.",
             slug="unknown-encoding",
         ) from error
 
@@ -66,7 +68,12 @@ def find_encoding(source: FileSource, path: Path, shown: str) -> Encoding:
 def read_blocks(
     source: FileSource, path: Path, shown: str, encoding: Encoding, start: int, end: int
 ) -> Iterator[bytes]:
-    """The bytes from `start` to `end`, without a byte order mark; of a packed or a wide file all, in UTF-8. Refused before the first."""
+    """The bytes from `start` to `end`, without a byte order mark.
+
+    A packed or wide file is read whole, as UTF-8.
+
+    A file that is refused is refused before the first block.
+    """
     if path.suffix == ".gz" or encoding.wide:
         return iter([_decode_wide(source, shown, _read_whole(source, path, shown), encoding)])
     try:
@@ -104,7 +111,8 @@ def _read_whole(source: FileSource, path: Path, shown: str) -> bytes:
 def decode_line(line: bytes, encoding: str) -> tuple[str, bool]:
     """The text of a line, and whether it is text at all.
 
-    If not, a byte that is none is shown as `\\xNN` and a backslash twice, so that the bytes can be told from what is shown.
+    If it is not, each invalid byte is shown as `\\xNN` and each backslash is doubled, so that the bytes can
+    be recovered.
     """
     try:
         return line.decode(encoding), True
@@ -123,7 +131,8 @@ def _decode_wide(source: FileSource, shown: str, data: bytes, encoding: Encoding
         return data.decode(encoding.name).encode()
     except UnicodeError as error:
         raise FileRefusedError(
-            f"{source.place}: `{shown}` says that it is {encoding.name.upper()} and does not decode: {error}.",
+            f"{source.place}: `{shown}` says that it is {encoding.name.upper()}, and cannot be decoded:"
+            f" {error}.",
             remedy="Write the file again, as UTF-8.",
             slug="not-text",
         ) from error
