@@ -1,6 +1,6 @@
-"""A class-data archive: Spark's classes as the JVM has them in memory, so that it starts in half the time.
+"""A class-data archive: Spark's classes in the JVM's own memory format, so that it starts in half the time.
 
-`lake.warm_up` makes it once. A JVM that does not fit the archive ignores it.
+`lake.warm_up` creates it once. A JVM that does not fit the archive ignores it.
 """
 
 import hashlib
@@ -23,6 +23,9 @@ def archive_path(java_home: Path) -> Path:
 
 
 def java_options(java_home: Path) -> str:
-    """The JVM's options that use the archive, if there is one. Its complaints are turned off: they would go to standard output."""
+    """JVM options that use the archive, if there is one.
+
+    Its warnings are turned off: they would go to stdout.
+    """
     path = archive_path(java_home)
     return f"-XX:SharedArchiveFile={path} -Xshare:auto -Xlog:disable" if path.exists() else ""

@@ -1,8 +1,9 @@
 """What Spark's JVM needs besides PySpark: a Java, the six jars of Delta Lake, and one for files.
 
-The jars are resolved once, by coordinates, through the resolver inside PySpark, and kept in a cache with their checksums, so that
-every later start is quick and offline. Standard library only at import, because `scripts/setup.py` loads this file before there is
-an environment; Spark is imported where the resolver is called.
+The jars are resolved once, by coordinates, through the resolver inside PySpark, and kept in a cache with
+their checksums, so that every later start is quick and offline. At import this uses only the standard
+library, because `scripts/setup.py` loads the file before there is an environment. Spark is imported where the
+resolver is called.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ MANIFEST = "verified.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One artifact, by its Maven coordinates, and the checksum its file must have."""
+    """One artifact, by its Maven coordinates, and the checksum that its file must have."""
 
     group: str
     artifact: str
@@ -38,7 +39,8 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-# Delta 4.4 on Spark 4.2 runs with these six. Resolved transitively they would be 33, most of them in Spark already.
+# Delta 4.4 on Spark 4.2 runs with these six. Resolved transitively they would be 33, most of them already in
+# Spark.
 JARS: tuple[Jar, ...] = (
     Jar(
         group="io.delta",
@@ -76,7 +78,8 @@ JARS: tuple[Jar, ...] = (
         version="0.6.0",
         sha256="48257499a86b801a3e2372cec55ac226ca1c1c7eabe5c118e7302f29a1fdbc19",
     ),
-    # Hadoop's own file system starts a process for each permission it sets, some twenty a commit; this one asks Java.
+    # Hadoop's own file system starts a process for each permission it sets, some twenty per commit. This one
+    # calls Java.
     Jar(
         group="com.globalmentor",
         artifact="hadoop-bare-naked-local-fs",
@@ -93,7 +96,10 @@ def jar_folder() -> Path:
 
 
 def find_jars() -> tuple[Path, ...] | None:
-    """The jars, if all are there as they were when last verified. Looks at names and sizes only: it is asked at every start."""
+    """The jars, if all are present as they were when last verified.
+
+    Only names and sizes are compared, because this is called at every start.
+    """
     folder = jar_folder()
     try:
         verified = json.loads((folder / MANIFEST).read_text())
@@ -107,21 +113,24 @@ def find_jars() -> tuple[Path, ...] | None:
 
 
 def resolve_jars() -> tuple[Path, ...]:
-    """The jars, each with the right checksum; those missing or broken are fetched. Two processes may do this at once."""
+    """The jars, each with the right checksum. Missing or broken ones are fetched.
+
+    Two processes may do this at once.
+    """
     from strandline.model.errors import OutsideError
 
     folder = jar_folder()
-    wanted = tuple(jar for jar in JARS if not _is_right(folder / jar.file_name, jar))
+    missing = tuple(jar for jar in JARS if not _is_right(folder / jar.file_name, jar))
     try:
-        if wanted:
+        if missing:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / MANIFEST).unlink(missing_ok=True)  # what it says is not so
-            _fetch(wanted, folder)
+            (folder / MANIFEST).unlink(missing_ok=True)  # it is no longer true
+            _fetch(missing, folder)
         if find_jars() is None:
             _remember(folder)
     except OSError as error:
         raise OutsideError(
-            f"The jars of Delta Lake cannot be kept in {folder}: {error}.",
+            f"The jars of Delta Lake cannot be stored in {folder}: {error}.",
             remedy="Make the folder writable, or name another one in STRANDLINE_JARS.",
             slug="jar-folder-not-writable",
         ) from error
@@ -129,17 +138,25 @@ def resolve_jars() -> tuple[Path, ...]:
 
 
 def find_java_home() -> Path | None:
-    """The home of a Java that Spark can run on: that of `JAVA_HOME`, of the `PATH`, or the oldest one that will do in /usr/lib/jvm."""
+    """The home of a Java that Spark can run on.
+
+    It is that of `JAVA_HOME`, of the `PATH`, or the oldest suitable one in /usr/lib/jvm.
+    """
     chosen = os.environ.get("JAVA_HOME")
     for java in (Path(chosen, "bin", "java") if chosen else None, shutil.which("java")):
-        if java and (found := _examine_java(java)):
-            return found[1]
-    installed = [found for java in Path("/usr/lib/jvm").glob("*/bin/java") if (found := _examine_java(java))]
+        if java and (suitable := _examine_java(java)):
+            return suitable[1]
+    installed = [
+        suitable for java in Path("/usr/lib/jvm").glob("*/bin/java") if (suitable := _examine_java(java))
+    ]
     return min(installed)[1] if installed else None
 
 
 def _examine_java(java: str | Path) -> tuple[int, Path] | None:
-    """Version and home of a Java, unless it is too old or lacks the vector module, which Spark asks for at start."""
+    """Version and home of a Java.
+
+    None if it is too old or lacks the vector module, which Spark needs at start.
+    """
     command = [str(java), "--add-modules=jdk.incubator.vector", "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(
@@ -154,23 +171,24 @@ def _examine_java(java: str | Path) -> tuple[int, Path] | None:
     return int(version[1]), Path(home[1])
 
 
-def _fetch(wanted: tuple[Jar, ...], folder: Path) -> None:
-    """Resolve the jars into a scratch folder and move in those that are right: a reader never sees half a jar."""
+def _fetch(jars: tuple[Jar, ...], folder: Path) -> None:
+    """Resolve the jars into a scratch folder and move the right ones in: a reader never sees half a jar."""
     from strandline.model.errors import OutsideError
 
     with tempfile.TemporaryDirectory(prefix="resolving-", dir=folder) as scratch:
-        for jar, resolved in zip(wanted, _resolve(wanted, Path(scratch)), strict=True):
+        for jar, resolved in zip(jars, _resolve(jars, Path(scratch)), strict=True):
             if not _is_right(resolved, jar):
                 raise OutsideError(
                     f"{jar.coordinates} was resolved, but its checksum is not the expected {jar.sha256}.",
-                    remedy="Clear what may hold a broken copy (~/.m2/repository, ~/.ivy2, a mirror) and try again.",
+                    remedy="Clear what may contain a broken copy (~/.m2/repository, ~/.ivy2, a mirror)"
+                    " and try again.",
                     slug="jar-with-wrong-checksum",
                 )
             os.replace(resolved, folder / jar.file_name)
 
 
-def _resolve(wanted: tuple[Jar, ...], scratch: Path) -> list[Path]:
-    """Have the resolver inside PySpark bring the jars, and nothing they depend on, to a scratch folder."""
+def _resolve(jars: tuple[Jar, ...], scratch: Path) -> list[Path]:
+    """Let the resolver inside PySpark fetch the jars, without their dependencies, to a scratch folder."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -184,7 +202,7 @@ def _resolve(wanted: tuple[Jar, ...], scratch: Path) -> list[Path]:
             remedy="Install one (Debian, Ubuntu: openjdk-17-jre-headless), or set JAVA_HOME.",
             slug="java-missing",
         )
-    os.environ["JAVA_HOME"] = str(java_home)  # the gateway takes it from nowhere else
+    os.environ["JAVA_HOME"] = str(java_home)  # the gateway reads it from nowhere else
     log = scratch / "resolver.log"
     try:
         with log.open("wb") as talk:
@@ -194,7 +212,7 @@ def _resolve(wanted: tuple[Jar, ...], scratch: Path) -> list[Path]:
                 nothing = gateway.jvm.scala.collection.immutable.List.newBuilder().result()
                 stderr = gateway.jvm.java.lang.System.err
                 settings = maven.buildIvySettings(option.empty(), option.apply(str(scratch)), False, stderr)
-                coordinates = ",".join(jar.coordinates for jar in wanted)
+                coordinates = ",".join(jar.coordinates for jar in jars)
                 maven.resolveMavenCoordinates(
                     coordinates, settings, option.empty(), False, nothing, False, stderr
                 )
@@ -205,17 +223,17 @@ def _resolve(wanted: tuple[Jar, ...], scratch: Path) -> list[Path]:
     except (Py4JError, PySparkRuntimeError) as error:
         raise OutsideError(
             f"The jars of Delta Lake could not be resolved:\n{_reasons(log)}",
-            remedy="Connect to the network once; behind a mirror, set DEFAULT_ARTIFACT_REPOSITORY to its address, as for any Spark. "
-            f"Or copy the jars to {jar_folder()} from a machine that has them.",
+            remedy="Connect to the network once; behind a mirror, set DEFAULT_ARTIFACT_REPOSITORY to its"
+            f" address, as for any Spark. Or copy the jars to {jar_folder()} from a machine that has them.",
             slug="jars-not-resolved",
         ) from error
-    return [scratch / "jars" / f"{jar.group}_{jar.file_name}" for jar in wanted]
+    return [scratch / "jars" / f"{jar.group}_{jar.file_name}" for jar in jars]
 
 
 def _reasons(log: Path) -> str:
     lines = [line.strip(" \t:") for line in log.read_text(errors="replace").splitlines()]
-    telling = [line for line in lines if re.search("not found$|error|exception", line, re.IGNORECASE)]
-    return "\n".join(f"    {line}" for line in dict.fromkeys(telling or lines[-5:]))
+    errors = [line for line in lines if re.search("not found$|error|exception", line, re.IGNORECASE)]
+    return "\n".join(f"    {line}" for line in dict.fromkeys(errors or lines[-5:]))
 
 
 def _is_right(path: Path, jar: Jar) -> bool:
@@ -227,7 +245,7 @@ def _is_right(path: Path, jar: Jar) -> bool:
 
 
 def _remember(folder: Path) -> None:
-    """Write down what was verified, for `find_jars`; a reader sees all of it or none."""
+    """Record what was verified, for `find_jars`. A reader sees all of it or nothing."""
     manifest = {jar.file_name: [jar.sha256, (folder / jar.file_name).stat().st_size] for jar in JARS}
     unfinished = folder / f"{MANIFEST}.{os.getpid()}"
     unfinished.write_text(json.dumps(manifest, indent=1))

@@ -16,42 +16,49 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_LOST = "spark-lost"
-"""The slug of an error after which nobody knows what Spark did."""
+"""The slug of an error after which it is unknown what Spark did."""
 _FOR_SMALL_WORK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Interpret, do not compile; one stage after the other in one job; one task a stage."""
+"""Interpret instead of compiling; run stages one after the other in one job; one task per stage."""
 
 _FOR_FEW_CHANGES = {"spark.sql.adaptive.enabled": "false"}
-"""Planning stage by stage is a job a stage; where few rows change, the jobs are the cost. Tables are read all the same: compiled."""
+"""Adaptive planning needs one job per stage, and where few rows change the jobs are the cost.
+
+Tables are still read by compiled code.
+"""
 
 _COMPILE_LATER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=4000"
     " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-"""Four times Java's thresholds for its second compiler: planning queries runs much code a little, and compiling it cost most of a run."""
+"""Four times Java's thresholds for its second compiler.
+
+Planning queries runs much code a few times, and compiling it took most of a run.
+"""
 
 _COLLECT_AT_ONCE = "-XX:+UseParallelGC"
-"""Java's default collector works beside the program, on cores that a run has no spare ones of."""
+"""Java's default collector works beside the program, on cores that a run cannot spare."""
 
 _IN_ONE_PROCESS = {
-    # Hadoop's own starts a process for each permission it sets and each link it looks for: dozens a commit.
+    # Hadoop's own starts a process for each permission it sets and each link it looks for: dozens per commit.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-    # The same reason for a table's log and its checksums. One JVM writes a lake of files, so its lock is what keeps commits apart (ADR 8).
+    # The same reason holds for a table's log and its checksums. One JVM writes a lake of files, so its lock
+    # is enough to keep commits apart (ADR 8).
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-"""Where driver and tasks are one process, and files are this machine's."""
+"""Settings where driver and tasks are one process, and files are this machine's."""
 
 _lock = threading.Lock()
 _session: "SparkSession | None" = None
 _fitted: "dict[frozenset[tuple[str, str]], SparkSession]" = {}
-"""By their settings: the sessions that tasks share."""
+"""The sessions that tasks share, by their settings."""
 
 
 def _settings(cores: int) -> dict[str, str]:
@@ -59,38 +66,42 @@ def _settings(cores: int) -> dict[str, str]:
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # UTC in session and JVM (L11); without both Delta checks its checksum again on every small commit.
+        # UTC in session and JVM (L11). Without both, Delta checks its checksum again on every small commit.
         "spark.sql.session.timeZone": "UTC",
-        # `${env:NAME}` in SQL would be filled from the environment of whoever runs, and no hash would know.
+        # `${env:NAME}` in SQL would be filled from the environment, and no hash would notice a change.
         "spark.sql.variable.substitute": "false",
-        # A table's log is small here: more partitions only cost task launches.
+        # A table's log is small here: more partitions would only cost task launches.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": str(max(2, cores)),
         "spark.default.parallelism": str(max(2, cores)),
-        # The change data feed carries a file's deletion vector as one string of at most 64 KiB: small files keep any change below it.
+        # The change data feed carries a file's deletion vector as one string of at most 64 KiB. Small files
+        # keep any change below that.
         "spark.sql.files.maxRecordsPerFile": "300000",
         # A staged increment must be broadcast, so that a write does not sort and shuffle the whole table.
         "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
-        # Statistics are gathered from the files' footers by the writer; nothing reads the table-level ones.
+        # The writer takes statistics from the files' footers; nothing reads the table-level ones.
         "spark.databricks.delta.stats.collect": "true",
-        # More queries than the hundred that Spark keeps compiled: compiling one again costs as much as a commit.
+        # More queries than the hundred that Spark keeps compiled: compiling one again costs as much as a
+        # commit.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        # A list of all files beside each commit costs a job to start and spares none.
+        # A list of all files beside each commit costs a job at the start and saves none.
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
         # Nobody waits for the marker file of what is staged.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        # Where in Python each column was made is two more calls to the JVM for each; a wrong column is named without it.
+        # Recording where in Python each column was made takes two more JVM calls per column. Errors name a
+        # wrong column without it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # Delta refuses versions older than a week, whose files `maintain` may well have kept; ours says what is gone.
+        # Delta refuses versions older than a week, although `maintain` may have kept their files. Our own
+        # error says what is gone.
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-        # The driver's web page is not ours to show, and costs a second at start.
+        # We do not show the driver's web page, and it costs a second at start.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-        # Exact text of JSON numbers and nested values: a decimal keeps its digits.
+        # The exact text of JSON numbers and nested values: a decimal keeps its digits.
         "spark.sql.json.enableExactStringParsing": "true",
         "spark.sql.json.enablePartialResults": "true",
-        # Independent nodes run in parallel threads; a long one must not starve a short one.
+        # Independent nodes run in parallel threads, and a long one must not starve a short one.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -100,7 +111,7 @@ def _settings(cores: int) -> dict[str, str]:
 
 def get_session(settings: Settings) -> "SparkSession":
     """Start Spark, or return the session this process already has."""
-    global _session  # Spark itself allows one context a process; this is where that fact lives.
+    global _session  # Spark itself allows one context per process, and this variable reflects that
     with _lock:
         if _session is not None and not answers():
             _forget_session()
@@ -126,19 +137,19 @@ def _forget_session() -> None:
 def fit_session(
     session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None
 ) -> "SparkSession":
-    """A session whose settings suit so many rows, of which so many changed (None: nobody knows).
+    """A session whose settings suit this number of rows, `changed` of which have changed (None if unknown).
 
-    `own`: its views and functions are nobody else's, as users' code needs it.
+    `own`: its views and functions are not shared, as users' code requires.
     """
     most = settings.thresholds.interpreted_rows
     few = changed is not None and changed <= most
-    wanted = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
-    fitting = {name: value for name, value in wanted.items() if name not in settings.spark_conf}
+    profile = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
+    fitting = {name: value for name, value in profile.items() if name not in settings.spark_conf}
     if own:
         return _open(session, fitting)
     if not fitting:
         return session
-    # Opening one costs as much as a small query: tasks that leave nothing behind in it share it.
+    # Opening a session costs as much as a small query, so tasks that leave nothing behind in it share it.
     with _lock:
         key = frozenset(fitting.items())
         if key not in _fitted:
@@ -154,12 +165,12 @@ def _open(session: "SparkSession", settings: "dict[str, str]") -> "SparkSession"
 
 
 def answers() -> bool:
-    """Whether the JVM is there and takes calls."""
+    """Whether the JVM is running and accepts calls."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)  # of a JVM that this process started
+    process = getattr(gateway, "proc", None)  # set for a JVM that this process started
     if gateway is None or (process is not None and process.poll() is not None):
         return False
     try:
@@ -178,7 +189,10 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def _heap_gib() -> int:
-    """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB. `settings.spark.conf` may say otherwise."""
+    """In local mode everything runs in the driver: half of the machine's memory, 1 to 4 GiB.
+
+    `settings.spark.conf` may override it.
+    """
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(4, total // (2 << 30)))
 
@@ -188,7 +202,10 @@ def _is_one_process(master: str) -> bool:
 
 
 def driver_conf(declared: Mapping[str, str], archive_options: str) -> dict[str, str]:
-    """The driver's settings. Java options of a project come beside ours, because results hang on Java's time zone."""
+    """The driver's settings.
+
+    A project's Java options are added to ours, because results depend on Java's time zone.
+    """
     conf = {"spark.driver.memory": f"{_heap_gib()}g", **declared}
     options = (
         conf.get(_JAVA_OPTIONS, ""),
@@ -201,12 +218,13 @@ def driver_conf(declared: Mapping[str, str], archive_options: str) -> dict[str, 
 
 
 def start_session(settings: Settings, java_flags: str | None = None) -> "SparkSession":
-    """Start Spark. `java_flags` stand in place of those that use the class-data archive."""
+    """Start Spark. `java_flags` replace those that use the class-data archive."""
     home = find_java_home()
     if home is None:
         raise OutsideError(
             "Spark needs Java 17 and there is no `java` on this machine.",
-            remedy="Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.",
+            remedy="Install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless)"
+            " or set JAVA_HOME.",
             slug="java-missing",
         )
     jars = find_jars()
