@@ -11,8 +11,8 @@ import pytest
 from strandline.dispatch import failpoints
 
 from .fate import Fate
+from .kinds.kind import Step
 from .laws import check_always, check_rest
-from .story import Step
 from .world import Saved, World
 
 Hit = tuple[str, str, int]

@@ -7,16 +7,18 @@ from contextlib import suppress
 
 from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
-from strandline.model.columns import CONFIG
 from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cause
 
 from . import table_log
+from .evidence import require
 from .fate import soon
-from .laws import check_always, check_rest, require
-from .story import block, item
+from .kinds.chain.data import BLOCKS, block
+from .kinds.job.results import factor_of
+from .kinds.snapshot.data import ITEMS, RATES, item, rates, send_first_items
+from .laws import check_always, check_rest
 from .world import World, new_catalog
 
 Scenario = Callable[[World], None]
@@ -24,7 +26,7 @@ Scenario = Callable[[World], None]
 
 def first(world: World) -> None:
     """What every scenario starts with."""
-    world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
+    send_first_items(world)
     _run(world)
 
 
@@ -49,19 +51,21 @@ def _mend(world: World) -> None:
 
 def the_past_changes(world: World) -> None:
     """Corrections, a late fact, ties in both orders, a delete and what comes after it, keys that move, values that are NULL."""
-    world.send(item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2))
+    world.send(ITEMS, item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2))
     _run(world)
-    world.send(item("g", 3, "z"), item("a", 3, "late"), item("b", 5, None, "red", 7))
+    world.send(ITEMS, item("g", 3, "z"), item("a", 3, "late"), item("b", 5, None, "red", 7))
     _run(world)
-    world.send(*(item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")))
+    world.send(ITEMS, *(item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")))
     _run(world)
-    world.send(*(item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")), item("g", 6, op="D"))
+    world.send(
+        ITEMS, *(item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")), item("g", 6, op="D")
+    )
     _run(world)
-    world.send(item("g", 4, "back"), item("d", 7, "moved", "blue"), "broken too")
+    world.send(ITEMS, item("g", 4, "back"), item("d", 7, "moved", "blue"), "broken too")
     _run(world)
-    world.rate(7, at=2)
+    world.send(RATES, *rates(7, at=2))
     _run(world)
-    world.send(item("d", 8, "moved", "red", 3), item("k", 1, "moved", "red", 3))
+    world.send(ITEMS, item("d", 8, "moved", "red", 3), item("k", 1, "moved", "red", 3))
     _run(world)
     check_rest(world)
 
@@ -70,13 +74,15 @@ def much_changes_at_once(world: World) -> None:
     """What other scenarios tell one after the other, in three runs: on Spark each takes seconds."""
     ties = [item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")]
     world.send(
+        ITEMS,
         item("d", 2, "x", None),
         item("e", 9, None, "x"),
         item("f", 1, "x", "red", 2),
         item("g", 6, "gone", "blue", 6),
         *ties,
     )
-    world.announce(
+    world.send(
+        BLOCKS,
         block("a2", "a1", 2),
         block("a3", "a2", 3),
         block("a4", "a3", 4),
@@ -86,6 +92,7 @@ def much_changes_at_once(world: World) -> None:
     _run(world)
     ties = [item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")]
     world.send(
+        ITEMS,
         item("g", 7, op="D"),
         item("l", 1, "late"),
         item("m", 5, None, "blue", None),
@@ -93,23 +100,24 @@ def much_changes_at_once(world: World) -> None:
         "broken",
         *ties,
     )
-    world.announce(block("b2", "a1", 20))
+    world.send(BLOCKS, block("b2", "a1", 20))
     _run(world)
     check_rest(world, rebuilt=False)
     world.send(
+        ITEMS,
         item("g", 4, "back"),
         item("d", 8, "moved", "red", 3),
         item("a", 3, "late"),
         item("m", 6, None, "green", None),
     )
-    world.announce(block("a6", "a5", 21))
+    world.send(BLOCKS, block("a6", "a5", 21))
     _run(world)
     check_rest(world)
 
 
 def killed_behind_the_write(world: World) -> None:
     for node in ("events", "item_facts", "names", "told"):
-        world.send(item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
+        world.send(ITEMS, item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
         world.run(fail=f"{soon('after-write', node)}=kill")
         _mend(world)
     check_rest(world)
@@ -117,7 +125,7 @@ def killed_behind_the_write(world: World) -> None:
 
 def killed_before_the_write(world: World) -> None:
     for node in ("events", "item_facts", "item", "names", "told"):
-        world.send(item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
+        world.send(ITEMS, item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
         world.run(fail=f"{soon('before-write', node)}=kill")
         _mend(world)
     check_rest(world)
@@ -125,7 +133,7 @@ def killed_before_the_write(world: World) -> None:
 
 def answers_are_lost(world: World) -> None:
     for at, node in enumerate(("events", "item_facts", "item", "names", "told"), 5):
-        world.send(item("d", at, f"only {node}", "red", len(node)))
+        world.send(ITEMS, item("d", at, f"only {node}", "red", len(node)))
         _run(world, f"{soon('after-write', node)}=lose")
     check_rest(world)
 
@@ -134,10 +142,10 @@ def _while_it_stands_still(world: World, point: str, node: str, at: int) -> None
     """Another dispatcher does all the work, and new work, while the first stands still."""
 
     def other() -> None:
-        world.send(item("e", at + 1, "y"), "broken meanwhile")
+        world.send(ITEMS, item("e", at + 1, "y"), "broken meanwhile")
         world.another(world.run)
 
-    world.send(item("d", at, node), item("e", at, node))
+    world.send(ITEMS, item("d", at, node), item("e", at, node))
     world.fate.meanwhile = other
     world.run(fail=f"{soon(point, node)}=call")
     require(world.fate.meanwhile is None, "the point was reached", point, node)
@@ -158,10 +166,10 @@ def another_run_reads_on_meanwhile(world: World) -> None:
     ):
 
         def other(at: int = at) -> None:
-            world.rate(at, at=at)
+            world.send(RATES, *rates(at, at=at))
             world.another(lambda: world.run(RunRequest(select="rates rate names")))
 
-        world.send(item("d", at, f"pinned {point}"), item("e", at, "x"))
+        world.send(ITEMS, item("d", at, f"pinned {point}"), item("e", at, "x"))
         world.fate.meanwhile = other
         world.run(fail=f"{soon(point, node)}=call")
         require(world.fate.meanwhile is None, "the point was reached", point, node)
@@ -172,7 +180,7 @@ def another_run_reads_on_meanwhile(world: World) -> None:
 def a_write_lands_late(world: World) -> None:
     """The process is dead, what it sent is not: it arrives while the next one is about to write the same."""
     for at, node in enumerate(("item_facts", "told"), 5):
-        world.send(item("d", at, f"late {node}", "red", len(node)))
+        world.send(ITEMS, item("d", at, f"late {node}", "red", len(node)))
         _land_late(world, node)
     check_rest(world)
 
@@ -203,13 +211,15 @@ def _arrive(world: World) -> None:
 
 def a_table_is_deleted_under_a_task(world: World) -> None:
     """What is written then makes a table of a part of the rows: nobody takes it for all, also after a kill and without a catalog."""
-    world.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4))
+    world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4))
     _run(world)
     nodes = ("item_facts", "item_quarantine", "item", "names", "told", "main", "stretches")
     for at, (node, killed) in enumerate(itertools.product(nodes, (False, True)), 5):
-        world.send(item("d", at, f"{node} {at}", "red", at), "broken")
-        world.announce(
-            block(f"a{2 * at - 5}", f"a{2 * at - 6}", at), block(f"a{2 * at - 4}", f"a{2 * at - 5}", at)
+        world.send(ITEMS, item("d", at, f"{node} {at}", "red", at), "broken")
+        world.send(
+            BLOCKS,
+            block(f"a{2 * at - 5}", f"a{2 * at - 6}", at),
+            block(f"a{2 * at - 4}", f"a{2 * at - 5}", at),
         )
         world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))
         world.run(
@@ -227,7 +237,7 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
 def a_write_is_passed_over(world: World) -> None:
     """Someone with a larger token was there: the table takes the write without a word and does nothing."""
 
-    world.send(item("d", 5, "x"))
+    world.send(ITEMS, item("d", 5, "x"))
     world.fate.meanwhile = lambda: _fence(world, "item_facts")
     _run(world, f"{soon('before-write', 'item_facts')}=call")
     check_rest(world)
@@ -244,22 +254,22 @@ def _fence(world: World, dataset: str) -> None:
 
 def an_invalidation_after_a_change_of_configuration(world: World) -> None:
     """What is invalidated is computed anew, by the configuration of now; the rest waits for a backfill."""
-    world.factor = 2
-    world.invalidate("name = 'x'")
+    world.switches["factor"] = 2
+    world.invalidate("item", where="name = 'x'")
     _run(world)
-    factors = {r["name"]: world.factors[r[CONFIG]] for r in world.rows("names")}
+    factors = {r["name"]: factor_of(world, r) for r in world.rows("names")}
     require(factors == {"x": 2, "y": 1, None: 1}, "the invalidated scope alone is new", factors)
     world.backfill("names")
-    factors = {r["name"]: world.factors[r[CONFIG]] for r in world.rows("names")}
+    factors = {r["name"]: factor_of(world, r) for r in world.rows("names")}
     require(set(factors.values()) == {2}, "after a backfill everything is", factors)
     check_rest(world)
 
 
 def an_invalidation_is_killed(world: World) -> None:
     """Its commit stands and is processed before the catalog hears of it; then the catalog must not wait for what was done."""
-    world.invalidate("name = 'x'", f"{soon('before-record', 'item')}=kill")
+    world.invalidate("item", f"{soon('before-record', 'item')}=kill", where="name = 'x'")
     _mend(world)
-    world.send(item("a", 4))
+    world.send(ITEMS, item("a", 4))
     _run(world)
     check_rest(world)
 
@@ -267,7 +277,7 @@ def an_invalidation_is_killed(world: World) -> None:
 def an_invalidation_of_what_the_catalog_lost(world: World) -> None:
     """The rows that are recorded with it are those of the table, not of an empty catalog."""
     world.use_catalog(new_catalog())
-    world.invalidate("name = 'x'")
+    world.invalidate("item", where="name = 'x'")
     _mend(world)
     check_rest(world)
 
@@ -275,7 +285,7 @@ def an_invalidation_of_what_the_catalog_lost(world: World) -> None:
 def catalogs_come_and_go(world: World) -> None:
     """An old one is put back, then it is lost; a compaction in between is nobody's business."""
     kept = world.copy_catalog()
-    world.send(item("d", 5, "x"), "broken too")
+    world.send(ITEMS, item("d", 5, "x"), "broken too")
     _run(world)
     world.compact("item_facts")
     world.compact("names")
@@ -285,7 +295,7 @@ def catalogs_come_and_go(world: World) -> None:
     _fence(world, "item_facts")
     world.use_catalog(new_catalog())
     _mend(world)
-    world.send(item("d", 6, "y"))
+    world.send(ITEMS, item("d", 6, "y"))
     _run(world)
     check_rest(world)
 
@@ -293,7 +303,7 @@ def catalogs_come_and_go(world: World) -> None:
 def a_backfill_is_killed(world: World) -> None:
     """Its commit makes nobody behind, and the catalog must hear of it all the same."""
     for name, node in (("item", "item_facts"), ("names", "names")):
-        world.factor += 1
+        world.switches["factor"] += 1
         world.backfill(name, f"{soon('after-write', node)}=kill")
         _mend(world)
     check_rest(world)
@@ -301,44 +311,44 @@ def a_backfill_is_killed(world: World) -> None:
 
 def branches_overtake_each_other(world: World) -> None:
     """Branch a, then a heavier and shorter one, then a again, longer. A block waits, one is announced twice with other values."""
-    world.announce(block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7))
+    world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7))
     _run(world)
     check_rest(world, rebuilt=False)
-    world.announce(block("b2", "a1", 5), block("a3", "x2", 99))
+    world.send(BLOCKS, block("b2", "a1", 5), block("a3", "x2", 99))
     _run(world)
     check_rest(world, rebuilt=False)
-    world.announce(block("a5", "a4", 6))
+    world.send(BLOCKS, block("a5", "a4", 6))
     _run(world)
     check_rest(world)
 
 
 def partitions_come_and_go(world: World) -> None:
     """One waits until it is final, one becomes empty, one is invalidated and one asked for; the others stay as they are."""
-    world.announce(*(block(f"a{n}", f"a{n - 1}", n) for n in range(2, 6)))
+    world.send(BLOCKS, *(block(f"a{n}", f"a{n - 1}", n) for n in range(2, 6)))
     _run(world)
-    world.announce(block("a6", "a5", 6))
-    _run(world)
-    check_rest(world, rebuilt=False)
-    world.announce(block("b2", "a1", 20))
+    world.send(BLOCKS, block("a6", "a5", 6))
     _run(world)
     check_rest(world, rebuilt=False)
-    world.factor = 2
-    world.invalidate_partition("0-2")
+    world.send(BLOCKS, block("b2", "a1", 20))
     _run(world)
-    factors = {r["number"]: world.factors[r[CONFIG]] for r in world.rows("stretches")}
+    check_rest(world, rebuilt=False)
+    world.switches["factor"] = 2
+    world.invalidate("main", partition="0-2")
+    _run(world)
+    factors = {r["number"]: factor_of(world, r) for r in world.rows("stretches")}
     require(factors == {1: 2, 2: 1}, "the invalidated partition alone is new", factors)
     world.backfill("stretches", partitions=("2-4",))
-    factors = {r["number"]: world.factors[r[CONFIG]] for r in world.rows("stretches")}
+    factors = {r["number"]: factor_of(world, r) for r in world.rows("stretches")}
     require(factors == {1: 2, 2: 2}, "and then the one that was asked for", factors)
     check_rest(world)
 
 
 def a_unique_key_changes(world: World) -> None:
     """What was appended by another is frozen; a backfill writes it anew, with everything that it ever published."""
-    world.send(item("a", 5, "x", "red", 2))
+    world.send(ITEMS, item("a", 5, "x", "red", 2))
     _run(world)
-    world.unique = "price, name"
-    world.send(item("a", 6, "x", "red", 3))
+    world.switches["unique"] = "price, name"
+    world.send(ITEMS, item("a", 6, "x", "red", 3))
     _run(world)
     check_rest(world, rebuilt=False)
     world.backfill("told")
@@ -349,7 +359,7 @@ def a_unique_key_changes(world: World) -> None:
 def what_is_frozen_is_backfilled_without_a_catalog(world: World) -> None:
     """Nobody knows by which unique key the table was written: not even when a part of it is asked for."""
     world.use_catalog(new_catalog())
-    world.unique = "price, name"
+    world.switches["unique"] = "price, name"
     world.backfill("told")
     _mend(world)
     world.use_catalog(new_catalog())
@@ -360,11 +370,11 @@ def what_is_frozen_is_backfilled_without_a_catalog(world: World) -> None:
 def an_old_catalog_does_not_know_what_froze(world: World) -> None:
     """It was written anew by another unique key since; the catalog and the project are as before."""
     kept = world.copy_catalog()
-    world.unique = "price, name"
+    world.switches["unique"] = "price, name"
     world.backfill("told")
-    world.unique = "name, price"
+    world.switches["unique"] = "name, price"
     world.use_catalog(kept)
-    world.send(item("d", 5, "z", "red", 9))
+    world.send(ITEMS, item("d", 5, "z", "red", 9))
     outcome = world.run()
     require(
         outcome is not None and [r.slug for r in outcome.results if r.error] == ["frozen"],
@@ -378,13 +388,13 @@ def an_old_catalog_does_not_know_what_froze(world: World) -> None:
 
 def a_reader_lags_behind_a_cleaning(world: World) -> None:
     """A frozen job still needs the version that it has read up to."""
-    world.unique = "price, name"
+    world.switches["unique"] = "price, name"
     for price in (2, 3):
-        world.send(item("a", 4 + price, "x", "red", price))
+        world.send(ITEMS, item("a", 4 + price, "x", "red", price))
         _run(world)
     world.maintain()
     check_rest(world, rebuilt=False)
-    world.unique = "name, price"
+    world.switches["unique"] = "name, price"
     gaps = [task.reason for task in world.plan().tasks if task.cause is Cause.GAP]
     require(not gaps, "nothing that a cursor needs is cleaned away", gaps)
     _run(world)
@@ -395,8 +405,8 @@ def an_old_catalog_after_a_cleaning(world: World) -> None:
     """It knows cursors whose versions can be read no more: the tables say so."""
     kept = world.copy_catalog()
     for at in (5, 6):
-        world.send(item("a", at, "y", "blue", at), item("b", at, "x"))
-        world.announce(block(f"a{at - 3}", f"a{at - 4}", at))
+        world.send(ITEMS, item("a", at, "y", "blue", at), item("b", at, "x"))
+        world.send(BLOCKS, block(f"a{at - 3}", f"a{at - 4}", at))
         _run(world)
     world.maintain()
     check_rest(world, rebuilt=False)
@@ -415,8 +425,8 @@ def a_cleaning_is_killed(world: World) -> None:
         ("after-vacuum", "item"),
     )
     for number, (point, node) in enumerate(hits, 2):
-        world.send(item("a", 4 + number, point, "blue"), item("b", 4 + number, node))
-        world.announce(block(f"a{number}", f"a{number - 1}", number))
+        world.send(ITEMS, item("a", 4 + number, point, "blue"), item("b", 4 + number, node))
+        world.send(BLOCKS, block(f"a{number}", f"a{number - 1}", number))
         _run(world)
         require(world.maintain(f"{soon(point, node)}=kill") is None, "it was killed", point, node)
         _mend(world)

@@ -17,7 +17,9 @@ from strandline.dispatch import failpoints
 
 from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
-from .story import STORY, Step
+from .kinds import KINDS
+from .kinds.kind import Step
+from .story import STORY
 from .world import Saved, World
 
 pytestmark = pytest.mark.faults
@@ -95,6 +97,14 @@ def _hits_after(step: Step, saved: Saved, first: Hit, fate: Fate, tmp_path: Path
     found = hits_of(world, Step(name="again"))
     world.close()
     return found
+
+
+def test_the_story_writes_a_table_of_every_kind(told: Told, fate: Fate, tmp_path: Path) -> None:
+    """A kind whose tables no step writes would never be killed."""
+    project = told[STORY[0].name][0].restore(tmp_path / "world", fate).project
+    written = {node for _, hits in told.values() for point, node, _ in hits if point == "after-write"}
+
+    assert {str(project.get(node).kind) for node in written} == {kind.name for kind in KINDS}
 
 
 @pytest.mark.parametrize("point", ["before-migrate", "after-migrate"])

@@ -1,8 +1,11 @@
 """Proof that the checks work: defects that such engines have had, switched on one at a time. A law must break under each of them."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import update
 
@@ -13,20 +16,24 @@ from strandline.dispatch import attempt, commit, horizon, maintain, settle
 from strandline.dispatch.failpoints import reach
 from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
+from strandline.lake.work import Prepared
 from strandline.model import commits as commit_values
-from strandline.model.columns import KEY, POSITION
+from strandline.model.columns import CONFIG, KEY, POSITION
 from strandline.model.node import By
 from strandline.model.project import FactDataset, Job
 from strandline.plan import planner
 
-from . import plain_work, scenarios, table_log
+from . import plain_work, plain_workers, scenarios, table_log
+from .evidence import BrokenLawError, Evidence
 from .fate import Fate
 from .killing import Mutant, Start, make_start
-from .kinds import chain, quarantine, snapshot
+from .kinds import KINDS, Kind, quarantine
+from .kinds.chain import worker as chain
 from .kinds.job import appending, results
+from .kinds.snapshot import worker as snapshot
 from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
-from .table_log import Row
+from .table_log import Row, Rows
 from .world import World
 
 pytestmark = pytest.mark.faults
@@ -385,6 +392,48 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
 def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
     assert start.play(scenario) is None
+
+
+def lose_a_row(rows: Rows) -> Rows:
+    return replace(rows, rows=rows.rows[:-1])
+
+
+def write_a_wrong_row(rows: Rows) -> Rows:
+    """Its last row has another value in every column that is a text or a number."""
+    wrong = {
+        field.name: "wrong" if field.type == pa.string() else 12_345
+        for field in rows.schema
+        if field.name not in (KEY, CONFIG) and field.type in (pa.string(), pa.int64())
+    }
+    return replace(rows, rows=[*rows.rows[:-1], *({**row, **wrong} for row in rows.rows[-1:])])
+
+
+@pytest.mark.parametrize("spoil", [lose_a_row, write_a_wrong_row])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
+    kind: Kind, spoil: Callable[[Rows], Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kind whose oracle compares nothing would pass every other test."""
+
+    def prepare_wrongly(work: Work) -> Prepared:
+        prepared = kind.prepare(work)
+        if prepared.write is None:
+            return prepared
+        return replace(prepared, write=replace(prepared.write, rows=spoil(prepared.write.rows)))  # type: ignore[arg-type]
+
+    fate = Fate()
+    fate.install(monkeypatch)
+    world = World(tmp_path / "world", fate)
+    world.run()
+    kind.check(Evidence(world, frozen=()))
+    monkeypatch.setitem(plain_workers.KINDS_BY_NAME, kind.name, replace(kind, prepare=prepare_wrongly))
+    for each in KINDS:
+        each.ground(world)
+
+    world.run()
+
+    with pytest.raises(BrokenLawError):
+        kind.check(Evidence(world, frozen=()))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)

@@ -14,9 +14,9 @@ from strandline.model.plan import TaskResult
 
 from . import table_log
 from .fate import Fate, soon
+from .kinds.snapshot.data import ITEMS, item
 from .laws import check_rest
 from .scenarios import first
-from .story import item
 from .world import World
 
 pytestmark = pytest.mark.faults
@@ -29,7 +29,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     fate.install(monkeypatch)
     world = World(tmp_path / "world", fate)
     first(world)
-    world.send(item("d", 5, "new"), item("a", 6, "y"))
+    world.send(ITEMS, item("d", 5, "new"), item("a", 6, "y"))
     return world
 
 

@@ -7,8 +7,8 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,8 +30,9 @@ from strandline.dispatch.failpoints import POINTS, FailpointError
 from strandline.model.errors import StrandlineError
 
 from .fate import Fate, soon
+from .kinds import KINDS
+from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .story import block, item
 from .world import Saved, World, new_catalog
 
 pytestmark = pytest.mark.faults
@@ -48,31 +49,28 @@ MAINTAIN_POINTS = (
     "after-write",
     "before-record",
 )
-NAMES, COLOURS, PRICES = (
-    st.sampled_from(["x", "y", None]),
-    st.sampled_from(["red", None]),
-    st.sampled_from([1, 2, None]),
+DATASETS = st.runner().flatmap(
+    lambda schedule: st.sampled_from([n.name for n in schedule.world.project.nodes])
 )
-IDS = st.sampled_from("abcd")
-DATASETS = st.sampled_from(
-    ["events", "item_facts", "item", "names", "colours", "told", "block_facts", "main", "stretches"]
-)
-PARTITIONS = st.sampled_from(["0-2", "2-4", "4-6"])
-NEWS = st.sampled_from([None, "item", "rate", "blocks"])
-SELECTIONS = st.sampled_from(["", "", "rates rate names", "names+", "events item+", "headers block main"])
-FAULTS = st.one_of(
-    st.just(None),
-    st.tuples(st.just("kill"), st.sampled_from(RUN_POINTS), st.integers(1, 5)),
-    st.tuples(st.just("raise"), st.sampled_from(RUN_POINTS), st.integers(1, 5)),
-    st.tuples(st.just("lose"), st.just("after-write"), st.integers(1, 5)),
-)
-MAINTAIN_FAULTS = st.one_of(
-    st.just(None),
-    st.tuples(st.just("kill"), st.sampled_from(MAINTAIN_POINTS), st.integers(1, 5)),
-    st.tuples(st.just("raise"), st.sampled_from(MAINTAIN_POINTS), st.integers(1, 5)),
-    st.tuples(st.just("lose"), st.just("after-write"), st.integers(1, 5)),
-)
+NEWS = st.sampled_from([None, *(news for kind in KINDS for news in kind.news)])
+SELECTIONS = st.sampled_from(["", "", *(selection for kind in KINDS for selection in kind.selections)])
+BACKFILLS = st.sampled_from([name for kind in KINDS for name in kind.backfills])
 Fault = tuple[str, str, int] | None
+News = Callable[[World], None] | None
+
+
+def faults_at(points: Sequence[str]) -> st.SearchStrategy[Fault]:
+    """A kill or an error at the n-th hit of a point, an answer that is lost, or nothing."""
+    nth = st.integers(1, 5)
+    return st.one_of(
+        st.just(None),
+        st.tuples(st.just("kill"), st.sampled_from(points), nth),
+        st.tuples(st.just("raise"), st.sampled_from(points), nth),
+        st.tuples(st.just("lose"), st.just("after-write"), nth),
+    )
+
+
+FAULTS, MAINTAIN_FAULTS = faults_at(RUN_POINTS), faults_at(MAINTAIN_POINTS)
 
 
 def failing(fault: Fault) -> str:
@@ -101,8 +99,8 @@ class Ground:
         with pytest.MonkeyPatch.context() as patch:
             fate.install(patch)
             world = self.kind(folder / "first", fate)
-            world.send(item("a", 4), item("b", 4, "y"), item("c", 4, None, None, None), "broken")
-            world.announce(block("a2", "a1", 2), block("a3", "a2", 3))
+            for kind in KINDS:
+                kind.ground(world)
             world.settle_down()
             check_rest(world)
             self._saved = Saved(world, folder / "saved")
@@ -125,9 +123,6 @@ class Schedules(RuleBasedStateMachine):
         self.fate, self.patch = fate, pytest.MonkeyPatch()
         self.fate.install(self.patch)
         self.kept: Catalog | None = None
-        self.newest = itertools.count(10)
-        self.tips = {"a": block("a3", "a2", 3), "b": block("a1", "a0", 1)}
-        """By branch: its last block."""
         self.moved = False
         """Whether something happened that the laws have not been checked after."""
         self.rebuilt = True
@@ -136,164 +131,43 @@ class Schedules(RuleBasedStateMachine):
     def a_catalog_is_filled_from_the_tables_at_the_end(self, one_in_four: int) -> None:
         self.rebuilt = one_in_four == 0
 
-    @rule(
-        id_=IDS,
-        name=NAMES,
-        colour=COLOURS,
-        price=PRICES,
-        at=st.integers(0, 9),
-        op=st.sampled_from([None, None, "D"]),
-    )
-    def a_fact_arrives(
-        self, id_: str, name: str | None, colour: str | None, price: int | None, at: int, op: str | None
-    ) -> None:
-        """Late, early, a tie or a duplicate: whatever it turns out to be."""
-        self.world.send(item(id_, at, name, colour, price, op=op))
-
-    @rule(id_=IDS, name=NAMES, colour=COLOURS, price=PRICES)
-    def a_record_is_corrected_or_moves(
-        self, id_: str, name: str | None, colour: str | None, price: int | None
-    ) -> None:
-        self.world.send(item(id_, next(self.newest), name, colour, price))
-
-    @rule(id_=IDS)
-    def a_record_is_deleted(self, id_: str) -> None:
-        self.world.send(item(id_, next(self.newest), op="D"))
-
-    @rule(id_=IDS, at=st.integers(3, 5))
-    def a_tie_arrives(self, id_: str, at: int) -> None:
-        self.world.send(item(id_, at, "x"), item(id_, at, "y"), item(id_, at, None, None, 2))
-
-    @rule(id_=IDS)
-    def something_arrives_twice_and_something_broken(self, id_: str) -> None:
-        at = next(self.newest)
-        self.world.send(item(id_, at), item(id_, at), "broken", item(None, at))
-
-    @rule(percent=st.integers(1, 3))
-    def the_rate_changes(self, percent: int) -> None:
-        self.world.rate(percent, at=next(self.newest))
-
-    @rule(branch=st.sampled_from("ab"), length=st.integers(1, 3), backwards=st.booleans())
-    def a_branch_overtakes(self, branch: str, length: int, backwards: bool) -> None:
-        """The heaviest head is of this branch now: the next blocks of the chain, or a reorg, or one back."""
-        made = []
-        for _ in range(length):
-            below, weight = self.tips[branch], next(self.newest)
-            number = below["number"] + 1
-            self.tips[branch] = {
-                "number": number,
-                "hash": f"{branch}{number}.{weight}",
-                "parent": below["hash"],
-                "weight": weight,
-            }
-            made.append(self.tips[branch])
-        self.world.announce(*(reversed(made) if backwards else made))
-
-    @rule(
-        hash_=st.sampled_from(["a0", "a1", "a2", "b2", "b3", "a4"]),
-        below=st.sampled_from("abx"),
-        weight=st.integers(1, 12),
-    )
-    def a_block_arrives(self, hash_: str, below: str, weight: int) -> None:
-        """Below all others, again, on a side branch, or waiting for one that never comes."""
-        self.world.announce(block(hash_, f"{below}{int(hash_[1:]) - 1}", weight), "broken")
-
     @rule(fault=FAULTS)
     def run(self, fault: Fault) -> None:
         self.world.run(fail=failing(fault))
         self.moved = True
-
-    @rule(name=st.sampled_from(["name = 'x'", "colour is null"]), fault=FAULTS)
-    def invalidate(self, name: str, fault: Fault) -> None:
-        self._survive(lambda: self.world.invalidate(name, failing(fault)))
-
-    @rule(name=PARTITIONS, fault=FAULTS)
-    def invalidate_a_partition(self, name: str, fault: Fault) -> None:
-        self._survive(lambda: self.world.invalidate_partition(name, failing(fault)))
-
-    @rule(names=st.lists(PARTITIONS, min_size=1, max_size=2), fault=FAULTS)
-    def backfill_partitions(self, names: list[str], fault: Fault) -> None:
-        """One that was never built is refused."""
-        self._survive(lambda: self.world.backfill("stretches", failing(fault), partitions=tuple(names)))
 
     @rule(fault=MAINTAIN_FAULTS)
     def maintain(self, fault: Fault) -> None:
         self.world.maintain(failing(fault))
         self.moved = True
 
-    @rule(name=st.sampled_from(["names", "item", "told", "main", "stretches"]), fault=FAULTS)
+    @rule(name=BACKFILLS, fault=FAULTS)
     def backfill(self, name: str, fault: Fault) -> None:
         self.world.backfill(name, failing(fault))
         self.moved = True
 
-    @rule(factor=st.sampled_from([1, 1_000, 1_000_000]))
-    def the_configuration_changes(self, factor: int) -> None:
-        """So far apart that no row is equal by both: one that is keeps the older configuration, and is right by the newer."""
-        self.world.factor = factor
-
-    @rule()
-    def the_unique_key_changes(self) -> None:
-        """What was appended by another is frozen until a backfill."""
-        self.world.unique = "price, name" if self.world.unique == "name, price" else "name, price"
-
-    @rule()
-    def a_job_is_added_or_removed(self) -> None:
-        self.world.colours = not self.world.colours
-
-    @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 9), news=NEWS, select=SELECTIONS, id_=IDS)
-    def another_dispatcher_takes_over(
-        self, point: str, nth: int, news: str | None, select: str, id_: str
-    ) -> None:
+    @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 9), news=NEWS, select=SELECTIONS)
+    def another_dispatcher_takes_over(self, point: str, nth: int, news: News, select: str) -> None:
         """A run stands still past its lease, another does its work, or a part, and more; then the first goes on."""
+        with self._meanwhile(lambda: self._run_with(news, select)):
+            self.world.run(fail=f"{soon(point, nth=nth)}=call")
 
-        def other() -> None:
-            at = next(self.newest)
-            match news:
-                case "item":
-                    self.world.send(item(id_, at, "y"), "broken too")
-                case "rate":
-                    self.world.rate(at, at=at)
-                case "blocks":
-                    self.a_branch_overtakes("b", 1, False)
-            self.world.another(lambda: self.world.run(RunRequest(select=select)))
-
-        self.fate.meanwhile = other
-        self.world.run(fail=f"{soon(point, nth=nth)}=call")
-        self.fate.meanwhile = None
-        self.moved = True
-
-    @rule(point=st.sampled_from(MAINTAIN_POINTS), nth=st.integers(1, 5), id_=IDS)
-    def a_dispatcher_takes_over_from_maintain(self, point: str, nth: int, id_: str) -> None:
-        def other() -> None:
-            self.world.send(item(id_, next(self.newest), "y"))
-            self.world.another(self.world.run)
-
-        self.fate.meanwhile = other
-        self.world.maintain(f"{soon(point, nth=nth)}=call")
-        self.fate.meanwhile = None
-        self.moved = True
+    @rule(point=st.sampled_from(MAINTAIN_POINTS), nth=st.integers(1, 5), news=NEWS)
+    def a_dispatcher_takes_over_from_maintain(self, point: str, nth: int, news: News) -> None:
+        with self._meanwhile(lambda: self._run_with(news)):
+            self.world.maintain(f"{soon(point, nth=nth)}=call")
 
     @precondition(lambda self: self.fate.sends_late)
-    @rule(
-        dataset=st.sampled_from(
-            ["events", "item_facts", "item_quarantine", "item", "names", "told", "main", "stretches"]
-        ),
-        point=st.sampled_from(RUN_POINTS),
-        nth=st.integers(1, 6),
-    )
-    def a_write_arrives_after_its_process_died(self, dataset: str, point: str, nth: int) -> None:
+    @rule(dataset=DATASETS, point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 6), news=NEWS)
+    def a_write_arrives_after_its_process_died(self, dataset: str, point: str, nth: int, news: News) -> None:
+        if news:
+            news(self.world)
         self.fate.holds_back = dataset
         self.world.run()
         self.fate.holds_back = None
-
-        def arrive() -> None:
-            self._survive(self.fate.arrive)
-
-        self.fate.meanwhile = arrive
-        self.world.run(fail=f"{soon(point, nth=nth)}=call")
-        self.fate.meanwhile = None
-        arrive()
-        self.moved = True
+        with self._meanwhile(lambda: self._survive(self.fate.arrive)):
+            self.world.run(fail=f"{soon(point, nth=nth)}=call")
+        self._survive(self.fate.arrive)
 
     @rule(seconds=st.sampled_from([-100_000, -1, 3, 100_000]), as_of=st.booleans())
     def the_clock_jumps(self, seconds: int, as_of: bool) -> None:
@@ -326,6 +200,20 @@ class Schedules(RuleBasedStateMachine):
         self.kept = None
         self.moved = True
 
+    def _run_with(self, news: News, select: str = "") -> None:
+        """What another dispatcher does, after something has arrived."""
+        if news:
+            news(self.world)
+        self.world.another(lambda: self.world.run(RunRequest(select=select)))
+
+    @contextmanager
+    def _meanwhile(self, happening: Callable[[], object]) -> Iterator[None]:
+        """What happens at the failpoint whose action is `call`."""
+        self.fate.meanwhile = happening
+        yield
+        self.fate.meanwhile = None
+        self.moved = True
+
     def _survive(self, what: Callable[[], Any]) -> None:
         """What may be refused, as long as nothing wrong comes of it."""
         with suppress(StrandlineError, FailpointError, ConnectionError):
@@ -346,6 +234,33 @@ class Schedules(RuleBasedStateMachine):
             self.world.close()
             self.patch.undo()
             shutil.rmtree(self.world.folder)
+
+
+def _rule_of(happening: Happening) -> object:
+    """What may happen to a kind, as a rule of all schedules."""
+
+    def happens(schedule: Schedules, drawn: Mapping[str, Any]) -> None:
+        happening.do(schedule.world, **drawn)
+
+    happens.__name__ = happening.do.__name__
+    return rule(drawn=st.fixed_dictionaries(dict(happening.drawn)))(happens)
+
+
+def _rule_of_request(request: Happening) -> object:
+    """What may be asked for, with a fault; it may be refused."""
+
+    def is_asked(schedule: Schedules, drawn: Mapping[str, Any], fault: Fault) -> None:
+        schedule._survive(lambda: request.do(schedule.world, failing(fault), **drawn))
+
+    is_asked.__name__ = request.do.__name__
+    return rule(drawn=st.fixed_dictionaries(dict(request.drawn)), fault=FAULTS)(is_asked)
+
+
+for kind in KINDS:
+    for happening in kind.happenings:
+        setattr(Schedules, happening.do.__name__, _rule_of(happening))
+    for request in kind.requests:
+        setattr(Schedules, request.do.__name__, _rule_of_request(request))
 
 
 class PlainSchedules(Schedules):

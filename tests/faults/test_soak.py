@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tests.faults.oracle import canonical, latest
+from tests.faults.kinds.chain.oracle import canonical
+from tests.faults.kinds.snapshot.oracle import latest
 from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
 from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, size_up, weigh
 from tests.faults.soak.reader import ONCE, find_twice

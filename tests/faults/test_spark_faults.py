@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.maintain import MaintainOutcome
-from strandline.app.run import RunOutcome
 from strandline.lake.log import read_entries
 from strandline.model.commits import Operation
 
 from .crash_loop import Told, tell, wrecks_of
 from .fate import Fate
+from .kinds.kind import Step
 from .processes import all_faults
 from .spark_world import SparkFate, SparkWorld
-from .story import STORY, Step
+from .story import SHORT_STORY
 from .test_schedules import Ground, Schedules, run_schedules
-from .world import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
 
@@ -29,55 +27,6 @@ _tried: defaultdict[str, int] = defaultdict(int)
 """By step: the kills."""
 _recovered: list[float] = []
 """After each kill that left another wreck: the seconds until all work was done. Spark had been running for a while."""
-
-
-def together(*names: str, many: bool = False) -> Step:
-    """What comes in several steps of the story, all at once; the last one's process deals with it.
-
-    `many`: as if many keys changed, which are then told by their rows and not named: one that vanishes is buried, and purged later.
-    """
-    steps = [step for step in STORY if step.name in names]
-
-    def before(world: World) -> None:
-        for step in steps:
-            step.before(world)
-
-    def act(world: World, fail: str) -> RunOutcome | MaintainOutcome | None:
-        with pytest.MonkeyPatch.context() as patch:
-            if many:
-                patch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")
-            return steps[-1].act(world, fail)
-
-    return Step(name=names[0], before=before, act=act)
-
-
-SHORT = (
-    together("what was there before"),
-    together("ingest"),
-    together(
-        "late fact",
-        "correction",
-        "delete",
-        "late fact of a deleted key",
-        "key move",
-        "tie",
-        "duplicate",
-        many=True,
-    ),
-    together("a rate read whole"),
-    together("blocks"),
-    together("a reorg to branch b"),
-    together("a reorg back to branch a"),
-    together("invalidation"),
-    together("invalidation of a partition"),
-    together("configuration change", "append"),
-    together("backfill of a partition"),
-    together("maintain"),
-    together("a configuration that freezes", "a job is removed"),
-    together("backfill of what is frozen"),
-    together("a job is added"),
-)
-"""The story in few runs, each over few tables: what a kill costs goes by both."""
 
 
 @pytest.fixture
@@ -89,11 +38,11 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    with tell(SHORT, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps:
+    with tell(SHORT_STORY, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps:
         yield steps
 
 
-@pytest.mark.parametrize("step", SHORT, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", SHORT_STORY, ids=lambda s: s.name)
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
     step: Step, told: Told, fate: Fate, tmp_path: Path
 ) -> None:
@@ -108,7 +57,7 @@ def test_the_loop_tried_every_hit(
 ) -> None:
     if sum(
         item.path == Path(__file__) and "kill_at_any_hit" in item.name for item in request.session.items
-    ) < len(SHORT):
+    ) < len(SHORT_STORY):
         pytest.skip("a part of the loop was chosen")
     hits = {step: len(hits) for step, (_, hits) in told.items() if hits}
 
@@ -123,7 +72,7 @@ def test_the_loop_tried_every_hit(
 
 
 def test_the_story_uses_every_write_primitive(told: Told) -> None:
-    lake = told[SHORT[0].name][0].aside.parent / "world" / ".strandline" / "lake"
+    lake = told[SHORT_STORY[0].name][0].aside.parent / "world" / ".strandline" / "lake"
     entries = [
         e for table in lake.iterdir() if (table / "_delta_log").is_dir() for e in read_entries(str(table), -1)
     ]

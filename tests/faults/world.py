@@ -1,6 +1,7 @@
 """A small project with its lake and catalog, on which users and fate do what they do."""
 
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from sqlalchemy import make_url
@@ -29,61 +31,13 @@ from tests.harness import SILENT
 
 from . import table_log
 from .fate import Fate, Killed, _no_spark
+from .kinds import KINDS, STREAMS
+from .kinds.kind import Stream, Switches
 from .table_log import Row
 
 _HEAD = """
 project: register
 settings: {workers: 1}
-sources:
-  events: {files: "data/*.jsonl"}
-  rates: {files: "rates/*.jsonl"}
-  headers: {files: "blocks/*.jsonl"}
-datasets:
-  item:
-    from: events
-    columns: {id: id, name: name, colour: colour, price: {path: price, type: bigint}, at: {path: at, type: bigint}, op: op}
-    require: [at]
-    record_set: {key: [id], order_by: [at], deleted: "op = 'D'"}
-  rate:
-    from: rates
-    columns: {name: name, percent: {path: percent, type: bigint}, at: {path: at, type: bigint}}
-    record_set: {key: [name], order_by: [at]}
-  block:
-    from: headers
-    columns: {number: {path: number, type: bigint}, hash: hash, parent: parent, weight: {path: weight, type: bigint}}
-    require: [number, hash, weight]
-chains:
-  main: {from: block, number: number, hash: hash, parent: parent, head: {most: weight}}
-jobs:
-  - name: count_names
-    input_datasets: [item, rate]
-    output_dataset: names
-    incremental: {mode: keyed, key: [name, colour], inputs: {item: {by: [name, colour]}, rate: whole}}
-    config: {factor: FACTOR}
-    sql: |
-      select i.name, i.colour, count(*) * max(r.percent) * :factor as worth
-      from item i join rate r on r.name = '*' group by i.name, i.colour
-  - name: tell
-    input_datasets: [item]
-    output_dataset: told
-    incremental: {mode: cursor, cursor_column: price, unique_key: [UNIQUE]}
-    update_strategy: append
-    sql: select name, price from item
-  - name: stretch
-    input_datasets: [main]
-    output_dataset: stretches
-    incremental: {mode: partition}
-    partition: {column: number, size: 2, final_after: 1}
-    update_strategy: replace
-    config: {factor: FACTOR}
-    sql: select number, hash, weight * :factor as weight from main
-"""
-_COLOURS = """
-  - name: sum_colours
-    input_datasets: [names]
-    output_dataset: colours
-    incremental: {mode: keyed, key: [colour]}
-    sql: select colour, sum(worth) as worth from names group by colour
 """
 
 
@@ -97,19 +51,19 @@ class World:
 
     def __init__(self, folder: Path, fate: Fate, *, start: bool = True) -> None:
         self.folder, self.fate = folder, fate
-        self.factor, self.colours, self.unique = 1, True, "name, price"
-        self.factors: dict[str, int] = {}
-        """By configuration of `names` and `stretches`: the factor in it."""
-        self.uniques: dict[str, str] = {}
-        """By configuration of `told`: the unique key in it."""
+        self.streams = STREAMS
+        self.switches = {name: value for kind in KINDS for name, value in kind.switches.items()}
+        """What users have changed in the project."""
+        self.configured: dict[str, Switches] = {}
+        """By hash of a node's configuration: the switches that gave it."""
         self.catalog = new_catalog()
+        self._numbers = itertools.count(10)
         if start:
             shutil.rmtree(folder, ignore_errors=True)
-            (folder / "data").mkdir(parents=True)
-            (folder / "rates").mkdir()
-            (folder / "blocks").mkdir()
-            self.rate(2, at=1)
-            self.announce({"number": 1, "hash": "a1", "parent": "a0", "weight": 1})
+            for stream in self.streams:
+                (folder / stream.folder).mkdir(parents=True)
+            for kind in KINDS:
+                kind.begin(self)
 
     @property
     def lake(self) -> Lake:
@@ -117,42 +71,27 @@ class World:
 
     @property
     def project(self) -> Project:
-        text = _HEAD.replace("FACTOR", str(self.factor)).replace("UNIQUE", self.unique) + (
-            _COLOURS if self.colours else ""
-        )
-        project = _load(self.folder, text)
-        for name in ("names", "stretches"):
-            self.factors[project.get(name).config.hash] = self.factor
-        self.uniques[project.get("told").config.hash] = self.unique
+        project = _load(self.folder, _write_project(self.switches))
+        switches = dict(self.switches)
+        for node in project.nodes:
+            self.configured[node.config.hash] = switches
         return project
 
     @property
     def workspace(self) -> Workspace:
         return Workspace(project=self.project, catalog=self.catalog, lake=self.lake)
 
-    def send(self, *messages: str | Row) -> None:
+    def send(self, stream: Stream, *messages: str | Row) -> None:
         """A new file of messages; a str is written as it is, so that it may be broken."""
-        self._add("data", messages)
-
-    def rate(self, percent: int, *, at: int, name: str = "*") -> None:
-        self._add(
-            "rates",
-            (
-                {"name": name, "percent": percent, "at": at},
-                {"name": "other", "percent": 100 * percent, "at": at},
-            ),
-        )
-
-    def announce(self, *blocks: str | Row) -> None:
-        self._add("blocks", blocks)
-
-    def _add(self, folder: str, messages: tuple[str | Row, ...]) -> None:
-        number = len(list((self.folder / folder).iterdir()))
+        folder = self.folder / stream.folder
+        number = len(list(folder.iterdir()))
         # A file with the content of another would be passed over.
-        text = "".join(
-            (m if isinstance(m, str) else json.dumps({**m, "file": number})) + "\n" for m in messages
-        )
-        (self.folder / folder / f"{number:04}.jsonl").write_text(text)
+        lines = [m if isinstance(m, str) else json.dumps({**m, "file": number}) for m in messages]
+        (folder / f"{number:04}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+    def later(self) -> int:
+        """A number that is larger than all that were sent."""
+        return next(self._numbers)
 
     def plan(self) -> Plan:
         return make_plan(self.workspace, RunRequest())[0]
@@ -164,11 +103,10 @@ class World:
         )
         return outcome
 
-    def invalidate(self, where: str, fail: str = "") -> None:
-        self.do(lambda: invalidate(self.workspace, "item", reason="a test", where=where), fail)
-
-    def invalidate_partition(self, name: str, fail: str = "") -> None:
-        self.do(lambda: invalidate(self.workspace, "main", reason="a test", partition=name), fail)
+    def invalidate(self, name: str, fail: str = "", *, where: str = "", partition: str = "") -> None:
+        self.do(
+            lambda: invalidate(self.workspace, name, reason="a test", where=where, partition=partition), fail
+        )
 
     def backfill(self, name: str, fail: str = "", partitions: tuple[str, ...] = ()) -> RunOutcome | None:
         return self.run(RunRequest(backfill=name, partitions=partitions, reason="a test"), fail)
@@ -259,13 +197,11 @@ class Saved:
 
     def __init__(self, world: World, aside: Path) -> None:
         self.aside, self.catalog = aside, world.copy_catalog()
-        self.factor, self.colours, self.unique, self.clock = (
-            world.factor,
-            world.colours,
-            world.unique,
+        self.switches, self.configured, self.clock = (
+            dict(world.switches),
+            dict(world.configured),
             world.fate.clock,
         )
-        self.factors, self.uniques = dict(world.factors), dict(world.uniques)
         self.kind = type(world)
         shutil.copytree(world.folder, aside, copy_function=self.kind.copy_file)
 
@@ -274,14 +210,19 @@ class Saved:
         shutil.copytree(self.aside, folder, copy_function=self.kind.copy_file)
         world = self.kind(folder, fate, start=False)
         _copy_database(self.catalog, world.catalog)
-        world.factor, world.colours, world.unique, fate.clock = (
-            self.factor,
-            self.colours,
-            self.unique,
-            self.clock,
-        )
-        world.factors, world.uniques = dict(self.factors), dict(self.uniques)
+        world.switches, world.configured = dict(self.switches), dict(self.configured)
+        fate.clock = self.clock
         return world
+
+
+def _write_project(switches: Switches) -> str:
+    """The project file, section by section."""
+    pieces = [stream.project for stream in STREAMS] + [kind.project(switches) for kind in KINDS]
+    sections: dict[str, str] = {}
+    for piece in pieces:
+        for section, text in piece.items():
+            sections[section] = sections.get(section, "") + indent(text.strip("\n"), "  ") + "\n"
+    return _HEAD + "".join(f"{section}:\n{text}" for section, text in sections.items())
 
 
 @functools.lru_cache(maxsize=100)

@@ -1,6 +1,7 @@
-"""Facts: what a source received is decoded once, and what passes is appended."""
+"""Facts: what a source received is decoded once, and what passes is appended. Every stream of the other kinds brings some."""
 
 import json
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
@@ -9,6 +10,7 @@ from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, PAYLOAD,
 from strandline.model.commits import Operation
 from strandline.model.node import Node
 from strandline.model.project import FactDataset
+from tests.faults.evidence import Evidence, Place, only, require
 from tests.faults.plain_work import (
     INGESTED_COLUMN,
     KEYED_COLUMNS,
@@ -19,8 +21,9 @@ from tests.faults.plain_work import (
 )
 from tests.faults.table_log import Row
 
-from .kind import Kind
+from .kind import Kind, Stream
 
+Fact = tuple[Place, Row]
 _TYPES = {"string": pa.string(), "bigint": pa.int64()}
 
 
@@ -102,4 +105,46 @@ def facts_of(node: Node) -> FactDataset:
     return facts
 
 
-KIND = Kind(name="facts", prepare=prepare)
+def check(evidence: Evidence) -> None:
+    """L10: each fact is once among the facts; at rest all of them are, and the counts say so."""
+    for stream in evidence.world.streams:
+        name, facts = f"{stream.dataset}_facts", dict(facts_sent(evidence, stream))
+        taken = evidence.by_place(name, "L10")
+        right = all(p in facts and only(row, stream.columns) == facts[p] for p, row in taken.items())
+        require(right, "L10 facts", stream.dataset)
+        if evidence.at_rest:
+            missing = facts.keys() - taken.keys()
+            require(not missing, "L10 no fact is missing", stream.dataset, missing)
+            _check_counts(evidence, name, len(evidence.lines(stream)), len(facts))
+
+
+def _check_counts(evidence: Evidence, name: str, offered: int, accepted: int) -> None:
+    """L10: offered = accepted + duplicates + quarantined + passed over, and each is what was sent."""
+    counts = evidence.nodes[name].counts
+    counted = (counts["offered"], counts["accepted"], counts["quarantined"])
+    expected = (offered, accepted, offered - accepted)
+    require(counted == expected, "L10 counts", name, counts, expected)
+
+
+def facts_sent(evidence: Evidence, stream: Stream) -> list[Fact]:
+    return accepted(evidence.lines(stream).items(), stream.columns, stream.required)
+
+
+def accepted(
+    lines: Iterable[tuple[Place, str]], columns: Mapping[str, str], required: Collection[str]
+) -> list[Fact]:
+    """The lines that are facts: they parse, nothing required is NULL, numbers are numbers."""
+    facts = []
+    for place, text in lines:
+        try:
+            message = json.loads(text)
+        except ValueError:
+            continue
+        fact = {c: message.get(c) for c in columns}
+        numbers = [fact[c] for c, type_ in columns.items() if type_ == "bigint" and fact[c] is not None]
+        if all(fact[c] is not None for c in required) and all(isinstance(n, int) for n in numbers):
+            facts.append((place, fact))
+    return facts
+
+
+KIND = Kind(name="facts", prepare=prepare, check=check)

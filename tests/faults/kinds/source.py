@@ -1,4 +1,4 @@
-"""Sources: each line of a file is received once, as it came."""
+"""Sources: each line of a file is received once, as it came. Every stream of the other kinds brings one."""
 
 from collections.abc import Iterable
 
@@ -10,6 +10,7 @@ from strandline.lake.work import Prepared
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
 from strandline.model.project import FileSource
+from tests.faults.evidence import Evidence, require
 from tests.faults.plain_work import INGESTED_COLUMN, POSITION_COLUMN, Work, write_rows
 from tests.faults.table_log import Row
 
@@ -54,4 +55,15 @@ def _lines(piece: Piece) -> Iterable[tuple[Row, str]]:
             )
 
 
-KIND = Kind(name="source", prepare=prepare)
+def check(evidence: Evidence) -> None:
+    """L1: each line is once in the source's table; at rest all of them are."""
+    for stream in evidence.world.streams:
+        lines = evidence.lines(stream)
+        received = {place: row[PAYLOAD] for place, row in evidence.by_place(stream.source, "L1").items()}
+        require(received.items() <= lines.items(), "L1 received as it came", stream.source)
+        if evidence.at_rest:
+            missing = lines.keys() - received.keys()
+            require(not missing, "L1 all is received", stream.source, missing)
+
+
+KIND = Kind(name="source", prepare=prepare, check=check)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.oracle import Row, accepted
+from tests.faults.kinds.facts import accepted
+from tests.faults.table_log import Row
 
 Place = tuple[Any, ...]
 """File, revision and line."""
@@ -13,6 +14,7 @@ Place = tuple[Any, ...]
 ITEM = ("id", "kind", "price", "at", "op")
 RATE = ("kind", "percent", "at")
 BLOCK = ("number", "hash", "parent", "weight")
+_NUMBERS = ("price", "at", "percent", "number", "weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,8 @@ def read_sent(
     places = {
         (path, 0, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)
     }
-    return Sent(lines=places, facts=dict(accepted(places.items(), columns, required)))
+    types = {c: "bigint" if c in _NUMBERS else "string" for c in columns}
+    return Sent(lines=places, facts=dict(accepted(places.items(), types, required)))
 
 
 def weigh(items: Iterable[Row], rates: Mapping[Any, Row], factor: int) -> dict[Any, tuple[int, int]]:

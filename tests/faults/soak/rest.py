@@ -17,8 +17,11 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.model.errors import CallError
 from strandline.model.plan import Plan
 from strandline.model.project import Job
-from tests.faults.laws import BARE, check_commits_of, check_rebuilt, require
-from tests.faults.oracle import Row, canonical, latest
+from tests.faults.evidence import require
+from tests.faults.kinds.chain.oracle import canonical
+from tests.faults.kinds.snapshot.oracle import latest
+from tests.faults.laws import BARE, check_commits_of, check_rebuilt
+from tests.faults.table_log import Row
 from tests.harness import TestProject
 
 from .feed import Feeder

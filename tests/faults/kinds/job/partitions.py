@@ -1,10 +1,12 @@
 """Jobs by partition: the partitions that a change touches are built again, each whole, once they are final."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from strandline.lake.work import Prepared
 from strandline.model.columns import CONFIG, DELETED, KEY
@@ -12,6 +14,11 @@ from strandline.model.commits import BuiltPartition, Operation
 from strandline.model.partitions import find_span, is_final, name_number
 from strandline.model.plan import Cause
 from strandline.model.project import Partitioning
+from tests.faults.evidence import Evidence, require
+from tests.faults.kinds.chain.data import BLOCKS
+from tests.faults.kinds.chain.oracle import canonical
+from tests.faults.kinds.facts import facts_sent
+from tests.faults.kinds.kind import Happening, Step, Switches
 from tests.faults.plain_work import (
     Work,
     by_key,
@@ -24,7 +31,27 @@ from tests.faults.plain_work import (
 )
 from tests.faults.table_log import Row
 
-from .results import JOBS, find_invalidated, job_of, schema_of
+from .results import JOBS, factor_of, find_invalidated, job_of, schema_of
+
+if TYPE_CHECKING:
+    from tests.faults.world import World
+
+_SIZE = 2
+"""Numbers in a partition of `stretches`."""
+_STRETCHES = f"""
+- name: stretch
+  input_datasets: [main]
+  output_dataset: stretches
+  incremental: {{mode: partition}}
+  partition: {{column: number, size: {_SIZE}, final_after: 1}}
+  update_strategy: replace
+  config: {{factor: FACTOR}}
+  sql: select number, hash, weight * :factor as weight from main
+"""
+
+
+def declare(switches: Switches) -> str:
+    return _STRETCHES.replace("FACTOR", str(switches["factor"]))
 
 
 def prepare(work: Work, partitioning: Partitioning) -> Prepared:
@@ -74,11 +101,11 @@ def _replace_partitions(
     differing = [key for key in due if signature(after[key], asked) != signature(before[key], asked)]
     same = [name for key, name in due.items() if key not in differing]
     # Built and found as it was: new, or now known to be what this configuration gives.
-    told = [n for n in same if n not in work.partitions or ((work.full or asked) and work.stale)]
+    unchanged = [n for n in same if n not in work.partitions or ((work.full or asked) and work.stale)]
     built = [BuiltPartition(partition_key=due[key], rows=len(after[key])) for key in differing]
     built += [
         BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0)
-        for n in told
+        for n in unchanged
     ]
     rows = [row for key in differing for row in after[key]]
     write = None
@@ -103,3 +130,67 @@ def _partition(partitioning: Partitioning, row: Row) -> str:
 def _is_final(work: Work, partitioning: Partitioning, name: str, tip: int | None) -> bool:
     span = find_span(partitioning, work.desk.project.calendar, name)
     return span is not None and is_final(partitioning, span, {} if tip is None else {"": tip})
+
+
+def check(evidence: Evidence) -> None:
+    """L2: over the chain that the last commit has read; at rest over the blocks that were sent."""
+    if inputs := evidence.inputs("stretches"):
+        _check_stretches(evidence, live(inputs["main"]))
+    if evidence.at_rest:
+        branch, _ = canonical(facts_sent(evidence, BLOCKS))
+        _check_stretches(evidence, list(branch.values()))
+        _check_recorded(evidence)
+
+
+def _check_stretches(evidence: Evidence, branch: Sequence[Row]) -> None:
+    """L2: a partition that is there is there with all its rows; one that is final is there."""
+    rows = evidence.live("stretches")
+    seen: defaultdict[int, dict[Any, int]] = defaultdict(dict)
+    for row in rows:
+        weight, rest = divmod(row["weight"], factor_of(evidence.world, row))
+        require(rest == 0, "L2 a row is of its configuration", row)
+        seen[row["number"] // _SIZE][row["number"], row["hash"]] = weight
+    expected: defaultdict[int, dict[Any, int]] = defaultdict(dict)
+    for block in branch:
+        expected[block["number"] // _SIZE][block["number"], block["hash"]] = block["weight"]
+    require(len(rows) == sum(map(len, seen.values())), "L2 stretches once", rows)
+    tip = max((block["number"] for block in branch), default=0)
+    final = {stretch for stretch in expected if (stretch + 1) * _SIZE <= tip}
+    for stretch in seen.keys() | final:
+        require(seen.get(stretch) == expected.get(stretch), "L2 stretches", stretch, seen, expected)
+
+
+def _check_recorded(evidence: Evidence) -> None:
+    rows = Counter(row["number"] // _SIZE for row in evidence.live("stretches"))
+    partitions = evidence.nodes["stretches"].partitions
+    recorded = {int(n.split("-")[0]) // _SIZE: p.row_count for n, p in partitions.items() if p.row_count}
+    require(recorded == dict(rows), "L6 rows of each partition", recorded, rows)
+
+
+STORY = (
+    Step(
+        name="invalidation of a partition",
+        act=lambda w, fail: w.invalidate("main", fail, partition="2-4"),
+    ),
+    Step(name="a partition that was invalidated", only_long=True),
+    Step(
+        name="backfill of a partition",
+        act=lambda w, fail: w.backfill("stretches", fail, partitions=("0-2", "4-6")),
+    ),
+)
+
+
+def invalidate_a_partition(world: "World", fail: str, name: str) -> None:
+    world.invalidate("main", fail, partition=name)
+
+
+def backfill_partitions(world: "World", fail: str, names: list[str]) -> None:
+    """One that was never built is refused."""
+    world.backfill("stretches", fail, partitions=tuple(names))
+
+
+_PARTITIONS = st.sampled_from(["0-2", "2-4", "4-6"])
+REQUESTS = (
+    Happening(do=invalidate_a_partition, drawn={"name": _PARTITIONS}),
+    Happening(do=backfill_partitions, drawn={"names": st.lists(_PARTITIONS, min_size=1, max_size=2)}),
+)

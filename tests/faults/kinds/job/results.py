@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ from strandline.model.node import By, Node, Relation
 from strandline.model.project import Job
 from tests.faults.plain_work import KEYED_COLUMNS, Key, Work, declared, key_hash, values_of
 from tests.faults.table_log import Row
+
+if TYPE_CHECKING:
+    from tests.faults.world import World
 
 
 def keyed_rows(work: Work, job: Job, scope: Collection[Key] | None) -> list[Row]:
@@ -53,13 +56,13 @@ def find_affected(work: Work, job: Job) -> set[Key]:
 
 def find_invalidated(work: Work, dataset: str) -> list[Row]:
     """The rows that someone says are wrong. A commit that changed rows speaks for itself, whatever it carries."""
-    said = [
+    invalidations = [
         i
         for e in work.entries(dataset)
         if e.metadata and not e.changes_rows
         for i in e.metadata.invalidations
     ]
-    filters = [from_row_filter(dict(i.row_filter)) for i in said]
+    filters = [from_row_filter(dict(i.row_filter)) for i in invalidations]
     return (
         [row for row in work.read_live(dataset) if any(matches(f, row) for f in filters)] if filters else []
     )
@@ -90,6 +93,11 @@ def _compares(asked: Comparison, value: Any) -> bool:
 
 def schema_of(job: Job) -> pa.Schema:
     return pa.schema([*_COLUMNS[job.output].items(), *KEYED_COLUMNS])
+
+
+def factor_of(world: "World", row: Row) -> int:
+    """The factor in the configuration that a row names."""
+    return int(world.configured[row[CONFIG]]["factor"])
 
 
 def job_of(node: Node) -> Job:

@@ -1,4 +1,4 @@
-"""Snapshots: the latest fact of each key."""
+"""The plain worker of snapshots."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,11 +7,9 @@ from strandline.lake.work import Prepared
 from strandline.model.columns import CONFIG, KEY
 from strandline.model.commits import WrittenConfig
 from strandline.model.project import FactDataset
+from tests.faults.kinds.facts import facts_of, facts_schema
 from tests.faults.plain_work import Work, compare, place_of, row_hash, write_whole
 from tests.faults.table_log import Row
-
-from .facts import facts_of, facts_schema
-from .kind import Kind
 
 
 def prepare(work: Work) -> Prepared:
@@ -59,6 +57,3 @@ def rank(row: Row, dataset: FactDataset) -> tuple[Any, ...]:
     assert dataset.record_set is not None
     ordered = tuple((row[c] is not None, row[c]) for c in dataset.record_set.order_by)
     return (ordered, row_hash(row), place_of(row))
-
-
-KIND = Kind(name="snapshot", prepare=prepare)

@@ -1,4 +1,4 @@
-"""Chains: the branch of the best head among the blocks that were announced."""
+"""The plain worker of chains."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +25,6 @@ from tests.faults.plain_work import (
     write_whole,
 )
 from tests.faults.table_log import Row
-
-from .kind import Kind
 
 _SCHEMA = pa.schema(
     [
@@ -160,6 +158,3 @@ def _block(row: Row) -> Block:
         weight=row["weight"],
         seen=(*place_of(row), row["hash"]),
     )
-
-
-KIND = Kind(name="chain", prepare=prepare)

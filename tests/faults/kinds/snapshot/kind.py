@@ -1,0 +1,20 @@
+"""What the fault suite knows of snapshots."""
+
+from tests.faults.kinds.kind import Kind
+
+from . import data, happenings, oracle, worker
+
+KIND = Kind(
+    name="snapshot",
+    prepare=worker.prepare,
+    check=oracle.check,
+    streams=tuple(data.KEYS),
+    begin=data.begin,
+    ground=data.send_first_items,
+    story=happenings.STORY,
+    after_cleaning=happenings.AFTER_CLEANING,
+    happenings=happenings.HAPPENINGS,
+    news=happenings.NEWS,
+    backfills=("item",),
+    selections=("events item+",),
+)
