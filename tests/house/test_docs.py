@@ -52,6 +52,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_files_and_folders_that_are_named_exist(page: Path) -> None:
+    """A path in backticks is relative to the repository or to the package: `tests/house`, `compute/facts/worker.py`."""
+    folders = (ROOT, ROOT / "src" / "strandline")
+    first = {path.name for folder in folders for path in folder.iterdir() if path.is_dir()}
+    named = re.findall(r"`(\w+/[\w/.]*\w)`", page.read_text())
+
+    missing = [
+        path
+        for path in named
+        if path.split("/")[0] in first and not any((folder / path).exists() for folder in folders)
+    ]
+
+    assert missing == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/command-line.md"])
 def test_every_verb_is_told_and_no_other(page: str) -> None:
     told = re.findall(r"^\| `([\w-]+)[^`]*` \|", (ROOT / page).read_text(), re.MULTILINE)
