@@ -12,12 +12,12 @@ from .markup import Markup, element
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, GAP, LINE, HEAD, MARGIN = 208, 64, 56, 14, 6, 30, 6
 LONGEST_NAME = 24
 SMALLEST = 0.8
-"""A drawing that is wider than the page shrinks so far; beyond that it is moved."""
+"""A drawing that is wider than the page shrinks at most to this scale. Beyond that it scrolls."""
 
 
 def anchor(prefix: str, name: str) -> str:
-    """An id that any name gives and that no two names share."""
-    return f"{prefix}-" + re.sub(r"[^A-Za-z0-9_-]", lambda found: f".{ord(found[0]):x}.", name)
+    """An id for any name. No two names share one."""
+    return f"{prefix}-" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f".{ord(match[0]):x}.", name)
 
 
 def state_class(state: str) -> str:
@@ -25,7 +25,7 @@ def state_class(state: str) -> str:
 
 
 def draw_statuses(statuses: Sequence[DatasetStatus]) -> Markup:
-    """Sources at the left, readers to the right of what they read. Each box is a link to its row in the table."""
+    """Sources on the left, readers to the right of what they read. Each box links to its row in the table."""
     by_name = {s.dataset: s for s in statuses}
     number = {name: i for i, name in enumerate(by_name)}
     least = {s.dataset: s.drawn_from for s in statuses}
@@ -47,7 +47,8 @@ def draw_statuses(statuses: Sequence[DatasetStatus]) -> Markup:
         element("g", *headings, *lines, aria_hidden="true"),
         *boxes,
         role="group",
-        aria_label="Drawing of the datasets: sources at the left, readers to the right of what they read. The table below says the same.",
+        aria_label="Drawing of the datasets: sources on the left, readers to the right of what they read."
+        " The table below says the same.",
         class_="drawing",
         viewBox=f"0 0 {width} {height}",
         width=width,
@@ -95,7 +96,8 @@ def _box(status: DatasetStatus, number: int, place: Place, layout: Layout) -> Ma
         "a",
         element(
             "title",
-            f"{status.dataset}: {status.kind}, {status.state}{since}, {plural(status.rows, 'row')}. Go to its row in the table.",
+            f"{status.dataset}: {status.kind}, {status.state}{since}, {plural(status.rows, 'row')}."
+            " Go to its row in the table.",
         ),
         element("rect", class_="box", x=x, y=y, width=BOX_WIDTH, height=BOX_HEIGHT, rx=6),
         element("rect", class_="band", x=x, y=y, width=8, height=BOX_HEIGHT, rx=4),
@@ -110,5 +112,6 @@ def _box(status: DatasetStatus, number: int, place: Place, layout: Layout) -> Ma
 
 
 def _highlight(number: int) -> str:
-    """The lines of the box that is pointed at or has the focus stand out, without a script."""
-    return f".drawing:has(.node{number}:is(:hover,:focus-visible)) :is(.from{number},.to{number}){{stroke:var(--accent);stroke-width:2.5}}"
+    """Highlight the lines of the box that is pointed at or has the focus, without a script."""
+    pointed_at = f".drawing:has(.node{number}:is(:hover,:focus-visible))"
+    return f"{pointed_at} :is(.from{number},.to{number}){{stroke:var(--accent);stroke-width:2.5}}"

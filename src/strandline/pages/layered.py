@@ -1,7 +1,8 @@
-"""A drawing of what depends on what, in columns: every item stands to the right of all it reads, and few lines cross.
+"""A drawing of what depends on what, in columns: an item is to the right of what it reads, few lines cross.
 
-The usual way (Sugiyama): a line over several columns passes through a place kept free for it in each; columns are put in order by the mean
-place of their neighbours, sweep after sweep; then every place moves towards its neighbours as far as the order allows.
+The usual method (Sugiyama): a line over several columns passes through a place kept free for it in each.
+Columns are ordered by the mean position of their neighbours, sweep after sweep. Then every place moves
+towards its neighbours as far as the order allows.
 """
 
 from bisect import bisect_right, insort
@@ -12,17 +13,17 @@ from itertools import pairwise
 SWEEPS = 12
 
 Place = tuple[str, int]
-"""A name in a column: its own box where the column is its own, else the line that leaves it."""
+"""A name in a column: its box if the column is its own, else the line that leaves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     columns: tuple[tuple[Place, ...], ...]
-    """The boxes of each column, top to bottom."""
+    """The boxes of each column, from top to bottom."""
     middle: Mapping[Place, float]
-    """How far down the middle of each place is."""
+    """The vertical position of the middle of each place."""
     lines: tuple[tuple[Place, ...], ...]
-    """One for each name and input of it: from the input's box through the places between to the reader's."""
+    """One for each input of each name: from the input's box through the places between to the reader's."""
     height: float
 
 
@@ -34,15 +35,18 @@ def lay_out(
     line: float,
     gap: float,
 ) -> Layout:
-    """`inputs_by_name`: inputs before readers; what is read and is no name is left out. Boxes and lines are so high, with gaps."""
+    """Place the boxes and lines, which have these heights and gaps.
+
+    `inputs_by_name` lists inputs before readers. An input that is not itself a name is left out.
+    """
     column = _find_columns(inputs_by_name, least_column)
     lines = tuple(
-        (*((given, c) for c in range(column[given], column[name])), (name, column[name]))
+        (*((input_, c) for c in range(column[input_], column[name])), (name, column[name]))
         for name, inputs in inputs_by_name.items()
-        for given in inputs
-        if given in column
+        for input_ in inputs
+        if input_ in column
     )
-    # Boxes first: where nothing else decides, they stay in the order in which they were declared.
+    # Boxes come first: where nothing else decides, they stay in the order of their declaration.
     places = dict.fromkeys(
         [*((name, c) for name, c in column.items()), *(place for passed in lines for place in passed)]
     )
@@ -63,11 +67,12 @@ def lay_out(
 def _find_columns(
     inputs_by_name: Mapping[str, Sequence[str]], least_column: Mapping[str, int]
 ) -> dict[str, int]:
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for name, inputs in inputs_by_name.items():
-        found[name] = max([least_column[name], *(found[given] + 1 for given in inputs if given in found)])
-    used = sorted(set(found.values()))  # a project without snapshots has no empty column for them
-    return {name: used.index(c) for name, c in found.items()}
+        read = [columns[input_] + 1 for input_ in inputs if input_ in columns]
+        columns[name] = max([least_column[name], *read])
+    used = sorted(set(columns.values()))  # without snapshots, their column would be empty
+    return {name: used.index(c) for name, c in columns.items()}
 
 
 class _Neighbours:
@@ -95,12 +100,12 @@ def _order(columns: list[list[Place]], neighbours: _Neighbours) -> list[list[Pla
 
 def _sort(column: list[Place], fixed: list[Place], beside: Mapping[Place, list[Place]]) -> list[Place]:
     row = {place: i for i, place in enumerate(fixed)}
-    wanted = {place: _mean([row[p] for p in beside.get(place, ())], i) for i, place in enumerate(column)}
-    return sorted(column, key=wanted.__getitem__)
+    target = {place: _mean([row[p] for p in beside.get(place, ())], i) for i, place in enumerate(column)}
+    return sorted(column, key=target.__getitem__)
 
 
 def _count_crossings(columns: list[list[Place]], neighbours: _Neighbours) -> int:
-    """Two lines cross when the one that starts lower ends higher."""
+    """Two lines cross if the one that starts lower ends higher."""
     crossings = 0
     for column, beside in pairwise(columns):
         row = {place: i for i, place in enumerate(beside)}
@@ -124,7 +129,7 @@ def _level(
             at += height[place] + gap
     for sweep in range(SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            wanted = [
+            targets = [
                 _mean(
                     [middle[p] for p in (*neighbours.left.get(place, ()), *neighbours.right.get(place, ()))],
                     middle[place],
@@ -132,16 +137,16 @@ def _level(
                 for place in column
             ]
             apart = [(height[a] + height[b]) / 2 + gap for a, b in pairwise(column)]
-            middle.update(zip(column, _spread(wanted, apart), strict=True))
+            middle.update(zip(column, _spread(targets, apart), strict=True))
     return middle
 
 
-def _spread(wanted: list[float], apart: list[float]) -> list[float]:
-    """As near to what is wanted as the distances allow: the mean of pushing everything down and pushing everything up."""
-    down, up = list(wanted), list(wanted)
-    for i in range(1, len(wanted)):
+def _spread(targets: list[float], apart: list[float]) -> list[float]:
+    """As near to the targets as the distances allow: the mean of pushing everything down and up."""
+    down, up = list(targets), list(targets)
+    for i in range(1, len(targets)):
         down[i] = max(down[i], down[i - 1] + apart[i - 1])
-    for i in range(len(wanted) - 2, -1, -1):
+    for i in range(len(targets) - 2, -1, -1):
         up[i] = min(up[i], up[i + 1] - apart[i])
     return [(a + b) / 2 for a, b in zip(down, up, strict=True)]
 

@@ -1,4 +1,4 @@
-"""HTML built from elements, so that it is balanced and whatever was said elsewhere is escaped."""
+"""HTML built from elements, so that it is balanced and text from elsewhere is escaped."""
 
 from html import escape
 
@@ -6,19 +6,22 @@ _VOID = frozenset({"meta", "link", "br"})
 
 
 class Markup(str):
-    """Text that is HTML already and is not escaped again."""
+    """Text that is already HTML and is not escaped again."""
 
     __slots__ = ()
 
 
 def element(name: str, /, *children: str | int, **attributes: str | float | None) -> Markup:
-    """`element("a", "x < y", href="#z", class_="b", aria_label="c")`; an attribute that is None is left out."""
-    said = "".join(
+    """`element("a", "x < y", href="#z", class_="b", aria_label="c")`.
+
+    An attribute that is None is left out.
+    """
+    written = "".join(
         f' {_spelt(key)}="{escape(_text(value))}"' for key, value in attributes.items() if value is not None
     )
     if name in _VOID:
-        return Markup(f"<{name}{said}>")
-    return Markup(f"<{name}{said}>{join(*children)}</{name}>")
+        return Markup(f"<{name}{written}>")
+    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def join(*children: str | int) -> Markup:

@@ -1,4 +1,7 @@
-"""The status of a project as one HTML file: a drawing of the datasets, and tables. It asks for nothing from outside and needs no script."""
+"""The status of a project as one HTML file: a drawing of the datasets, and tables.
+
+The page loads nothing from outside and needs no script.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,11 +18,11 @@ from .strip import show_partitions
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 LONG_NAME = 30
-"""From here on a name may be broken anywhere."""
+"""A name of at least this length may be broken anywhere."""
 
 
 def render_html(overview: Overview) -> str:
-    """The whole page. Statuses with inputs before readers."""
+    """The whole page. Statuses come with inputs before readers."""
     project_name, statuses = overview.project, overview.statuses
     partitioned = [s for s in statuses if s.partitioned_by or s.partitions]
     head = element(
@@ -79,7 +82,7 @@ def _section(name: str, title: str, *content: str) -> Markup:
 
 
 def _scroll(name: str, content: Markup) -> Markup:
-    """What is wider than the screen moves by itself, with the keyboard too."""
+    """Content that is wider than the screen scrolls on its own, with the keyboard too."""
     return element(
         "div", content, class_="scroll", role="region", aria_labelledby=f"{name}-title", tabindex=0
     )
@@ -92,7 +95,10 @@ def _time(at: datetime | None) -> Markup:
 def _show_drawing(statuses: Sequence[DatasetStatus]) -> list[Markup]:
     if not statuses:
         return [element("p", "There is no dataset.")]
-    hint = "A dataset stands to the right of what it reads, with its state and since when, its kind and its rows. Choose one to go to its row"
+    hint = (
+        "A dataset is to the right of what it reads, with its state and since when, its kind and its rows."
+        " Choose one to go to its row"
+    )
     return [
         element("p", f"{hint} in the table, which says the same and why."),
         _scroll("drawing", draw_statuses(statuses)),

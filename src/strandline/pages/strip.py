@@ -1,4 +1,4 @@
-"""The partitions of one dataset on a status page: a strip of cells in order, and the tables that say the same."""
+"""The partitions of one dataset on a status page: a strip of cells, and tables with the same content."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ _MARKS = {
     BEHIND: "M3 8H13",
     BUILDING: "M8 3V13",
 }
-"""What tells the states apart where colours do not."""
+"""Marks that distinguish the states where colours do not."""
 _MEANINGS = {
     STALE: "written by an older configuration; waits for a backfill",
     INVALIDATED: "an invalidation of an input may cover rows of it; the next run computes it again",
-    BEHIND: "changed rows of an input may fall in it; an upper bound, because only a run finds out which they touch",
+    BEHIND: "changed rows of an input may fall in it; an upper bound, because only a run finds out which",
     NEVER_BUILT: "waits to be final, or for the next run",
     BUILDING: "being written now",
     FRESH: "up to date",
@@ -77,7 +77,8 @@ def _draw(status: DatasetStatus) -> Markup:
             "svg",
             *drawn,
             role="img",
-            aria_label=f"Strip of the partitions of {status.dataset} by state: {_sum(partitions)}. The tables below say the same.",
+            aria_label=f"Strip of the partitions of {status.dataset} by state: {_sum(partitions)}."
+            " The tables below say the same.",
             class_="strip",
             viewBox=f"0 0 {width} {height}",
             width=width,
@@ -91,7 +92,7 @@ def _draw(status: DatasetStatus) -> Markup:
 
 
 def _cell(state: str, title: str, x: int = 0, y: int = 0) -> Markup:
-    """A square with the state's mark; only a cell of a strip has a title."""
+    """A square with the state's mark. Only a cell of a strip has a title."""
     return element(
         "g",
         element("title", title) if title else "",
@@ -172,7 +173,7 @@ def _list_unfresh(status: DatasetStatus) -> Markup:
         element("tbody", *(_unfresh(p) for p in shown)),
     )
     left = [p for p in listed if p not in shown]
-    told = (
+    rest = (
         element(
             "p", f"And {len(left):,} more: {_sum(left)}. `strandline status {status.dataset}` lists them all."
         )
@@ -180,12 +181,12 @@ def _list_unfresh(status: DatasetStatus) -> Markup:
         else ""
     )
     return join(
-        element("div", table, class_="scroll tall", role="region", aria_labelledby=title, tabindex=0), told
+        element("div", table, class_="scroll tall", role="region", aria_labelledby=title, tabindex=0), rest
     )
 
 
 def _choose(listed: Sequence[PartitionStatus]) -> list[PartitionStatus]:
-    """At most MOST_LISTED, of every state some: ninety stale ones do not hide the three that are invalidated."""
+    """At most MOST_LISTED, some of every state: ninety stale ones do not hide three invalidated ones."""
     number_by_state = Counter(p.state for p in listed)
     room = MOST_LISTED
     for states_left, (state, number) in zip(

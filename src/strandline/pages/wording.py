@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from strandline.model.statuses import HeldNode, HeldState
 
 _NAMED = 5
-"""Partitions that are named; the rest is counted."""
+"""At most this many partitions are named. The rest is counted."""
 
 
 def instant(value: datetime | None) -> str:
-    """`2024-01-13 08:30:00`, in UTC; the fraction only where there is one."""
+    """`2024-01-13 08:30:00`, in UTC, with a fraction only if there is one."""
     if value is None:
         return ""
     text = (
@@ -21,12 +21,12 @@ def instant(value: datetime | None) -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """An instant to the second, where the fraction says nothing to a person."""
+    """An instant to the second, where a fraction would mean nothing to a person."""
     return "" if value is None else instant(value.replace(microsecond=0))
 
 
 def size(value: int) -> str:
-    """Bytes in the unit people would use."""
+    """Bytes in the unit that people would use."""
     amount = float(value)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:
@@ -36,7 +36,7 @@ def size(value: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """How much of the whole, with as many digits as say something."""
+    """A share of the whole, with as many digits as mean something."""
     if whole <= 0:
         return ""
     percent = 100 * part / whole
@@ -54,7 +54,7 @@ def plural(number: int, word: str) -> str:
 
 
 def describe_held(node: HeldNode) -> str:
-    """`orders_facts: `key` changed; last written 2024-01-12 08:00:00; 5 facts wait since 2024-01-13 09:00:00; ...`"""
+    """`orders_facts: `key` changed; last written 2024-01-12 08:00:00; 5 facts wait since ...; ...`"""
     parts = [f"{node.node}: {node.reason}{_name_partitions(node)}"]
     if node.written_at:
         parts.append(f"last written {moment(node.written_at)}")
@@ -69,7 +69,8 @@ def _describe_waiting(node: HeldNode) -> str:
     if not node.waiting_rows:
         return "nothing new waits for it"
     since = f" since {moment(node.waiting_since)}" if node.waiting_since else ""
-    return f"{plural(node.waiting_rows, 'new row')} {'waits' if node.waiting_rows == 1 else 'wait'} for it{since}"
+    verb = "waits" if node.waiting_rows == 1 else "wait"
+    return f"{plural(node.waiting_rows, 'new row')} {verb} for it{since}"
 
 
 def _name_partitions(node: HeldNode) -> str:
