@@ -88,7 +88,7 @@ def test_an_interrupted_run_ends_in_seconds_and_the_next_one_goes_on(
     code, _, err = end(first)
 
     assert (code, time.monotonic() - started < 5) == (130, True), err
-    assert "nothing is lost; the next run goes on from there" in err
+    assert "nothing is lost; the next run continues from there" in err
     assert "Traceback" not in err
     (tmp_path / "go").touch()
     code, out, err = end(start(project))

@@ -1,8 +1,8 @@
-"""Run nodes again with the current configuration, and bring all that depends on them up to date.
+"""Run nodes again with the current configuration, and bring everything that depends on them up to date.
 
---stale writes again what an older configuration wrote; --partitions or --where a part of it; --all everything, which is also what
-ends a freeze. The plan is printed, with what it will read, before anything is done.
-`strandline status` shows what is stale or frozen and why, and the one call that settles all of it.
+--stale rewrites what an older configuration wrote; --partitions and --where rewrite a part of it; --all
+rewrites everything, which also ends a freeze. The plan is printed, with what it will read, before anything is
+done. `strandline status` shows what is stale or frozen and why, and the one command that settles all of it.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scope.add_argument(
         "--where",
         metavar="EXPR",
-        help="the scopes of the output's rows with this: comparisons, BETWEEN, IN and AND",
+        help="the scopes of the output rows that match: comparisons, BETWEEN, IN and AND",
     )
     parser.add_argument("--reason", metavar="R", default="", help="why, for the record")
     parser.add_argument("--as-of", metavar="T", help="the logical time of the run; by default its start")

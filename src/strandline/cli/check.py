@@ -39,7 +39,7 @@ def run(call: argparse.Namespace) -> int:
 
 def render(project: Project) -> str:
     parts = [plural(count, word) for word, count in project.declared.items()]
-    return f"{project.name} is valid: {', '.join(parts)}."
+    return f"`{project.name}` is valid: {', '.join(parts)}."
 
 
 def _mistake(mistake: Mistake) -> dict[str, object]:

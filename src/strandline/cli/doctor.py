@@ -1,7 +1,8 @@
-"""What is wrong here and what to do. Changes nothing; ends with 1 when something needs action.
+"""Report what is wrong here and what to do. Changes nothing; ends with 1 when something needs action.
 
-With --adopt, commits that are not Strandline's are taken as they are, instead of rebuilding the tables that have them. What reads
-those tables follows in the next run; `verify` may say that they differ from what their inputs give.
+With --adopt, commits that are not Strandline's are accepted as they are, instead of rebuilding the tables
+that contain them. What reads those tables follows in the next run. `verify` may report that they differ from
+what their inputs give.
 """
 
 import argparse
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--deep", action="store_true", help="read every byte of every file that is in use, too")
     what.add_argument(
-        "--adopt", metavar="NAME", nargs="*", help="take what someone else wrote to these datasets, or to all"
+        "--adopt", metavar="NAME", nargs="*", help="accept what others wrote to these datasets, or to all"
     )
     parser.add_argument("--reason", metavar="R", help="with --adopt: why; kept in the audit log")
 
@@ -51,7 +52,8 @@ def _adopt(call: argparse.Namespace) -> int:
         done = adopt_foreign(workspace, call.adopt, reason=call.reason or "")
     adopted = [{**asdict(a), "versions": list(a.versions)} for a in done]
     lines = [
-        f"{a.dataset}: version {', '.join(map(str, a.versions))} adopted by version {a.table_version}, {a.rows:,} rows."
+        f"{a.dataset}: version {', '.join(map(str, a.versions))} adopted by version {a.table_version},"
+        f" {a.rows:,} rows."
         for a in done
     ]
     emit(call.output, "doctor", {"adopted": adopted}, "adopted", lambda: "\n".join(lines))

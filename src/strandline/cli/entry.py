@@ -1,4 +1,4 @@
-"""The entry: find the verb, load its module, call it, and turn whatever happens into an exit code."""
+"""The entry: find the verb, load its module, call it, and turn the outcome into an exit code."""
 
 import argparse
 import gc
@@ -18,12 +18,15 @@ from .verbs import VERBS, Verb
 
 INTERRUPTED = tuple(interrupts.exit_code(number) for number in (signal.SIGINT, signal.SIGTERM))
 OUTPUTS = ("table", "json", "csv")
-"""What every verb can print. One that can print more has OUTPUTS of its own."""
+"""What every verb can print. A verb that can print more has its own OUTPUTS."""
 _TAKING_A_VALUE = ("--project", "--output")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Do what the words say, and return the exit code. Without `argv` this process is the command line, and a signal ends it."""
+    """Do what the words say, and return the exit code.
+
+    Without `argv` this process is the command line, and a signal ends it.
+    """
     if argv is not None:
         return _answer(argv)
     interrupts.install()
@@ -49,7 +52,7 @@ def _answer(words: Sequence[str]) -> int:
             signal.SIGTERM if isinstance(stopped, interrupts.Terminated) else signal.SIGINT
         )
     except BrokenPipeError:
-        # Whoever read us has enough. Python would complain once more when it flushes at exit.
+        # The reader has enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:  # noqa: BLE001 the last resort: one clear line instead of a trace
@@ -87,7 +90,10 @@ def _call(words: Sequence[str]) -> int:
 
 
 def _load(verb: Verb) -> ModuleType:
-    """Importing makes much and leaves no garbage; a fifth of the start would be spent looking for some."""
+    """Import without garbage collection.
+
+    Importing creates much and leaves no garbage, and looking for it would take a fifth of the start.
+    """
     gc.disable()
     try:
         return import_module(verb.module)
@@ -96,7 +102,7 @@ def _load(verb: Verb) -> ModuleType:
 
 
 class Parser(argparse.ArgumentParser):
-    """Argparse whose errors are ours, so that they look alike and end with the same code."""
+    """Argparse with our own errors, so that all errors look the same and end with the same code."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
@@ -108,7 +114,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def find_verb(words: Sequence[str]) -> int | None:
-    """Where the verb stands: the first word that is neither an option nor an option's value."""
+    """The position of the verb: the first word that is neither an option nor an option's value."""
     skip = False
     for place, word in enumerate(words):
         if skip:
@@ -137,15 +143,15 @@ def _without_verb(words: Sequence[str]) -> int:
 
         print(f"strandline {version('strandline')}")
         return 0
-    asked = "--help" in words or "-h" in words
-    if not asked and words:
+    help_asked = "--help" in words or "-h" in words
+    if not help_asked and words:
         raise CallError(
             f"`{words[0]}` comes without a verb.",
             remedy=f"Verbs: {', '.join(v.name for v in VERBS)}.",
             slug="no-verb",
         )
     print(overview())
-    return 0 if asked else 2
+    return 0 if help_asked else 2
 
 
 def overview() -> str:
@@ -160,9 +166,12 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "Everywhere: --project DIR, --output table|json|csv (`status`: html too). `strandline VERB --help` says more.",
-            "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong; 3 something outside failed;",
-            "4 verification found a difference. Ctrl-C ends a call within seconds (130, SIGTERM 143); what was committed stands.",
+            "Everywhere: --project DIR, --output table|json|csv (`status`: html too)."
+            " `strandline VERB --help` says more.",
+            "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong;"
+            " 3 something outside failed;",
+            "4 verification found a difference. Ctrl-C ends a call within seconds (130, SIGTERM 143);"
+            " what was committed is kept.",
         ]
     )
 
@@ -173,4 +182,5 @@ def _complain(text: str) -> None:
 
 def _unexpected(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else 'no more is known'}\n  Set STRANDLINE_DEBUG=1 to see where.  [unexpected]"
+    first = lines[0] if lines else "no more is known"
+    return f"{type(error).__name__}: {first}\n  Set STRANDLINE_DEBUG=1 to see where.  [unexpected]"

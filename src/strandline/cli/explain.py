@@ -1,5 +1,6 @@
-"""How a node is kept up to date: what a change of each input leads to, and why; what its rows depend on; what a run would do now.
+"""How a node is kept up to date, and why.
 
+Shows what a change of each input leads to, what the node's rows depend on, and what a run would do now.
 Starts no Spark.
 """
 
@@ -20,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        found = explain(workspace, call.name)
+        explanations = explain(workspace, call.name)
     emit(
         call.output,
         "explain",
-        {"nodes": [_node(e) for e in found]},
+        {"nodes": [_node(e) for e in explanations]},
         "nodes",
-        lambda: "\n\n".join(render_explained(e) for e in found),
+        lambda: "\n\n".join(render_explained(e) for e in explanations),
     )
     return 0
 
@@ -54,15 +55,15 @@ def _node(explained: Explained) -> dict[str, object]:
     }
 
 
-def _input(given: ExplainedInput) -> dict[str, object]:
+def _input(explained: ExplainedInput) -> dict[str, object]:
     return {
-        "name": given.name,
-        "dataset": given.dataset,
-        "relation": given.relation,
-        "strategy": given.strategy,
-        "why": given.why,
-        "cursor": given.cursor,
-        "version": given.version,
+        "name": explained.name,
+        "dataset": explained.dataset,
+        "relation": explained.relation,
+        "strategy": explained.strategy,
+        "why": explained.why,
+        "cursor": explained.cursor,
+        "version": explained.version,
     }
 
 
@@ -102,8 +103,12 @@ def _parts(explained: Explained) -> str:
     )
 
 
-def _read(given: ExplainedInput) -> str:
-    if given.cursor is None:
+def _read(explained: ExplainedInput) -> str:
+    if explained.cursor is None:
         return "nothing yet"
-    behind = f" of {given.version}" if given.version is not None and given.version != given.cursor else ""
-    return f"version {given.cursor}{behind}"
+    behind = (
+        f" of {explained.version}"
+        if explained.version is not None and explained.version != explained.cursor
+        else ""
+    )
+    return f"version {explained.cursor}{behind}"

@@ -1,4 +1,4 @@
-"""How held work is told: what is stale or frozen, since when, how much waits, and the one command that settles all of it."""
+"""How held work is shown: what is stale or frozen, since when, how much waits, and how to settle it."""
 
 from strandline.model.statuses import HeldNode, HeldState, HeldWork
 from strandline.pages.wording import describe_held
@@ -22,7 +22,7 @@ def _document(node: HeldNode) -> dict[str, object]:
 
 
 def render_held(work: HeldWork) -> list[str]:
-    """The block that ends `plan`, `run` and `status`; nothing where nothing is held."""
+    """The block that ends `plan`, `run` and `status`. Empty if nothing is held."""
     if not work.nodes:
         return []
     lines = ["", "WARNING: not everything follows the current configuration."]

@@ -1,4 +1,4 @@
-"""Every fact about one key: when it happened, when it was learnt, which one won, and which version of the facts' table brought it.
+"""Every fact about one key: when it happened, when it was learnt, which one won, and its table version.
 
 Starts no Spark.
 """
@@ -47,7 +47,7 @@ def _fact(fact: Fact) -> dict[str, object]:
 
 
 def render_history(history: History) -> str:
-    """A line per fact with the columns that differ between them; what is the same in all stands once."""
+    """A line per fact with the columns that differ between them. What is the same in all is shown once."""
     if not history.facts:
         return f"{history.dataset} {_key(history)}: no facts."
     names = [name for name in history.facts[-1].row if name not in history.key]

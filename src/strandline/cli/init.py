@@ -1,4 +1,4 @@
-"""Write a small runnable project, or a copy of an example. Files that are there already are never touched."""
+"""Write a small runnable project, or a copy of an example. Existing files are never touched."""
 
 import argparse
 from pathlib import Path

@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM: a call ends within seconds wherever it is, and at once when it is told again.
+"""Ctrl-C and SIGTERM: a call ends within seconds wherever it is, and at once on the second signal.
 
-The first one raises KeyboardInterrupt in the main thread, which stops Spark's jobs and gives leases back. Code that cannot be interrupted
-(Spark, Arrow, a Python job in another thread) may not let it, so a thread of our own ends the process after a moment. That is safe
-anywhere: a commit stands whole or not at all, and the next run fences and settles what an unclean end left (docs: commit protocol).
+The first signal raises KeyboardInterrupt in the main thread, which stops Spark's jobs and gives leases back.
+Code that cannot be interrupted (Spark, Arrow, a Python job in another thread) may prevent that, so a thread
+of our own ends the process after a moment. That is safe anywhere: a commit is complete or does not exist, and
+the next run fences and settles what an unclean end left (docs: commit protocol).
 """
 
 import logging
@@ -19,38 +20,42 @@ from typing import NoReturn
 GRACE = 4.0
 """Seconds from the first signal to the end of the process."""
 PATIENCE = 0.5
-"""Seconds after which somebody who waits is told that it is being stopped."""
-SENTENCE = "Interrupted. What was committed stands and nothing is lost; the next run goes on from there."
+"""Seconds after which a waiting person is told that it is being stopped."""
+SENTENCE = "Interrupted. What was committed is kept and nothing is lost; the next run continues from there."
 
 stopping = threading.Event()
-"""Set from the first signal on: what Spark says of being stopped tells nobody anything."""
+"""Set from the first signal on. What Spark then reports about being stopped is not worth showing."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM; whatever handles Ctrl-C handles it too."""
+    """SIGTERM. Whatever handles Ctrl-C handles it too."""
 
 
 def exit_code(number: int) -> int:
-    """What a shell reports for a process that ended by a signal: 130 for Ctrl-C, 143 for SIGTERM."""
+    """The shell's exit code for a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + number
 
 
 def install() -> None:
-    """From here on a signal ends this process. For the main thread of a process that is the command line and nothing else."""
+    """Let a signal end this process from here on.
+
+    Only for the main thread of a process that is the command line and nothing else.
+    """
     reading, writing = socket.socketpair()
     writing.setblocking(False)
-    # Python writes here as soon as a signal comes, also while the main thread is in code that does not return.
+    # Python writes here as soon as a signal comes, also while the main thread is in code that does not
+    # return.
     signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, _terminate)
     # py4j logs whatever interrupts a call to the JVM, with its trace.
     logging.getLogger().addFilter(lambda record: not (stopping.is_set() or _is_interrupt(record)))
-    # While Spark starts, stderr is a pipe that its lines are read from.
+    # While Spark starts, stderr is a pipe from which its lines are read.
     stderr = os.dup(sys.stderr.fileno())
     threading.Thread(target=_watch, args=(reading, writing, stderr), daemon=True, name="interrupts").start()
 
 
 def leave(code: int) -> NoReturn:
-    """End now, without waiting for threads and for Spark: its JVM ends by itself when this process is gone."""
+    """End now, without waiting for threads or Spark. Its JVM ends by itself when this process is gone."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -62,7 +67,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _watch(reading: socket.socket, writing: socket.socket, stderr: int) -> None:
-    """`writing` is kept open for as long as signals may come."""
+    """Wait for signals. `writing` is kept open for as long as signals may come."""
     number = _next_signal(reading, None)
     assert number is not None
     started = time.monotonic()

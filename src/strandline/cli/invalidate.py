@@ -1,6 +1,7 @@
 """Record that a part of a dataset must be processed again by the jobs that read it, and why.
 
-EXPR has comparisons, BETWEEN, IN and AND, for example "block_number between 995 and 1005". The next run processes it.
+EXPR may contain comparisons, BETWEEN, IN and AND, for example "block_number between 995 and 1005". The next
+run processes it.
 """
 
 import argparse
@@ -46,17 +47,20 @@ def run(call: argparse.Namespace) -> int:
             row_filter=row_filter,
             partition=call.partition or "",
         )
-    told = {
+    document = {
         **invalidation_to_dict(done.invalidation),
         "dataset": done.dataset,
         "table_version": done.table_version,
         "jobs": list(done.jobs),
     }
-    text = f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}. To process: {', '.join(done.jobs)}."
+    text = (
+        f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}."
+        f" To process: {', '.join(done.jobs)}."
+    )
     emit(
         call.output,
         "invalidate",
-        {"invalidations": [told]},
+        {"invalidations": [document]},
         "invalidations",
         lambda: f"{text}\nThe next `strandline run` does it.",
     )

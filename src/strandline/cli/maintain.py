@@ -1,6 +1,8 @@
-"""Compact and clean tables: small files become few, deleted rows leave their files, and files that nobody needs any more are removed.
+"""Compact and clean tables.
 
-Nothing is removed that a job has yet to read, or that --known-at may ask for within `settings.keep` (30 days unless told).
+Small files are merged, deleted rows leave their files, and files that nobody needs any more are removed.
+Nothing is removed that a job has yet to read, or that --known-at may ask for within `settings.keep` (by
+default 30 days).
 """
 
 import argparse
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would be written again and removed, and change nothing",
+        help="show what would be rewritten and removed, and change nothing",
     )
 
 
@@ -83,10 +85,13 @@ def render_foretold(tables: tuple[Maintained, ...]) -> str:
         )
         for t in tables
     ]
-    told = render_table(
+    shown = render_table(
         ("dataset", "files", "to write again", "to remove", "to free", "to keep"), cells, wrap_last=True
     )
-    return f"{told}\n\nNothing was changed. What is written again frees its old files once they are no longer kept."
+    return (
+        f"{shown}\n\nNothing was changed."
+        " What is written again frees its old files once they are no longer kept."
+    )
 
 
 def _kept(table: Maintained) -> str:

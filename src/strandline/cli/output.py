@@ -11,7 +11,7 @@ Document = Mapping[str, object]
 
 
 def emit(output: str, verb: str, document: Document, listed: str, text: Callable[[], str]) -> None:
-    """Print an answer; `listed` names the part of the document that is its list, which is what CSV shows."""
+    """Print an answer. `listed` names the part of the document that is its list, which is what CSV shows."""
     match output:
         case "json":
             print_json(verb, document)
@@ -54,5 +54,5 @@ def _field(value: object) -> str:
 
 
 def say(text: str = "") -> None:
-    """A line for the person at the terminal, beside the data."""
+    """Print a line for the person at the terminal, apart from the data."""
     print(text, file=sys.stderr, flush=True)

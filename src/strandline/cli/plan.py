@@ -1,4 +1,7 @@
-"""What a run would do, why, how, and how much of a full recompute that is. Reads no data, changes nothing and starts no Spark."""
+"""What a run would do, why, how, and how much of a full recompute that is.
+
+Reads no data, changes nothing and starts no Spark.
+"""
 
 import argparse
 from pathlib import Path
@@ -68,7 +71,7 @@ def render_plan(plan: Plan, held: HeldWork) -> str:
 
 
 def up_to_date(held: HeldWork) -> str:
-    """What is said where there is no task."""
+    """The text where there is no task."""
     return "Nothing to do now." if held.nodes else "Everything is up to date."
 
 

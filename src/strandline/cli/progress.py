@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Told by the run what happens. Opened before Spark starts, closed when the run has ended, well or not."""
+    """Shows the events of a run.
+
+    It is opened before Spark starts and closed when the run has ended in any way.
+    """
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
@@ -81,9 +84,9 @@ class Progress:
 def progress_line(done: int, total: int, result: TaskResult) -> str:
     """`  3/31 done  demand  44 rows in 1.2 s`."""
     place = f"{done:>{len(str(total))}}/{total}"
-    told = (
+    figures = (
         f"  {plural(result.rows_written, 'row')} in {result.seconds:.1f} s"
         if result.status is Status.DONE
         else ""
     )
-    return f"  {place} {result.status}  {result.node}{told}"
+    return f"  {place} {result.status}  {result.node}{figures}"

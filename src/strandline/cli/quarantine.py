@@ -1,6 +1,7 @@
-"""What was refused and why: how many rows for each reason, examples of each, then the rows in the order they were received.
+"""What was refused and why: the number of rows for each reason, examples of each, then the rows as received.
 
-With --release those positions are decoded again, what now passes is taken in, and all that depends on it is brought up to date.
+With --release those positions are decoded again. What now passes is taken in, and everything that depends on
+it is brought up to date.
 """
 
 import argparse
@@ -14,10 +15,10 @@ from .output import emit
 from .tables import as_text, render_table
 
 LISTED = 20
-"""Rows that people are shown unless they ask for more. JSON and CSV have all."""
+"""At most this many rows are listed for people by default. JSON and CSV contain all."""
 
 SHOWN = 200
-"""Characters of an example's payload."""
+"""At most this many characters of an example's payload are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +90,8 @@ def render_refused(dataset: str, content: QuarantineContent) -> str:
     if not content.total:
         return f"Nothing of {dataset} is in quarantine."
     lines = [
-        f"{plural(content.total, 'row')} of {dataset} in quarantine, for {plural(len(content.counts), 'reason')}:",
+        f"{plural(content.total, 'row')} of {dataset} in quarantine,"
+        f" for {plural(len(content.counts), 'reason')}:",
         "",
     ]
     for slug, number in content.counts.items():

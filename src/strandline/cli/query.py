@@ -1,7 +1,8 @@
 """Read published data with SQL. The SQL is DataFusion's and no Spark is started.
 
-Datasets are called by their names: `property` is the newest row of each key, `property_facts` every fact, `property_quarantine` what
-was refused. Metadata columns (_source_at, _ingested_at, _source_position, ...) appear when asked for by name.
+Datasets are used by their names: `property` is the newest row of each key, `property_facts` every fact,
+`property_quarantine` what was refused. Metadata columns (_source_at, _ingested_at, _source_position, ...)
+appear only if they are named.
 """
 
 import argparse
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="as after a run: what was not read yet is folded in, and nothing is committed",
+        help="as after a run: includes what was not read yet, and commits nothing",
     )
     parser.add_argument(
         "--engine",

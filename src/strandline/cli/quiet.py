@@ -1,4 +1,4 @@
-"""What the JVM writes: nothing of it to stdout, which is for data, and none of its greetings to stderr."""
+"""What the JVM writes: nothing of it goes to stdout, which is for data, and no greetings go to stderr."""
 
 import os
 import re
@@ -10,17 +10,21 @@ from contextlib import contextmanager
 from .interrupts import stopping
 
 _NOISE = re.compile(
-    rb"WARNING: (Using incubator modules|package sun\.|A restricted|A terminally|sun\.misc|Please consider|Use --enable|Restricted)"
-    rb"|^Using Spark's default log4j profile|^Setting (Spark|default) log level to|^To adjust logging level use"
-    rb"|Unable to load native-hadoop library|Your hostname, .* resolves to a loopback|Set SPARK_LOCAL_IP if you need"
+    rb"WARNING: (Using incubator modules|package sun\.|A restricted|A terminally|sun\.misc)"
+    rb"|WARNING: (Please consider|Use --enable|Restricted)"
+    rb"|^Using Spark's default log4j profile|^Setting (Spark|default) log level to"
+    rb"|^To adjust logging level use"
+    rb"|Unable to load native-hadoop library|Your hostname, .* resolves to a loopback"
+    rb"|Set SPARK_LOCAL_IP if you need"
     rb"|^SLF4J:|^Picked up JAVA_TOOL_OPTIONS|^\s*$"
 )
 
 
 class SparkOutput:
-    """While it is open, whatever is started inherits a pipe instead of stdout and stderr; its lines go to stderr unless they are noise.
+    """While it is open, processes that are started get a pipe instead of stdout and stderr.
 
-    Only the JVM's start lies inside: it keeps what it inherited, and the thread that reads it lives as long as this process.
+    The lines of the pipe go to stderr unless they are noise. Only the JVM is started while it is open. The
+    JVM keeps the pipe, and the thread that reads it lives as long as this process.
     """
 
     def __init__(self) -> None:
@@ -46,15 +50,15 @@ class SparkOutput:
             return
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, kept in zip((1, 2), self._kept, strict=True):
-            os.dup2(kept, number)
-            os.close(kept)
+        for number, original in zip((1, 2), self._kept, strict=True):
+            os.dup2(original, number)
+            os.close(original)
         self._kept = None
 
 
 @contextmanager
 def quiet_spark() -> Iterator[SparkOutput]:
-    """The whole of a call that starts Spark and prints nothing meanwhile."""
+    """For a whole call that starts Spark and prints nothing meanwhile."""
     output = SparkOutput()
     output.open()
     try:
@@ -64,7 +68,7 @@ def quiet_spark() -> Iterator[SparkOutput]:
 
 
 def _forward(reading: int, stderr: int) -> None:
-    with os.fdopen(reading, "rb") as lines, os.fdopen(stderr, "wb", buffering=0) as told:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(stderr, "wb", buffering=0) as output:
         for line in lines:
             if not _NOISE.search(line) and not stopping.is_set():
-                told.write(line)
+                output.write(line)

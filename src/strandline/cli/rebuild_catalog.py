@@ -1,6 +1,6 @@
-"""Build the catalog anew from the tables alone, aside, and put it in the place of the one that is used.
+"""Build a new catalog from the tables alone, and replace the one in use by it.
 
-For a catalog that was lost, is damaged, or was put back from an earlier copy. Refuses while somebody writes.
+For a catalog that was lost, is damaged, or was restored from an earlier copy. Refuses while somebody writes.
 """
 
 import argparse
@@ -32,7 +32,11 @@ def run(call: argparse.Namespace) -> int:
 def render_rebuilt(done: Rebuilt) -> str:
     names = ("dataset", "version", "cursors", "files", "partitions", "invalidations")
     cells = [tuple(str(value) for value in asdict(table).values()) for table in done.tables]
-    lines = [render_table(names, cells), "", f"{done.catalog} holds what {plural(len(cells), 'table')} told."]
+    lines = [
+        render_table(names, cells),
+        "",
+        f"{done.catalog} contains what {plural(len(cells), 'table')} recorded.",
+    ]
     if done.damaged:
-        lines.append(f"The damaged one lies in {done.damaged}.")
+        lines.append(f"The damaged one is now {done.damaged}.")
     return "\n".join(lines)

@@ -12,7 +12,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         "--select",
         metavar="S",
         nargs="+",
-        help="names; `+name` with all it is computed from, `name+` with all computed from it, `stale:` what is stale",
+        help="names; `+name` with all it is computed from, `name+` with all computed from it,"
+        " `stale:` what is stale",
     )
     parser.add_argument(
         "--as-of",
@@ -25,7 +26,8 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=[str(word) for word in FailOn],
-        help="`held`: end with 1 while something is stale or frozen and facts wait for it; by default as `settings.fail_on` says",
+        help="`held`: end with 1 while something is stale or frozen and facts wait for it;"
+        " by default as `settings.fail_on` says",
     )
 
 

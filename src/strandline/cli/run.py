@@ -1,4 +1,7 @@
-"""Take in what is new and bring everything up to date. Prints the plan, then progress (on stderr), then what was done."""
+"""Take in what is new and bring everything up to date.
+
+Prints the plan, then progress (on stderr), then what was done.
+"""
 
 import argparse
 import time
@@ -34,7 +37,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> int:
-    """Run a request and print it; `backfill` and `quarantine --release` are runs as well."""
+    """Run a request and print it. `backfill` and `quarantine --release` are runs as well."""
     began = time.monotonic()
     progress = Progress(silent=output != "table")
 
@@ -69,7 +72,7 @@ def document(outcome: RunOutcome) -> dict[str, object]:
 
 
 def _task(result: TaskResult) -> dict[str, object]:
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "node": result.node,
         "kind": result.kind,
         "cause": result.cause,
@@ -86,11 +89,11 @@ def _task(result: TaskResult) -> dict[str, object]:
         "counts": dict(result.counts),
     }
     extra = {"error": result.error, "slug": result.slug, "notes": list(result.notes)}
-    return told | {name: value for name, value in extra.items() if value}
+    return document | {name: value for name, value in extra.items() if value}
 
 
 def render_outcome(outcome: RunOutcome, seconds: float) -> str:
-    """What was done, for people: a line per task, the totals, what went wrong in full, and what is held."""
+    """What was done, for people: a line per task, the totals, every error in full, and what is held."""
     if not outcome.results:
         return "\n".join([up_to_date(outcome.held), *render_held(outcome.held)])
     columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
@@ -101,14 +104,14 @@ def render_outcome(outcome: RunOutcome, seconds: float) -> str:
         right=("share", "seconds", "version"),
         grouped=True,
     )
-    told = [
+    below = [
         totals(outcome, seconds),
         *_quarantined(outcome),
         *_notes(outcome),
         *_errors(outcome),
         *render_held(outcome.held),
     ]
-    return "\n".join(["", table, "", *told])
+    return "\n".join(["", table, "", *below])
 
 
 def _row(result: TaskResult) -> tuple[object, ...]:
@@ -125,7 +128,7 @@ def _row(result: TaskResult) -> tuple[object, ...]:
             result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]",
         )
     version = "" if result.table_version is None else str(result.table_version)
-    # The recorded scope is what the plan said, then what it proved to be.
+    # The recorded scope is the planned one, then what it turned out to be.
     scope = result.scope.text.rpartition(": ")[2] if result.status is Status.DONE else ""
     measured = (
         result.rows_read,
@@ -138,14 +141,17 @@ def _row(result: TaskResult) -> tuple[object, ...]:
 
 def totals(outcome: RunOutcome, seconds: float) -> str:
     statuses = Counter(r.status for r in outcome.results)
-    told = ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
+    counts = ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
     read, full = sum(r.rows_read for r in outcome.results), sum(r.rows_full for r in outcome.results)
     written = sum(r.rows_written for r in outcome.results)
-    return f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {told}. {read:,} of {plural(full, 'row')} read, {written:,} written."
+    return (
+        f"{plural(len(outcome.results), 'task')} in {seconds:.1f} s: {counts}."
+        f" {read:,} of {plural(full, 'row')} read, {written:,} written."
+    )
 
 
 def _quarantined(outcome: RunOutcome) -> list[str]:
-    """A line for each dataset of which rows were refused."""
+    """A line for each dataset with refused rows."""
     lines = []
     for dataset, counts in outcome.quarantined.items():
         reasons = ", ".join(f"{number:,} {slug}" for slug, number in counts.items())

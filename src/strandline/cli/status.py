@@ -1,6 +1,6 @@
 """What is fresh, behind, stale, frozen or failed, and since when. Starts no Spark.
 
-With NAME also its partitions, if it has some. `--output html` prints a page with a drawing of all datasets.
+With NAME also its partitions, if it has any. `--output html` prints a page with a drawing of all datasets.
 """
 
 import argparse
@@ -114,12 +114,13 @@ def _more(status: DatasetStatus) -> str:
 
 
 def _partition_lines(status: DatasetStatus) -> list[str]:
-    """How many partitions are in which state, and each that is not fresh."""
+    """The number of partitions in each state, and each partition that is not fresh."""
     number_by_state = Counter(p.state for p in status.partitions)
-    told = ", ".join(
+    counts = ", ".join(
         f"{number_by_state[state]:,} {state}" for state in PARTITION_STATES if state in number_by_state
     )
-    first = f"{status.dataset} has {plural(len(status.partitions), 'partition')} of {status.partitioned_by}{': ' if told else ''}{told}."
+    partitions = f"{plural(len(status.partitions), 'partition')} of {status.partitioned_by}"
+    first = f"{status.dataset} has {partitions}{': ' if counts else ''}{counts}."
     rows = [
         (
             p.partition_key,

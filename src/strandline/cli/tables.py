@@ -23,9 +23,9 @@ def render_table(
     grouped: bool = False,
     indent: str = "",
 ) -> str:
-    """Columns as wide as their content; numbers, and the columns named in `right`, to the right.
+    """Columns as wide as their content. Numbers, and the columns named in `right`, are aligned to the right.
 
-    With `wrap_last` the last column takes what the terminal leaves; `grouped` writes 1234 as 1,234.
+    With `wrap_last` the last column gets the rest of the terminal's width. `grouped` writes 1234 as 1,234.
     """
     cells = [[as_text(value, grouped=grouped) for value in row] for row in rows]
     to_right = [name in right or _numeric([row[i] for row in rows]) for i, name in enumerate(columns)]
@@ -47,7 +47,7 @@ def terminal_width() -> int:
 
 
 def as_text(value: object, *, grouped: bool = False) -> str:
-    """A value for people: instants to the second where they are whole, lists and objects as JSON."""
+    """A value for people: whole instants to the second, lists and objects as JSON."""
     match value:
         case None:
             return "NULL"
@@ -66,7 +66,7 @@ def as_text(value: object, *, grouped: bool = False) -> str:
 
 
 def wide(text: str) -> int:
-    """Columns of the terminal that a text takes."""
+    """The number of terminal columns that a text takes."""
     return (
         len(text)
         if text.isascii()
@@ -85,8 +85,10 @@ def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool])
 
 
 def _numeric(values: Sequence[object]) -> bool:
-    told = [v for v in values if v is not None and v != ""]
-    return bool(told) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in told)
+    filled = [v for v in values if v is not None and v != ""]
+    return bool(filled) and all(
+        isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in filled
+    )
 
 
 def _on_one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The verbs, and what is told of them before any of their modules is loaded."""
+"""The verbs, and what is shown of them before any of their modules is loaded."""
 
 from dataclasses import dataclass
 
@@ -35,11 +35,11 @@ VERBS: tuple[Verb, ...] = (
     Verb(name="query", usage="SQL [--fresh] [--known-at T]", summary="read published data with SQL"),
     Verb(name="history", usage="DATASET KEY...", summary="every fact about one key, and which one won"),
     Verb(name="verify", usage="[NAME...] [--sample P%]", summary="recompute in full and compare row by row"),
-    Verb(name="explain", usage="NAME", summary="how a node is kept up to date, and why so"),
+    Verb(name="explain", usage="NAME", summary="how a node is kept up to date, and why"),
     Verb(
         name="invalidate",
         usage="DATASET (--where EXPR | --partition P)",
-        summary="say that a scope must be processed again, and why",
+        summary="record that a scope must be processed again, and why",
     ),
     Verb(
         name="backfill",
@@ -52,6 +52,6 @@ VERBS: tuple[Verb, ...] = (
         usage="[NAME] [--dry-run]",
         summary="compact and clean tables, never beyond what is still needed",
     ),
-    Verb(name="rebuild-catalog", usage="", summary="build the catalog anew from the tables alone"),
+    Verb(name="rebuild-catalog", usage="", summary="rebuild the catalog from the tables alone"),
     Verb(name="doctor", usage="[--deep | --adopt [NAME...]]", summary="what is wrong here and what to do"),
 )

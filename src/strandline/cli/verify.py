@@ -94,13 +94,13 @@ def render_verified(outcome: "VerifyOutcome") -> str:
                 *(f"  {as_text(example)}" for example in dataset.examples),
             ]
     results = Counter(d.result for d in outcome.datasets)
-    told = ", ".join(f"{number} {result}" for result, number in results.items())
+    counts = ", ".join(f"{number} {result}" for result, number in results.items())
     compared = sum(d.compared_rows for d in outcome.datasets)
     return "\n".join(
         [
             *lines,
             "",
-            f"{plural(len(outcome.datasets), 'dataset')}, {plural(compared, 'row')} compared: {told}.",
+            f"{plural(len(outcome.datasets), 'dataset')}, {plural(compared, 'row')} compared: {counts}.",
         ]
     )
 

@@ -34,7 +34,7 @@ def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(
 
     told = capsys.readouterr()
     assert (made, checked, again) == (0, 0, 2)
-    assert "my_shop_2 is valid: 1 source, 1 fact dataset, 1 job." in told.out
+    assert "`my_shop_2` is valid: 1 source, 1 fact dataset, 1 job." in told.out
     assert "[already-there]" in told.err
 
 
@@ -75,7 +75,7 @@ def test_check_counts_what_was_declared(capsys: pytest.CaptureFixture[str]) -> N
     code = main(["check", "--project", str(Path(__file__).parents[3] / "examples" / "chain")])
 
     assert code == 0
-    assert capsys.readouterr().out == "chain is valid: 4 sources, 4 fact datasets, 1 chain, 5 jobs.\n"
+    assert capsys.readouterr().out == "`chain` is valid: 4 sources, 4 fact datasets, 1 chain, 5 jobs.\n"
 
 
 def test_status_of_a_new_project_says_that_nothing_was_built(
