@@ -113,7 +113,7 @@ def _check_partitions(
 
 def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
     found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
-    jobs = [n for n in nodes if project.get(n).traits.runs_code and project.get(n).key]
+    jobs = [n for n in nodes if project.get(n).traits.answers_invalidations and project.get(n).key]
     if len(nodes) != 1 or not found or not jobs:
         raise CallError(
             f"`--where` speaks of scopes of one job's output, and `{request.backfill}` was not built, or is not one job with scopes.",

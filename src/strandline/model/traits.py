@@ -68,6 +68,7 @@ class Traits:
     writing: Writing = Writing.REPLACES
     clock: OnClock = OnClock.NOTHING
     answers_invalidations: bool = True
+    """It can compute the scopes that a filter names: that of an invalidation, or of `backfill --where`."""
     runs_code: bool = True
     """It runs users' code, which needs a Spark session of its own."""
     keeps_deleted: bool = False
