@@ -96,7 +96,9 @@ def hashed_sql(text: str | None) -> str | None:
         tokens = _SPARK.tokenize(text)
     except SqlglotError:
         return text
-    fields = _find_fields(text)
+    # Only a keyword that is not in small letters may be a name whose case counts: else nothing is parsed.
+    may_be_names = {t.text for t in tokens if t.text.lower() in _KEYWORDS and t.text != t.text.lower()}
+    fields = _find_fields(text) if may_be_names else set()
     words = []
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.token_type in _WRITTEN_AS_IS:

@@ -7,6 +7,7 @@ import pytest
 
 from strandline.model.errors import Place
 from strandline.model.report import Report
+from strandline.sql import parse
 from strandline.sql.checks import check_deterministic, check_parameters, check_tables_are_named
 from strandline.sql.parse import find_tables, hashed_sql, parse_query, table_name
 from tests.unit.declare.builders import PROPERTY, report
@@ -211,6 +212,14 @@ def test_parameters_come_from_config_or_are_as_of() -> None:
     assert check_parameters(tree, {"codec": "zstd", "parts": [1]}, sql, place_of, report)
     assert [mistake.slug for mistake in report.mistakes] == ["unknown-parameter", "parameter-not-a-value"]
     assert "Did you mean `codec`?" in str(report.mistakes[0])
+
+
+def test_sql_with_keywords_in_small_letters_is_hashed_without_parsing_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parse, "_find_fields", lambda text: pytest.fail("parsed"))
+
+    assert hashed_sql("select Shop, sum(n) as N from T") == "select Shop , sum ( n ) as N from T"
 
 
 def test_sql_is_hashed_without_comments_layout_and_the_case_of_keywords_and_functions() -> None:
