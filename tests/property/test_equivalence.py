@@ -193,8 +193,8 @@ def test_the_winner_of_a_key_is_the_same_for_every_order_of_its_facts() -> None:
     folded: DataFrame | None = None
     for number in range(3):
         batch = everything.where(F.col("__batch") == number).drop("__batch")
-        folded = fold(batch if folded is None else folded.unionByName(batch), register(), complete=False)
-    at_once = fold(everything.drop("__batch"), register(), complete=False)
+        folded = fold(batch if folded is None else folded.unionByName(batch), register())
+    at_once = fold(everything.drop("__batch"), register())
     assert folded is not None
     found = Counter(tuple(r) for r in folded.select("id", "g", "x", "ts").collect())
     whole = Counter(tuple(r) for r in at_once.select("id", "g", "x", "ts").collect())

@@ -140,6 +140,8 @@ class FactDataset:
     explode: tuple[str, ...] = ()
     """The path of the list; a step ending in `[]` goes through a list on the way (`a[]`, `b`)."""
     columns: tuple[FactColumn, ...]
+    complete: bool = False
+    """Each export of the source says everything: a key that it lacks is deleted."""
     takes_other_columns: bool
     """True for sources with columns of their own: what is not named is taken as it is."""
     require: tuple[str, ...] = ()

@@ -101,8 +101,6 @@ class Traits:
     """The files that a source reads."""
     starts_empty: bool = False
     """A source whose table is made before its first file comes."""
-    complete: bool = False
-    """Each export of a source says everything: what it lacks is gone."""
 
     @property
     def receives(self) -> bool:

@@ -53,11 +53,10 @@ def decode_received(
     work: Work, dataset: FactDataset, received: DataFrame, own: DataFrame | None
 ) -> DataFrame:
     """The whole decode: columns and checks, what complete exports imply, identities that count once."""
-    complete = work.project.get(dataset.source).traits.complete
-    real = received.where(F.col(f"{POSITION}.place") > 0) if complete else received
+    real = received.where(F.col(f"{POSITION}.place") > 0) if dataset.complete else received
     require_columns(real, dataset)
     rows = decode(real, dataset, work.project.calendar)
-    if complete:
+    if dataset.complete:
         rows = derive_deletions(work, dataset, received, rows)
     if dataset.identity:
         rows = _count_once(rows, dataset, own)

@@ -68,7 +68,7 @@ def expect(work: Work) -> Expected:
     # Deleting facts derived from exports depend on what had arrived when; which facts are live does not, and is compared.
     real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE)
     rows, facts = rows.where(real).select(*map(quote, kept)), own.where(real)
-    if work.project.get(dataset.source).traits.complete:
+    if dataset.complete:
         rows = mark_live(rows, expect_live(received, dataset, work.project.calendar), dataset)
         facts = mark_live(facts, find_live(own, dataset), dataset)
     return Expected(rows=rows, published=facts, sampled_by=[POSITION])

@@ -15,7 +15,7 @@ _NAME = "__name"
 _RANK, _ROW, _HASH = "__rank", "__row", "__h"
 
 
-def expect_snapshot(facts: DataFrame, dataset: FactDataset, *, complete: bool) -> DataFrame:
+def expect_snapshot(facts: DataFrame, dataset: FactDataset) -> DataFrame:
     """The live record of each key: the highest rank of all its facts (L3)."""
     record_set = dataset.record_set
     assert record_set is not None
@@ -24,7 +24,7 @@ def expect_snapshot(facts: DataFrame, dataset: FactDataset, *, complete: bool) -
         return _expect_children(facts, record_set, declared)
     order_by = (
         (*record_set.order_by, POSITION)
-        if complete and POSITION not in record_set.order_by
+        if dataset.complete and POSITION not in record_set.order_by
         else record_set.order_by
     )
     key = [quote(c) for c in record_set.key]

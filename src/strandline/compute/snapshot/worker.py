@@ -28,7 +28,7 @@ def prepare(work: Work) -> Prepared:
     name = work.node.inputs[0].dataset
     rows_full = work.input_rows.get(name, 0)
     if own is None:
-        folded = fold(work.read_all(name), facts, complete=is_complete(work, facts))
+        folded = fold(work.read_all(name), facts)
         return write_whole(work, folded.withColumn(CONFIG, F.lit(work.config.hash)), rows_full=rows_full)
     if work.task.strategy is Strategy.FULL:
         incoming, current, read = fit_types(work.read_all(name), own, work), own, rows_full
@@ -42,9 +42,7 @@ def expect(work: Work) -> Expected:
     facts, own = _facts_of(work), work.read_own()
     assert facts.record_set is not None
     assert own is not None
-    rows = expect_snapshot(
-        work.read_all(work.node.inputs[0].dataset), facts, complete=is_complete(work, facts)
-    )
+    rows = expect_snapshot(work.read_all(work.node.inputs[0].dataset), facts)
     return Expected(rows=rows, published=own.where(~F.col(DELETED)), sampled_by=facts.record_set.key)
 
 
@@ -71,16 +69,13 @@ def _merge(
     both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(
         KEY
     )  # once for all that follows
-    complete = is_complete(work, facts)
-    sides = _choose(both, facts, complete=complete, old_counts=not recompute)
+    sides = _choose(both, facts, old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
         Window.partitionBy(KEY, *(quote(c) for c in record_set.key))
     )
     sides = sides.withColumn("__stays", live_new == 1)
     leaves = (F.col(SIDE) == OLD) & ~F.col(DELETED) & ~F.col("__stays")
-    compared = compared_columns(
-        sides, _ranks(record_set, complete=complete), backfill=work.task.cause is Cause.PERSON
-    )
+    compared = compared_columns(sides, _ranks(facts), backfill=work.task.cause is Cause.PERSON)
     staged = stage_differences(work, sides, compared, bury=full, leaves=leaves)
     _guard(work, facts, staged.counts["leaving"], emptied=staged.counts["emptied"] > 0)
     return replace_differences(
@@ -93,15 +88,13 @@ def _merge(
     )
 
 
-def fold(rows: DataFrame, facts: FactDataset, *, complete: bool) -> DataFrame:
+def fold(rows: DataFrame, facts: FactDataset) -> DataFrame:
     """All facts of some keys -> the row of each key, deleted records as `_deleted` rows. The full recompute of a snapshot."""
-    chosen = _choose(
-        rows.drop(CONFIG).withColumn(SIDE, F.lit(NEW)), facts, complete=complete, old_counts=True
-    )
+    chosen = _choose(rows.drop(CONFIG).withColumn(SIDE, F.lit(NEW)), facts, old_counts=True)
     return chosen.drop(SIDE)
 
 
-def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: bool) -> DataFrame:
+def _choose(rows: DataFrame, facts: FactDataset, *, old_counts: bool) -> DataFrame:
     """From facts (side new) and current rows (side old): the winners as new rows, beside the old rows as they are.
 
     `old_counts`: a current row stands for all earlier facts of its key, so it takes part in the choice.
@@ -109,7 +102,7 @@ def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: 
     record_set = facts.record_set
     assert record_set is not None
     declared = [c for c in user_columns(rows.columns) if not c.startswith("__")]
-    order_by = _ranks(record_set, complete=complete)
+    order_by = _ranks(facts)
     takes_part = F.lit(True) if old_counts else F.col(SIDE) == NEW
     if record_set.children is Children.REPLACE:
         wins = _winning_message(rows, record_set, declared, takes_part)
@@ -121,13 +114,11 @@ def _choose(rows: DataFrame, facts: FactDataset, *, complete: bool, old_counts: 
     return wins.withColumn("__roles", roles).withColumn(SIDE, F.explode("__roles")).drop("__roles", _WINS)
 
 
-def _ranks(record_set: RecordSet, *, complete: bool) -> tuple[str, ...]:
+def _ranks(facts: FactDataset) -> tuple[str, ...]:
     """What ranks facts. Of two exports of one rank the later one is the truth, also about what is gone."""
-    return (
-        (*record_set.order_by, POSITION)
-        if complete and POSITION not in record_set.order_by
-        else tuple(record_set.order_by)
-    )
+    assert facts.record_set is not None
+    order_by = facts.record_set.order_by
+    return (*order_by, POSITION) if facts.complete and POSITION not in order_by else order_by
 
 
 def _is_best(key: Sequence[str], ranked: Column, takes_part: Column) -> Column:
@@ -207,10 +198,6 @@ def _guard(work: Work, facts: FactDataset, leaving: int, *, emptied: bool) -> No
         remedy=f"If that is right, run again with --accept-guard {work.node.name}. Facts are kept; readers see the last published state.",
         slug="guarded",
     )
-
-
-def is_complete(work: Work, facts: FactDataset) -> bool:
-    return work.project.get(facts.source).traits.complete
 
 
 def _facts_of(work: Work) -> FactDataset:

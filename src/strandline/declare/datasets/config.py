@@ -5,7 +5,6 @@ An explicit list (DESIGN 7): settings, guards, places and the order of the file 
 
 from collections.abc import Iterable, Mapping
 
-from strandline.declare.loading import Offer
 from strandline.declare.settings import calendar_part
 from strandline.model.hashing import make_config
 from strandline.model.node import NodeConfig
@@ -13,9 +12,9 @@ from strandline.model.project import Calendar, FactColumn, FactDataset
 from strandline.sql.parse import hashed_sql, uses_calendar
 
 
-def facts_config(dataset: FactDataset, source: Offer, calendar: Calendar) -> NodeConfig:
+def facts_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     """Of the facts, and of the snapshot that is folded from them: its rows are theirs."""
-    return make_config({**_decode_parts(dataset, calendar), "complete": source.complete}, FREEZING)
+    return make_config({**_decode_parts(dataset, calendar), "complete": dataset.complete}, FREEZING)
 
 
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:

@@ -76,6 +76,7 @@ def make_fact_dataset(
         where=checks.where(spec.where),
         explode=exploded,
         columns=columns,
+        complete=source.complete,
         takes_other_columns=not source.format.holds_messages,
         require=checks.names(spec.require, "require"),
         record_set=record_set,

@@ -1,6 +1,5 @@
 """The nodes of a fact dataset, and their traits."""
 
-from strandline.declare.loading import Offer
 from strandline.model.node import By, Input, NewRows, Node
 from strandline.model.project import Calendar, FactDataset, Quarantine, Snapshot
 from strandline.model.traits import Facts, Recount, Traits, Writing
@@ -8,7 +7,7 @@ from strandline.model.traits import Facts, Recount, Traits, Writing
 from .config import facts_config, quarantine_config
 
 
-def dataset_nodes(dataset: FactDataset, source: Offer, calendar: Calendar) -> tuple[Node, ...]:
+def dataset_nodes(dataset: FactDataset, calendar: Calendar) -> tuple[Node, ...]:
     """The facts, the quarantine, and for a record set its snapshot."""
     columns = () if dataset.takes_other_columns else tuple(column.name for column in dataset.columns)
     received = Input(name=dataset.source, dataset=dataset.source, relation=NewRows())
@@ -16,7 +15,7 @@ def dataset_nodes(dataset: FactDataset, source: Offer, calendar: Calendar) -> tu
         name=f"{dataset.name}_facts",
         inputs=(received,),
         definition=dataset,
-        config=facts_config(dataset, source, calendar),
+        config=facts_config(dataset, calendar),
         traits=_facts_traits(dataset),
         columns=columns,
     )

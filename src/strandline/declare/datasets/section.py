@@ -44,7 +44,7 @@ def _load_facts(name: str, spec: FactDatasetSpec, loading: Loading) -> None:
     if not claimed:
         return
     if loading.right:
-        loading.nodes += dataset_nodes(dataset, candidates[0], loading.calendar)
+        loading.nodes += dataset_nodes(dataset, loading.calendar)
     nodes = (f"{name}_facts", f"{name}_quarantine", *((name,) if dataset.record_set else ()))
     loading.names |= {node: (node,) for node in nodes}
     loading.names[name] = nodes

@@ -35,5 +35,4 @@ def _traits(source: FileSource) -> Traits:
         runs_code=False,
         pattern=source.files,
         starts_empty=source.format.holds_messages,
-        complete=source.complete,
     )
