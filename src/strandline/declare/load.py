@@ -101,7 +101,10 @@ def _build_drafts(loading: Loading) -> None:
 
 
 def _sort(drafts: Mapping[str, Draft], loading: Loading) -> list[str]:
-    """All outputs, each after what it reads. A cycle is reported, unless a misspelt input that was read as another makes it."""
+    """All outputs, each after what it reads.
+
+    A cycle is reported, unless it exists only because a misspelt input was read as another.
+    """
     places = {output: draft.place for output, draft in drafts.items()}
     written = {o: tuple(n for n in d.reads if n not in d.guessed) for o, d in drafts.items()}
     order = sort_outputs(written, places, loading.report)

@@ -49,11 +49,17 @@ class Draft(Protocol):
         ...
 
     def settle(self, loading: "Loading") -> "Draft":
-        """Called once every section is loaded: report inputs that do not exist, and go on with the nearest in their place."""
+        """Report inputs that do not exist, and go on with the nearest in their place.
+
+        Called once, after every section was loaded: all tables are known.
+        """
         ...
 
     def build(self, loading: "Loading") -> None:
-        """Called once, after all that it reads was built: check how it relates to its inputs, and add its node."""
+        """Check how it relates to its inputs, and add its node.
+
+        Called once, after everything that it reads was built.
+        """
         ...
 
 

@@ -42,7 +42,7 @@ class Mending:
 
     @property
     def follow_ups(self) -> frozenset[str]:
-        """The slugs that say nothing new of the entry, because the values of some keys were not understood."""
+        """Slugs of mistakes that would only follow from values that were left out."""
         follow_ups = self.section.follow_ups if self.section else {}
         return frozenset(slug for key in self.lost for slug in follow_ups.get(key, ()))
 

@@ -9,7 +9,10 @@ from strandline.model.report import Report
 def sort_outputs(
     reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place], report: Report
 ) -> list[str]:
-    """Outputs so that each comes after what it reads; those on a cycle, and their readers, are left out and reported."""
+    """Outputs so that each comes after what it reads.
+
+    Those on a cycle are reported. They and their readers are left out.
+    """
     done: list[str] = []
     state: dict[str, str] = {}
 

@@ -1,4 +1,7 @@
-"""The shape of `strandline.yaml`: which keys there are and what type each takes. What the values mean is checked by each section."""
+"""The shape of `strandline.yaml`: which keys there are and what type each takes.
+
+What the values mean is checked by each section.
+"""
 
 from functools import cache
 from typing import Any

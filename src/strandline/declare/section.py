@@ -1,4 +1,7 @@
-"""What a section of the project file is. Each is a value that its own module makes; `sections` lists them all."""
+"""What a section of the project file is.
+
+Each section is a value that its own module makes. `sections` lists them all.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +32,10 @@ class Section:
     spec: Any
     """The shape of an entry: a pydantic model, or a union of several."""
     load: Callable[[Mapping[Any, Any], Loading], None]
-    """Turns the entries, by name or by place in the list, into definitions and nodes, and reports every mistake in them."""
+    """Turns entries into definitions and nodes, and reports every mistake in them.
+
+    Takes the valid entries, by name or by place in the list.
+    """
     counted_as: str
     """What `check` calls an entry."""
     counted_if_none: bool = False
@@ -39,12 +45,21 @@ class Section:
     is_list: bool = False
     """The entries are a list, and each has a `name`."""
     names: Callable[[Any, object], Collection[str]] = _own_name
-    """The names that an entry would have taken, for one that could not be understood. Takes its name or place, and the entry as written."""
+    """The names that an entry would have taken, for an entry that could not be understood.
+
+    Takes the entry's name or its place in the list, and the entry as written.
+    """
     follow_ups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By key of an entry: slugs of the mistakes that may only follow from the key's value not being understood."""
+    """By key of an entry: slugs of mistakes that may only follow from a wrong value of that key."""
     stand_in: Callable[[Mapping[str, Any], DataPath], object | None] = _no_stand_in
-    """A value for a required key that an entry lacks, so that the rest of the entry is checked. Takes the entry and the place of the key."""
+    """A value for a required key that an entry lacks, so that the rest of the entry is checked.
+
+    Takes the entry and the place of the key.
+    """
     unreadable: Callable[[DataPath], tuple[DataPath, object] | None] = _no_stand_in
-    """What to put where a value cannot be understood; by default the value is left out. Takes the value's place."""
+    """What to put in place of a value that cannot be understood, and where. By default it is left out.
+
+    Takes the place of the value.
+    """
     not_yet: Mapping[str, str] = field(default_factory=dict)
     """Keys of an entry that LANGUAGE promises and this version does not support, and what each is called."""

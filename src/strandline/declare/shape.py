@@ -1,4 +1,7 @@
-"""From plain data to the models of `schema`, entry by entry, so that one bad entry hides no mistake of another."""
+"""From plain data to the specs of the sections.
+
+Each entry is checked by itself, so that one bad entry hides no mistake of another.
+"""
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""What a kind of node is: a class of definitions. The set of kinds is open, so no list of them stands anywhere."""
+"""What a kind of node is: a class of definitions.
+
+The set of kinds is open, so there is no list of them here.
+"""
 
 from typing import ClassVar, NewType, Protocol
 
@@ -7,6 +10,9 @@ NodeKind = NewType("NodeKind", str)
 
 
 class Definition(Protocol):
-    """What a node was declared to be. Each kind has a frozen dataclass of its own, which only its own modules name."""
+    """What a node was declared to be.
+
+    Each kind has a frozen dataclass of its own, which only the modules of that kind name.
+    """
 
     kind: ClassVar[NodeKind]

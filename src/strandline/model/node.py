@@ -97,7 +97,10 @@ class Node:
 
     @property
     def kind(self) -> NodeKind:
-        """For the catalog, the table of workers and what people read; what a node does is asked of its traits."""
+        """Stored in the catalog, printed by verbs, and the key of the table of workers.
+
+        Code that wants to know how a node behaves asks its traits.
+        """
         return self.definition.kind
 
     @property

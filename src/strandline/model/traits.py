@@ -60,7 +60,7 @@ class Traits:
     drawn_under: str = "jobs"
     """The heading of its column in the drawing of a status page."""
     drawn_from: int = 3
-    """The leftmost column that it is drawn in: sources are in 0, facts in 1, what is folded from them in 2."""
+    """The leftmost column that it is drawn in: 0 for sources, 1 for facts, 2 for what is folded from facts."""
     key: tuple[str, ...] = ()
     """The columns that `_key` is a hash of."""
     key_is_named_by: str = ""

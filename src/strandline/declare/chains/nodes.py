@@ -22,7 +22,7 @@ def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
 
 
 def _config(chain: Chain) -> NodeConfig:
-    """Any change of it may change any block, and the branch is kept from block to block: all of it freezes."""
+    """Any change may change any block, and the branch is kept from block to block: every part freezes."""
     parts: dict[str, object] = {
         "from": chain.blocks,
         "number": chain.number,
@@ -39,7 +39,8 @@ def _config(chain: Chain) -> NodeConfig:
 def _traits(chain: Chain) -> Traits:
     rule = f"{chain.head.kind} {chain.head.column}".replace("_", " ").strip()
     return Traits(
-        how=f"The branch of the best head ({rule}) among the blocks of `{chain.blocks}`: only numbers whose block differs are replaced.",
+        how=f"The branch of the best head ({rule}) among the blocks of `{chain.blocks}`: "
+        "only numbers whose block differs are replaced.",
         drawn_under="chains",
         drawn_from=2,
         key=chain.key,

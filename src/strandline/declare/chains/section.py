@@ -54,7 +54,10 @@ def _load_follow(name: str, dataset: str, chain: Chain, key: tuple[str, ...], lo
         dataset = find_nearest(dataset, loading.tables) or dataset
     known = loading.known.get(dataset, NOTHING)
     if missing := [column for column in key if not known.may_have(column)]:
-        what = f"`{dataset}` has no column `{missing[0]}`, by which `{name}` would follow the chain `{chain.name}`."
+        what = (
+            f"`{dataset}` has no column `{missing[0]}`, "
+            f"by which `{name}` would follow the chain `{chain.name}`."
+        )
         loading.report.add("unknown-column", what, suggest(missing[0], known.names or (), "columns"), place)
     if not claimed or dataset not in loading.tables or dataset in loading.registry.broken:
         loading.mark_broken(name)

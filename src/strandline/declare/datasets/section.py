@@ -55,7 +55,11 @@ def _load_facts(name: str, spec: FactDatasetSpec, loading: Loading) -> None:
 
 
 def _find_sources(name: str, spec: FactDatasetSpec, loading: Loading) -> tuple[Offer, ...]:
-    """The source of a dataset. If it does not exist, the nearest; else two that differ in everything a dataset may depend on."""
+    """The source of a dataset.
+
+    If it does not exist, the nearest one. If none is near, two that differ in everything that a dataset may
+    depend on: only a mistake with both is one of the dataset.
+    """
     if spec.from_ in loading.offers:
         return (loading.offers[spec.from_],)
     if spec.from_ and spec.from_ not in loading.registry.broken:

@@ -137,9 +137,14 @@ def _how_incremental(job: Job) -> str:
             if job.partition.final_after is not None
             else ""
         )
-        return f"Mode `partition`: the {code} is run for the partitions of {key} that a change touches, and each is replaced whole{final}."
+        return (
+            f"Mode `partition`: the {code} is run for the partitions of {key} that a change touches, "
+            f"and each is replaced whole{final}."
+        )
     if job.unique_key:
         new = f"rows whose ({', '.join(job.unique_key)}) is new are inserted; nothing leaves"
-        return f"Mode `cursor`, appending: the {code} is run for the values of {key} that a change touches, and {new}."
+        touched = f"the {code} is run for the values of {key} that a change touches"
+        return f"Mode `cursor`, appending: {touched}, and {new}."
     what = f"values of {key}" if job.mode is Mode.CURSOR else f"keys ({key})"
-    return f"Mode `{job.mode}`: the {code} is run for the {what} that a change touches, and only those are replaced."
+    touched = f"the {code} is run for the {what} that a change touches"
+    return f"Mode `{job.mode}`: {touched}, and only those are replaced."

@@ -42,7 +42,10 @@ def load(jobs: Mapping[int, JobSpec], loading: Loading) -> None:
 
 
 def _find_row_keys(drafts: Collection[str], loading: Loading) -> dict[str, RowKey]:
-    """The keys that are described for outputs of jobs. One of no job is reported, and taken for the nearest."""
+    """The keys that are described for outputs of jobs.
+
+    A key for something that is not an output of a job is reported, and taken for the nearest output.
+    """
     row_keys = {}
     for name, key in loading.row_keys.items():
         if name not in drafts and name not in loading.registry.broken:
@@ -90,7 +93,11 @@ class JobDraft:
         )
 
     def build(self, loading: Loading) -> None:
-        """What reads something that was not understood is checked as far as it can be, and not understood itself."""
+        """Check the job against what it reads, and add its node.
+
+        A job that reads something that was not understood is checked as far as possible. It then counts as
+        not understood itself.
+        """
         draft, report = self.draft, loading.report_of(*self.draft.path)
         sound = check_tables(draft, loading.tables, loading.document, report)
         sound &= all(name in loading.known and name not in loading.registry.broken for name in self.reads)
@@ -116,7 +123,10 @@ class JobDraft:
         if known.names is None or self.row_key is None:
             return
         if missing := [column for column in self.row_key.columns if column not in known.names]:
-            what = f"the key of `{self.draft.output}` names `{missing[0]}`, which job `{self.draft.spec.name}` does not give."
+            what = (
+                f"the key of `{self.draft.output}` names `{missing[0]}`, "
+                f"which job `{self.draft.spec.name}` does not give."
+            )
             remedy = suggest(missing[0], known.names, "columns")
             loading.report_of(*self.draft.path).add("unknown-column", what, remedy, self.row_key.place)
 
