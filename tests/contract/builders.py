@@ -18,8 +18,9 @@ from strandline.model.commits import (
 from strandline.model.files import FileRead
 from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
-from strandline.model.plan import Cause, Cursor, Scope, ScopeKind, Status, Strategy, TaskResult
+from strandline.model.plan import Cause, Cursor, Status, Strategy, TaskResult
 from strandline.model.project import Chain, FactDataset, Job, Quarantine
+from strandline.model.scope import EVERYTHING, Increment, Keys, Range
 from strandline.model.traits import Recount
 
 COMMITTED_AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -42,9 +43,7 @@ def a_file(path: str, rows: int = 1, modified_ns: int = 1_700_000_000_123_456_78
 
 
 def an_invalidation(id_: str, reason: str = "checked") -> Invalidation:
-    return Invalidation(
-        id=id_, scope="row_range", row_filter={"block_number": {"gte": 5, "lte": 9}}, reason=reason
-    )
+    return Invalidation(id=id_, scope=Range(column="block_number", low=5, high=9), reason=reason)
 
 
 def a_commit(
@@ -73,7 +72,7 @@ def a_commit(
         token=version + 1,
         operation=operation,
         inputs=inputs or {},
-        scope="everything",
+        scope=EVERYTHING,
         cause="new_input",
         config=WrittenConfig(hash=config, parts={"sql": f"digest of {config}"}),
         whole=whole,
@@ -105,7 +104,8 @@ def a_result(
         cause=Cause.NEW_INPUT,
         strategy=Strategy.RECOMPUTE,
         reason="3 keys changed",
-        scope=Scope(kind=ScopeKind.KEYS, text="the keys in version 3 of `sales`"),
+        scope=Keys(origins=(Increment(dataset="sales", first=3, last=3, rows=10),)),
+        covered=Keys(count=3),
         status=status,
         input_versions={"sales": 3},
         rows_read=10,

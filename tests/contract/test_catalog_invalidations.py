@@ -11,9 +11,11 @@ import pytest
 from strandline.catalog import Catalog, acquire_lease, read_invalidations
 from strandline.model.commits import CommitRecord, Invalidation, Operation
 from strandline.model.errors import FencedError
+from strandline.model.filters import from_row_filter
 from strandline.model.leases import Lease
 from strandline.model.plan import Cursor
 from strandline.model.project import Chain, Job
+from strandline.model.scope import Partitions, Range
 from tests.contract.builders import COMMITTED_AT, a_commit, an_invalidation, record, record_nothing_new
 
 JOBS = ("compact", "evaluate")
@@ -74,8 +76,7 @@ def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) 
     at = datetime(2024, 3, 5, 7, 8, 9, 123_000, tzinfo=UTC)
     said = Invalidation(
         id="i-1",
-        scope="row_range",
-        row_filter={"block_number": {"gte": 5, "lte": 9}, "chain": {"eq": "größe"}},
+        scope=Range(column="block_number", low=5, high=9, where=from_row_filter({"chain": {"eq": "größe"}})),
         reason="reorg",
         source_event={"old_tip": "0xa", "new_tip": "0xb", "fork_block": 4},
     )
@@ -106,7 +107,7 @@ def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) 
 
 
 def test_an_invalidation_of_a_partition_names_it(catalog: Catalog) -> None:
-    said = Invalidation(id="i-1", scope="partition", partition_key="0-10", row_filter={}, reason="a bad disk")
+    said = Invalidation(id="i-1", scope=Partitions(names=("0-10",)), reason="a bad disk")
 
     invalidate(catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(said,)))
 

@@ -28,6 +28,8 @@ from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError, OutsideError
 from strandline.model.metadata import to_json
 from strandline.model.project import Settings
+from strandline.model.scope import Keys
+from strandline.model.scope_json import scope_to_json
 from strandline.model.thresholds import Thresholds
 from strandline.spark.session import get_session
 
@@ -497,14 +499,14 @@ def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSessio
     """L6: quotes, line breaks and other scripts survive Spark's options and Delta's log."""
     told = replace(
         metadata(1, Operation.OVERWRITE),
-        scope="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}",
+        scope=Keys(count=2, of="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}"),
         counts={"offered": 2**53 + 1},
     )
 
     writes.overwrite(frame(session, START), lake, Ticket(dataset="t", token=1, metadata=to_json(told)))
 
     assert newest(lake).metadata == told
-    assert json.loads(to_json(told))["scope"] == told.scope
+    assert json.loads(to_json(told))["scope"] == scope_to_json(told.scope)
 
 
 def test_staged_rows_are_counted_also_where_there_are_none(session: SparkSession, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA
 from strandline.model.commits import Operation, WrittenConfig
 from strandline.model.node import Node
 from strandline.model.plan import Cause, Cursor, Strategy, Task
+from strandline.model.scope import EVERYTHING, NOTHING, Keys
 
 from . import table_log
 from .hashing import hash_row
@@ -110,13 +111,13 @@ def compare(work: Work, schema: pa.Schema, new: Sequence[Row], old: Sequence[Row
     old_live = sum(len(live(before[key])) for key in differing)
     if not rows:
         write = write_rows(Operation.COUNTS, schema, []) if work.full and work.stale else None
-        return Prepared(write=write, live_rows=work.live_rows, whole=work.full)
+        return Prepared(write=write, scope=NOTHING, live_rows=work.live_rows, whole=work.full)
     return Prepared(
         write=write_rows(Operation.REPLACE_KEYS, schema, rows),
         rows_written=len(live(rows)),
         live_rows=work.live_rows + len(live(rows)) - old_live,
         whole=work.full,
-        scope=f"{len(differing)} keys",
+        scope=Keys(count=len(differing)),
         tombstones=len(gone),
     )
 
@@ -137,7 +138,7 @@ def write_whole(schema: pa.Schema, rows: Sequence[Row]) -> Prepared:
         rows_written=count,
         live_rows=count,
         whole=True,
-        scope="everything",
+        scope=EVERYTHING,
     )
 
 

@@ -18,6 +18,7 @@ from strandline.lake import writes
 from strandline.lake.reads import SIGN
 from strandline.lake.work import Prepared, Work
 from strandline.model.columns import DELETED, KEY, POSITION, quote
+from strandline.model.scope import NOTHING
 
 from . import scenarios
 from .killing import Mutant, Start, make_start
@@ -133,7 +134,9 @@ def _join_unique_keys(patch: Patch, same: Callable[[Column, Column], Column]) ->
 
 
 def quarantined_rows_dropped(patch: Patch) -> None:
-    patch.setattr(quarantine, "prepare", lambda work: Prepared(write=None, live_rows=work.live_rows))
+    patch.setattr(
+        quarantine, "prepare", lambda work: Prepared(write=None, scope=NOTHING, live_rows=work.live_rows)
+    )
 
 
 def invalidation_ignored(patch: Patch) -> None:

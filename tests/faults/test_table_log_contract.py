@@ -20,6 +20,7 @@ from strandline.lake.writes import Ticket
 from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.errors import ConflictError
 from strandline.model.metadata import to_json
+from strandline.model.scope import Keys
 
 from . import table_log
 from .processes import all_faults
@@ -161,7 +162,7 @@ def _ticket(token: int, primitive: str) -> Ticket:
 def _metadata(token: int, primitive: str) -> CommitMetadata:
     operation = Operation(primitive) if primitive in set(Operation) else Operation.APPEND
     bare = CommitMetadata.bare(run="run", node="t", token=token, operation=operation, as_of="")
-    return replace(bare, scope="a'b\"c\\d\ne ü € 鍵 ${x}", counts={"offered": 2**53 + 1})
+    return replace(bare, scope=Keys(count=2, of="a'b\"c\\d\ne ü € 鍵 ${x}"), counts={"offered": 2**53 + 1})
 
 
 Tables = Plain | Delta

@@ -35,10 +35,13 @@ from strandline.model.commits import (
     WrittenConfig,
 )
 from strandline.model.files import FileRead, FileSeen
-from strandline.model.filters import describe
+from strandline.model.filters import describe as describe_filter
+from strandline.model.filters import from_row_filter
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
 from strandline.model.project import FileSource, Quarantine
+from strandline.model.scope import Rows, find_filter, find_partitions
+from strandline.model.scope_text import describe
 from strandline.plan import Observed, current_config, plan
 
 FOLDER = Path(__file__).parent
@@ -369,7 +372,7 @@ def _commit(
     metadata = None
     if operation is not None:
         said = Invalidation(
-            id=f"{name} {version}", scope="row_range", row_filter={"pieces": version}, reason=invalidates
+            id=f"{name} {version}", scope=Rows(where=from_row_filter({"pieces": version})), reason=invalidates
         )
         bare = CommitMetadata.bare(run="r", node=name, token=version, operation=operation, as_of="")
         metadata = replace(bare, invalidations=(said,) if invalidates else ())
@@ -410,15 +413,15 @@ def _render_held(word: str, held: Held) -> Iterator[str]:
 def _render_task(task: Task) -> Iterator[str]:
     yield f"{task.node}: {task.strategy}, because of {task.cause}"
     yield f"  why     {task.reason}"
-    yield f"  covers  {task.scope.text}"
+    yield f"  covers  {describe(task.scope)}"
     yield (
         f"  reads   {task.estimated_rows:,} of {task.full_rows:,} rows, "
         f"{task.estimated_bytes:,} of {task.full_bytes:,} bytes"
     )
-    if task.partitions:
-        yield f"  asked   for {', '.join(task.partitions)}"
-    if task.filter:
-        yield f"  asked   for {describe(task.filter)}"
+    if partitions := find_partitions(task.scope):
+        yield f"  asked   for {', '.join(partitions)}"
+    if where := find_filter(task.scope):
+        yield f"  asked   for {describe_filter(where)}"
     if task.files:
         yield f"  files   {' '.join(task.files)}"
     if task.inputs:
@@ -429,7 +432,7 @@ def _render_task(task: Task) -> Iterator[str]:
         yield "  writes  the table anew"
     if task.reshapes:
         yield "  writes  the table anew if its columns or types are others"
-    if task.release:
+    if isinstance(task.scope, Rows) and task.scope.refused:
         yield "  writes  what now passes"
     if task.refuses:
         yield f"  refuses a change in {', '.join(task.refuses)}"

@@ -10,6 +10,7 @@ import pytest
 
 from strandline.model.errors import CallError
 from strandline.model.plan import Cause, Strategy
+from strandline.model.scope import find_partitions
 from tests.golden.cases import CASES, Case, read_cases, render, tell
 
 FILES = sorted(CASES.glob("*.txt"))
@@ -84,7 +85,7 @@ def test_backfill_of_stale_partitions_asks_for_those_alone_and_for_what_follows(
 
     made = tell(("project chain", "built", *edited, "ask backfill compact --stale")).plan()
 
-    assert [(t.node, t.strategy, t.partitions) for t in made.tasks] == [
+    assert [(t.node, t.strategy, find_partitions(t.scope)) for t in made.tasks] == [
         ("cold_blocks", Strategy.RECOMPUTE, ("0-10", "20-30")),
         ("days", Strategy.RECOMPUTE, ()),
     ]
@@ -101,7 +102,7 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
         ("project chain", "built", *edited, "ask backfill cold_blocks --partitions 10-20,20-30")
     ).plan()
 
-    assert [(t.node, t.cause, t.partitions) for t in made.tasks] == [
+    assert [(t.node, t.cause, find_partitions(t.scope)) for t in made.tasks] == [
         ("cold_blocks", Cause.PERSON, ("10-20", "20-30")),
     ]
     assert [h.node for h in made.held] == ["days"]  # 0-10 is still of the older configuration

@@ -18,7 +18,7 @@ from strandline.app.workspace import open_workspace
 from strandline.catalog import read_invalidations
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.errors import CallError
-from strandline.model.plan import Cause, Status
+from strandline.model.plan import Cause, Status, describe_covered
 from tests.harness import PATHS, TestProject, result_of
 from tests.spark.test_jobs import tiny_hash
 
@@ -211,7 +211,7 @@ def test_a_cursor_job_replaces_the_values_that_rows_left_and_came_to(
         (1, 16),
         (None, 8),
     }  # block 5 is empty and gone (L4)
-    assert "values of block" in done.scope.text
+    assert "values of block" in describe_covered(done)
     project.assert_verified()
 
 
@@ -303,7 +303,7 @@ def test_a_chain_goes_to_another_branch_and_back_and_an_older_block_moves_its_an
     }
     assert done.notes == ("reorg of number 6 to 8",)
     project.lines("data/4.jsonl", block("x", 4, "a4", "a3"))
-    assert "the lowest block is another" in result_of(project.run(), "hot").scope.text
+    assert "the lowest block is another" in describe_covered(result_of(project.run(), "hot"))
     assert ("x", 4, "a4") in project.rows("hot", "chain", "number", "hash")
     project.assert_verified("hot", "hot_rows")
     reorgs = project.query("select row_filter, source_event from data_invalidations order by created_at")
@@ -393,7 +393,7 @@ def test_days_are_the_projects_own_and_neighbours_share_no_row(make: Make) -> No
         ("2024-01-02", 10),
         ("None", 4),
     }
-    assert done.scope.text.endswith("2 partitions (2024-01-01, 2024-01-02)")
+    assert describe_covered(done).endswith("2 partitions (2024-01-01, 2024-01-02)")
     project.assert_verified("daily")
 
 
@@ -455,7 +455,7 @@ def test_python_jobs_by_month_and_group_by_hour_and_by_a_cursor(make: Make) -> N
 
     assert set(record_of(project, "monthly").partitions) == {"x/2024-01", "y%2Fz/2024-01"}
     assert project.rows("monthly", "hash", "amount") == {("x", 1), ("x", 32), ("y/z", 8)}
-    assert result_of(done, "hourly").scope.text.endswith("2 partitions (2024-01-31T23, 2024-02-03T05)")
+    assert describe_covered(result_of(done, "hourly")).endswith("2 partitions (2024-01-31T23, 2024-02-03T05)")
     assert project.rows("per_block", "block", "total") == {(1, 33), (2, 6), (3, 24), (4, 64)}
     project.assert_verified()
 
@@ -515,8 +515,8 @@ def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(mak
     assert {r.node: r.status for r in outcome.results} == dict.fromkeys(
         ("sums", "cold", "alerts"), Status.UNCHANGED
     )
-    assert result_of(outcome, "sums").scope.text.endswith("14 keys")
-    assert "2 partitions (0-10, 10-20)" in result_of(outcome, "cold").scope.text
+    assert describe_covered(result_of(outcome, "sums")).endswith("14 keys")
+    assert "2 partitions (0-10, 10-20)" in describe_covered(result_of(outcome, "cold"))
     assert project.plan().tasks == ()
     with open_workspace(project.folder) as workspace:
         found, jobs = read_invalidations(workspace.catalog, ("sums", "cold", "alerts"))

@@ -22,6 +22,7 @@ from strandline.model.node import By, Node
 from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Partitioning
+from strandline.model.scope import Partitions, Rows
 from strandline.plan.selection import get_nodes
 from strandline.sql.filters import parse_filter
 
@@ -72,9 +73,7 @@ def invalidate(
     started_at = now()
     invalidation = Invalidation(
         id=_make_id(node.name, started_at, checked),
-        scope="partition" if partition else "row_range",
-        partition_key=partition,
-        row_filter=to_row_filter(checked),
+        scope=Partitions(names=(partition,), where=checked) if partition else Rows(where=checked),
         reason=reason,
     )
     session = open_lake(workspace, started_at)

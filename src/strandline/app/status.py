@@ -3,8 +3,10 @@
 from datetime import datetime
 
 from strandline.catalog import read_invalidations
-from strandline.model.filters import describe, from_row_filter
+from strandline.model.invalidations import from_columns
 from strandline.model.plan import Status
+from strandline.model.scope import Partitions, Scope
+from strandline.model.scope_text import describe
 from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
 from strandline.plan.judge import judge
 from strandline.plan.selection import get_nodes
@@ -44,9 +46,7 @@ def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
         InvalidationStatus(
             id=said["id"],
             dataset=said["dataset"],
-            scope=f"partition {said['partition_key']}"
-            if said["partition_key"]
-            else describe(from_row_filter(said["row_filter"] or {})),
+            scope=_describe_scope(from_columns(said["partition_key"], said["row_filter"])),
             reason=said["reason"],
             created_at=said["created_at"],
             table_version=said["table_version"],
@@ -55,6 +55,10 @@ def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
         for said in invalidations
         if said["processed_at"] is None
     )
+
+
+def _describe_scope(scope: Scope) -> str:
+    return f"partition {describe(scope)}" if isinstance(scope, Partitions) else describe(scope)
 
 
 def read_status(workspace: Workspace, name: str | None = None) -> tuple[tuple[DatasetStatus, ...], HeldWork]:

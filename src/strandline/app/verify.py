@@ -11,7 +11,8 @@ from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import WrittenConfig
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node
-from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Strategy, Task
+from strandline.model.scope import EVERYTHING
 from strandline.model.thresholds import Thresholds
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
@@ -192,7 +193,7 @@ def _work(
         cause=Cause.PERSON,
         strategy=Strategy.FULL,
         reason="verify",
-        scope=Scope(kind=ScopeKind.EVERYTHING, text="everything"),
+        scope=EVERYTHING,
     )
     return Work(
         project=workspace.project,

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from strandline.model.commits import CommitRecord
+from strandline.model.invalidations import to_columns
 from strandline.model.plan import Cursor
 
 from .handle import Catalog, insert_into
@@ -31,9 +32,7 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
             {
                 "id": i.id,
                 "dataset": record.metadata.node,
-                "scope": i.scope,
-                "partition_key": i.partition_key or None,
-                "row_filter": dict(i.row_filter) or None,
+                **{name: value or None for name, value in to_columns(i.scope).items()},
                 "reason": i.reason,
                 "source_event": dict(i.source_event) or None,
                 "created_at": record.committed_at,

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from strandline.model.catalog_records import RunRecord
 from strandline.model.errors import ConflictError
 from strandline.model.kind import NodeKind
-from strandline.model.plan import Cause, Scope, ScopeKind, Status, Strategy, TaskResult
+from strandline.model.plan import Cause, Status, Strategy, TaskResult, describe_covered
+from strandline.model.scope_json import scope_from_json, scope_to_json
 
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
@@ -62,7 +63,7 @@ def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
                 strategy=str(result.strategy),
                 reason=result.reason,
                 scope_kind=str(result.scope.kind),
-                scope=result.scope.text,
+                scope=describe_covered(result),
                 status=str(result.status),
                 status_since=_status_since(connection, result),
                 result=_measures(result),
@@ -123,23 +124,36 @@ def _status_since(connection: Connection, result: TaskResult) -> Any:
 
 def _measures(result: TaskResult) -> dict[str, object]:
     """Figures that have no column of their own."""
-    with_column = {"node", "kind", "cause", "strategy", "reason", "scope", "status", "error", "slug"}
+    with_column = {"node", "kind", "cause", "strategy", "reason", "status", "error", "slug"}
     measures = {
         field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column
     }
-    return {**measures, "input_versions": dict(result.input_versions), "counts": dict(result.counts)}
+    return {
+        **measures,
+        "input_versions": dict(result.input_versions),
+        "counts": dict(result.counts),
+        "scope": scope_to_json(result.scope),
+        "covered": None if result.covered is None else scope_to_json(result.covered),
+    }
 
 
 def _task_result(row: Row[Any]) -> TaskResult:
+    # Tasks of an older Strandline have the text of their scope alone.
+    measures = {"scope": row.scope, "covered": None, **row.result}
+    covered = measures["covered"]
     return TaskResult(
         node=row.node,
         kind=NodeKind(row.kind),
         cause=Cause(row.cause),
         strategy=Strategy(row.strategy),
         reason=row.reason,
-        scope=Scope(kind=ScopeKind(row.scope_kind), text=row.scope),
         status=Status(row.status),
         error=row.error,
         slug=row.slug,
-        **{**row.result, "notes": tuple(row.result["notes"])},
+        **{
+            **measures,
+            "notes": tuple(measures["notes"]),
+            "scope": scope_from_json(measures["scope"]),
+            "covered": None if covered is None else scope_from_json(covered),
+        },
     )

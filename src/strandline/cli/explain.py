@@ -10,6 +10,7 @@ from pathlib import Path
 from strandline.app.explain import explain
 from strandline.app.workspace import open_workspace
 from strandline.model.explained import Explained, ExplainedInput
+from strandline.model.scope_text import describe
 
 from .output import emit
 from .tables import render_table
@@ -48,7 +49,7 @@ def _node(explained: Explained) -> dict[str, object]:
             "cause": task.cause,
             "strategy": task.strategy,
             "reason": task.reason,
-            "scope": task.scope.text,
+            "scope": describe(task.scope),
         }
         if task
         else None,

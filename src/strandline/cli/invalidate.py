@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strandline.app.workspace import open_workspace
 from strandline.model.errors import CallError
-from strandline.model.metadata import invalidation_to_dict
+from strandline.model.invalidations import to_columns
 
 from .output import emit
 from .quiet import quiet_spark
@@ -47,8 +47,13 @@ def run(call: argparse.Namespace) -> int:
             row_filter=row_filter,
             partition=call.partition or "",
         )
+    columns = to_columns(done.invalidation.scope)
     document = {
-        **invalidation_to_dict(done.invalidation),
+        "id": done.invalidation.id,
+        "scope": columns["scope"],
+        "reason": done.invalidation.reason,
+        "row_filter": columns["row_filter"],
+        **({"partition_key": columns["partition_key"]} if columns["partition_key"] else {}),
         "dataset": done.dataset,
         "table_version": done.table_version,
         "jobs": list(done.jobs),

@@ -9,6 +9,7 @@ from pathlib import Path
 from strandline.app.plan import show_plan
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Held, Plan, Task
+from strandline.model.scope_text import describe
 from strandline.model.statuses import HeldWork
 from strandline.pages.wording import plural, share, size
 
@@ -46,7 +47,7 @@ def _task(task: Task) -> dict[str, object]:
         "cause": task.cause,
         "strategy": task.strategy,
         "reason": task.reason,
-        "scope": task.scope.text,
+        "scope": describe(task.scope),
         "input_versions": {i.dataset: i.after.version for i in task.inputs if i.after is not None},
         "estimated_rows": task.estimated_rows,
         "estimated_bytes": task.estimated_bytes,

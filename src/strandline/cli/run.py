@@ -12,7 +12,8 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome, Watcher
 from strandline.app.run import run as run_work
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.plan import Plan, Status, TaskResult
+from strandline.model.plan import Plan, Status, TaskResult, describe_covered
+from strandline.model.scope_text import describe
 from strandline.pages.wording import plural, share
 
 from .held import held_document, render_held
@@ -78,7 +79,7 @@ def _task(result: TaskResult) -> dict[str, object]:
         "cause": result.cause,
         "strategy": result.strategy,
         "reason": result.reason,
-        "scope": result.scope.text,
+        "scope": describe_covered(result),
         "status": result.status,
         "input_versions": dict(result.input_versions),
         "rows_read": result.rows_read,
@@ -128,8 +129,7 @@ def _row(result: TaskResult) -> tuple[object, ...]:
             result.error if result.status is Status.BLOCKED else f"see below [{result.slug}]",
         )
     version = "" if result.table_version is None else str(result.table_version)
-    # The recorded scope is the planned one, then what it turned out to be.
-    scope = result.scope.text.rpartition(": ")[2] if result.status is Status.DONE else ""
+    scope = describe(result.covered or result.scope) if result.status is Status.DONE else ""
     measured = (
         result.rows_read,
         result.rows_full,

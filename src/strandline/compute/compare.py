@@ -12,6 +12,7 @@ from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, LAST_PLACE, POSITION, quote
 from strandline.model.commits import Operation
+from strandline.model.scope import EVERYTHING, Scope
 
 from .keys import signatures, user_columns
 
@@ -94,7 +95,7 @@ def replace_differences(
     *,
     rows_read: int,
     rows_full: int,
-    scope: str,
+    scope: Scope,
     whole: bool,
     within: Within | None = None,
 ) -> Prepared:
@@ -157,7 +158,7 @@ def write_whole(
         rows_written=staged.counts["live"],
         rows_full=rows_full,
         live_rows=staged.counts["live"],
-        scope="everything",
+        scope=EVERYTHING,
         whole=True,
     )
 

@@ -22,7 +22,7 @@ VALUE = "__value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class KeySet:
     """The key hashes a task covers, and how many changed rows they came from."""
 
     count: int
@@ -46,7 +46,7 @@ class Keys:
         )
 
 
-def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> Keys:
+def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> KeySet:
     """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them.
 
     At most `held` of them are held here; more stay in a file, without their values.
@@ -63,7 +63,7 @@ def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> Keys:
         values = _read_values(head) if told else None
         return keys if values is None else replace(keys, values=dict(zip(hashes, values, strict=True)))
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
-    return Keys(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
+    return KeySet(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
 
 
 def _read_values(head: pa.Table) -> list[object] | None:
@@ -79,7 +79,7 @@ def _same_value() -> Column:
     return F.min(VALUE).eqNullSafe(F.max(VALUE)) & F.count(VALUE).isin(F.lit(0), F.count(F.lit(1)))
 
 
-def find_added_keys(work: Work, dataset: str) -> Keys:
+def find_added_keys(work: Work, dataset: str) -> KeySet:
     """The hashes of the rows added to an append-only input since the cursor."""
     after, upto = work.after(dataset), work.version(dataset)
     if count_added(work.lake.table(dataset), after, upto) > work.project.settings.thresholds.held_keys:
@@ -88,7 +88,7 @@ def find_added_keys(work: Work, dataset: str) -> Keys:
     return list_keys(work, column.unique().to_pylist(), len(column))
 
 
-def read_own(work: Work, keys: Keys) -> DataFrame:
+def read_own(work: Work, keys: KeySet) -> DataFrame:
     """The output's own rows of a scope, deleted ones included."""
     assert work.own_version is not None
     if keys.listed is not None:
@@ -98,10 +98,10 @@ def read_own(work: Work, keys: Keys) -> DataFrame:
     return keys.restrict(work.read(work.node.name, work.own_version), F.col(KEY))
 
 
-def list_keys(work: Work, hashes: Sequence[int], rows: int) -> Keys:
+def list_keys(work: Work, hashes: Sequence[int], rows: int) -> KeySet:
     if len(hashes) <= work.project.settings.thresholds.listed_keys:
-        return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=None)
+        return KeySet(count=len(hashes), rows=rows, listed=tuple(hashes), staged=None)
     path = f"{work.staging}/keys.parquet"
     write_parquet(pa.table({KEY: pa.array(hashes, pa.int64())}), path)
     staged = Staged(path=path, schema=StructType([StructField(KEY, LongType())]), counts={})
-    return Keys(count=len(hashes), rows=rows, listed=tuple(hashes), staged=staged)
+    return KeySet(count=len(hashes), rows=rows, listed=tuple(hashes), staged=staged)

@@ -13,6 +13,7 @@ from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
+from strandline.model.scope import Rows, find_filter, find_partitions
 from strandline.model.traits import OnClock
 from strandline.plan.staleness import find_frozen
 
@@ -80,12 +81,7 @@ def _compute_and_commit(
         result,
         rows_read=prepared.rows_read,
         rows_full=prepared.rows_full or result.rows_full,
-        scope=replace(
-            task.scope,
-            text=task.scope.text
-            if prepared.scope in ("", task.scope.text)
-            else f"{task.scope.text}: {prepared.scope}",
-        ),
+        covered=prepared.scope,
         counts=counts,
         notes=prepared.notes,
     )
@@ -183,9 +179,9 @@ def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
     if (
         task.strategy is Strategy.FULL
         or task.files
-        or task.release
-        or task.partitions
-        or task.filter
+        or task.scope == Rows(refused=True)
+        or find_partitions(task.scope)
+        or find_filter(task.scope)
         or not task.inputs
     ):
         return not _only_waits(desk, task, inputs)

@@ -26,6 +26,7 @@ from strandline.model.metadata import to_json
 from strandline.model.node import Node
 from strandline.model.plan import Cursor, Strategy, Task
 from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
+from strandline.model.scope import follows_inputs
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -106,7 +107,7 @@ def _prepare(
 
 def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:
     """How many rows of its inputs a task goes by; None if it goes by all, or nobody has counted."""
-    if task.strategy is Strategy.FULL or task.partitions or task.filter:
+    if task.inputs and not follows_inputs(task.scope):
         return None
     total = 0
     for given in task.inputs:

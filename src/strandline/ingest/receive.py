@@ -12,6 +12,7 @@ from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.project import FileSource
+from strandline.model.scope import NOTHING, Rows
 
 from .listing import list_files
 from .messages import POSITION_TYPE, read_messages
@@ -51,7 +52,7 @@ def prepare(work: Work) -> Prepared:
                 files=files,
                 notes=notes,
                 refused=_explain(refused),
-                scope="nothing new",
+                scope=NOTHING,
             )
         rows = work.session.createDataFrame([], f"{PAYLOAD} string, {POSITION} {POSITION_TYPE}")
     rows = rows.withColumn(INGESTED_AT, F.lit(work.now))
@@ -66,7 +67,7 @@ def prepare(work: Work) -> Prepared:
         counts={"received": total},
         whole=False,
         files=files,
-        scope=f"{len(received.pieces)} files",
+        scope=Rows(count=len(received.pieces), of="files"),
         notes=notes,
         refused=_explain(refused),
     )

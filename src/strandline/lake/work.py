@@ -16,6 +16,7 @@ from strandline.model.errors import StrandlineError
 from strandline.model.files import FileRead
 from strandline.model.node import Node, Project
 from strandline.model.plan import Cursor, Task
+from strandline.model.scope import Scope
 
 from .location import Lake
 from .log import LogEntry, read_entries
@@ -48,6 +49,8 @@ class Prepared:
     """The outcome of a computation, not yet committed. `write` None: nothing differs, the cursor moves in the catalog alone."""
 
     write: Write | None
+    scope: Scope
+    """The part of the output that was computed."""
     rows_read: int = 0
     rows_written: int = 0
     rows_full: int = 0
@@ -56,7 +59,6 @@ class Prepared:
     counts: Mapping[str, int] = field(default_factory=dict)
     whole: bool = False
     files: tuple[FileRead, ...] = ()
-    scope: str = ""
     notes: tuple[str, ...] = ()
     partitions: tuple[BuiltPartition, ...] = ()
     waiting: tuple[str, ...] = ()

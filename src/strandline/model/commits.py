@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from .files import FileRead
 from .plan import Cursor
+from .scope import NOTHING, Scope
 
 
 class Operation(StrEnum):
@@ -75,10 +76,7 @@ class Invalidation:
     """A recorded statement that a scope of a dataset must be processed again, and why. It is a commit on that dataset's table."""
 
     id: str
-    scope: str
-    """`partition` or `row_range`."""
-    partition_key: str = ""
-    row_filter: Mapping[str, object]
+    scope: Scope
     reason: str
     source_event: Mapping[str, object] = field(default_factory=dict)
 
@@ -95,7 +93,7 @@ class CommitMetadata:
     operation: Operation
     inputs: Mapping[str, Cursor]
     """By input dataset: how far the node has read it once this commit stands."""
-    scope: str
+    scope: Scope
     cause: str
     config: WrittenConfig
     whole: bool
@@ -130,7 +128,7 @@ class CommitMetadata:
             token=token,
             operation=operation,
             inputs={},
-            scope="",
+            scope=NOTHING,
             cause="",
             config=WrittenConfig(hash="", parts={}),
             whole=False,

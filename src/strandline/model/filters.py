@@ -54,6 +54,8 @@ class Filter:
     comparisons: tuple[Comparison, ...]
 
 
+EVERY_ROW = Filter(comparisons=())
+
 _ORDER = {operator: place for place, operator in enumerate(Operator)}
 _SYMBOLS = {
     Operator.EQ: "=",
@@ -85,12 +87,12 @@ def to_row_filter(filter: Filter) -> dict[str, object]:
     """
     layers: list[dict[str, Any]] = [{}]
     for said in sorted(
-        filter.comparisons, key=lambda c: (c.column, _ORDER[c.operator], json.dumps(_to_json(c.value)))
+        filter.comparisons, key=lambda c: (c.column, _ORDER[c.operator], json.dumps(to_plain(c.value)))
     ):
         layer = next((layer for layer in layers if said.operator not in layer.get(said.column, {})), None)
         if layer is None:
             layers.append(layer := {})
-        layer.setdefault(said.column, {})[str(said.operator)] = _to_json(said.value)
+        layer.setdefault(said.column, {})[str(said.operator)] = to_plain(said.value)
     return layers[0] if len(layers) == 1 else {"and": layers}
 
 
@@ -135,10 +137,11 @@ def describe(filter: Filter) -> str:
     )
 
 
-def _to_json(value: Value) -> object:
+def to_plain(value: Value) -> object:
+    """A value as JSON has it: instants, dates and decimals as text."""
     match value:
         case tuple():
-            return [_to_json(one) for one in value]
+            return [to_plain(one) for one in value]
         case datetime():
             return show_instant(value)
         case date():

@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from .commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
+from .errors import CallError
 from .files import FileRead
+from .invalidations import from_columns
 from .plan import Cursor
+from .scope import Scope
+from .scope_json import scope_from_json, scope_to_json
 
 MARKER = "strandline"
 FORMAT = 1
@@ -27,7 +31,7 @@ def to_json(metadata: CommitMetadata) -> str:
             name: {"table_id": cursor.table_id, "version": cursor.version}
             for name, cursor in metadata.inputs.items()
         },
-        "scope": metadata.scope,
+        "scope": scope_to_json(metadata.scope),
         "cause": metadata.cause,
         "config": {"hash": metadata.config.hash, "parts": dict(metadata.config.parts)},
         "whole": metadata.whole,
@@ -38,7 +42,7 @@ def to_json(metadata: CommitMetadata) -> str:
         **_said("schema_hash", metadata.schema_hash),
         **_said("partitions", {p.partition_key: p.rows for p in metadata.partitions}),
         **_said("waiting", list(metadata.waiting)),
-        **_said("invalidations", [invalidation_to_dict(i) for i in metadata.invalidations]),
+        **_said("invalidations", [_invalidation_to_dict(i) for i in metadata.invalidations]),
         **_said("readable_from", metadata.readable_from),
         **_said("adopted", list(metadata.adopted)),
         **_said("reshaped", metadata.reshaped),
@@ -62,29 +66,33 @@ def _said(name: str, value: object) -> dict[str, object]:
     return {name: value} if value else {}
 
 
-def invalidation_to_dict(invalidation: Invalidation) -> dict[str, object]:
-    said = {
+def _invalidation_to_dict(invalidation: Invalidation) -> dict[str, object]:
+    return {
         "id": invalidation.id,
-        "scope": invalidation.scope,
+        "scope": scope_to_json(invalidation.scope),
         "reason": invalidation.reason,
-        "row_filter": dict(invalidation.row_filter),
+        **_said("source_event", dict(invalidation.source_event)),
     }
-    return (
-        said
-        | _said("partition_key", invalidation.partition_key)
-        | _said("source_event", dict(invalidation.source_event))
-    )
 
 
 def _invalidation(value: Mapping[str, object]) -> Invalidation:
     return Invalidation(
         id=_typed(value, "id", str),
-        scope=_typed(value, "scope", str),
-        partition_key=_typed({"partition_key": "", **value}, "partition_key", str),
-        row_filter=_mapping(value["row_filter"]),
+        scope=_invalidated(value),
         reason=_typed(value, "reason", str),
         source_event=_mapping(value.get("source_event", {})),
     )
+
+
+def _invalidated(value: Mapping[str, object]) -> Scope:
+    """Older commits carry the columns of seed 001, in which `scope` is a word."""
+    if not isinstance(value["scope"], str):
+        return scope_from_json(value["scope"])
+    partition_key = _typed({"partition_key": "", **value}, "partition_key", str)
+    try:
+        return from_columns(partition_key, _mapping(value["row_filter"]))
+    except CallError as error:
+        raise ValueError("not a filter") from error
 
 
 def file_to_dict(file: FileRead) -> dict[str, object]:
@@ -127,7 +135,7 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
             name: Cursor(table_id=_typed(cursor, "table_id", str), version=_typed(cursor, "version", int))
             for name, cursor in inputs.items()
         },
-        scope=_typed(value, "scope", str),
+        scope=scope_from_json(value["scope"]),
         cause=_typed(value, "cause", str),
         config=WrittenConfig(hash=_typed(config, "hash", str), parts=_mapping_of(config["parts"], str)),
         whole=_typed(value, "whole", bool),

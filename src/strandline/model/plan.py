@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from .filters import Filter
 from .kind import NodeKind
+from .scope import Scope
+from .scope_text import describe
 
 
 class Cause(StrEnum):
@@ -34,23 +35,6 @@ class Status(StrEnum):
     BLOCKED = "blocked"
     GUARDED = "guarded"
     FENCED = "fenced"
-
-
-class ScopeKind(StrEnum):
-    """What part of its output a task covers."""
-
-    ROWS = "rows"
-    KEYS = "keys"
-    PARTITIONS = "partitions"
-    EVERYTHING = "everything"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The part of the output a task covers, as far as a plan knows it. The task computes it exactly and records it."""
-
-    kind: ScopeKind
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +67,7 @@ class Task:
     strategy: Strategy
     reason: str
     scope: Scope
+    """The part of the output it covers, as far as a plan knows it."""
     inputs: tuple[PlannedInput, ...] = ()
     files: tuple[str, ...] = ()
     """For a source: the files to look into."""
@@ -96,12 +81,6 @@ class Task:
     """Replace the table, schema and all, in one commit: a backfill after a change that froze the node, or a gap."""
     reshapes: bool = False
     """Replace the table, schema and all, if the columns or types that the task computes have become others."""
-    release: bool = False
-    """Decode the quarantined positions again and append what now passes."""
-    partitions: tuple[str, ...] = ()
-    """Partitions that someone asked for."""
-    filter: Filter | None = None
-    """Rows of the output whose scopes someone asked for."""
     refuses: tuple[str, ...] = ()
     """`whole` inputs of a job with `strict_incremental`: if one of them has changed, the task fails instead of widening to everything."""
 
@@ -142,6 +121,7 @@ class TaskResult:
     strategy: Strategy
     reason: str
     scope: Scope
+    """As planned."""
     status: Status
     input_versions: Mapping[str, int]
     rows_read: int = 0
@@ -158,6 +138,8 @@ class TaskResult:
     """`_deleted` rows written, to be purged at the end of the run."""
     notes: tuple[str, ...] = ()
     """What must not be silent (L13): a skipped file, a fence, a settled commit."""
+    covered: Scope | None = None
+    """What the scope proved to be. None for a task that computed nothing."""
 
 
 def conclude(task: Task, status: Status) -> TaskResult:
@@ -173,3 +155,10 @@ def conclude(task: Task, status: Status) -> TaskResult:
         input_versions={},
         counts={},
     )
+
+
+def describe_covered(result: TaskResult) -> str:
+    """The scope of a result: what the plan said of it, then what it proved to be."""
+    planned = describe(result.scope)
+    covered = describe(result.covered) if result.covered else planned
+    return planned if covered == planned else f"{planned}: {covered}"

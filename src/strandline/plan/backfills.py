@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 from strandline.model.catalog_records import NodeRecord
-from strandline.model.filters import describe
+from strandline.model.filters import Filter
 from strandline.model.node import Node, Whole
-from strandline.model.plan import Cause, Held, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Held, Strategy, Task
+from strandline.model.scope import Everything, Keys, Partitions, Rows, Scope, add_origins, find_origins
 from strandline.model.traits import Writing
 
+from .clock import find_clock_scope
 from .draft import Draft, estimated, lacks_input, make_full_task, make_task, planned_inputs
 from .estimates import Amount
-from .gaps import clock_moved, find_gap, is_rewritten
+from .gaps import find_gap, is_rewritten
 from .request import Observed, PlanRequest
 
 
@@ -72,12 +74,12 @@ def _plan_part(
 ) -> Task:
     """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
     assert request.backfill is not None
-    where = request.backfill.filter
     if gap := find_gap(node, record, observed.tables.get(node.name), observed):
         return make_full_task(
             node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite
         )
-    if clock_moved(node, record, request):
+    clock = find_clock_scope(node, record, request)
+    if isinstance(clock, Everything):
         return make_full_task(
             node,
             observed,
@@ -106,17 +108,8 @@ def _plan_part(
                 f"{reason}; and `{given.name}`, which is read whole, has changed",
                 new=False,
             )
-    text = (
-        describe(where)
-        if where
-        else ", ".join(partitions[:5]) + (f" and {len(partitions) - 5} more" if len(partitions) > 5 else "")
-    )
-    scope = Scope(kind=ScopeKind.PARTITIONS if partitions else ScopeKind.KEYS, text=text)
-    task = replace(
-        make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft),
-        partitions=partitions,
-        filter=where,
-    )
+    scope = add_origins(_find_asked(node, partitions, request.backfill.filter), find_origins(clock))
+    task = make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft)
     said = estimated(node, task, observed, draft)
     asked = [record.partitions[p] for p in partitions if p in record.partitions]
     more = Amount(rows=sum(p.row_count for p in asked), bytes=sum(p.bytes for p in asked))
@@ -125,6 +118,12 @@ def _plan_part(
     )
     draft.increments[node.name] = draft.increments.get(node.name, Amount()) + more
     return replace(said, estimated_rows=read.rows, estimated_bytes=read.bytes)
+
+
+def _find_asked(node: Node, partitions: tuple[str, ...], where: Filter | None) -> Scope:
+    if node.traits.partitioning:
+        return Partitions(names=partitions, where=where)
+    return Keys(of=node.traits.scopes_are, where=where)
 
 
 def plan_release(node: Node, observed: Observed, draft: Draft) -> Task | None:
@@ -139,10 +138,8 @@ def plan_release(node: Node, observed: Observed, draft: Draft) -> Task | None:
         refused = observed.view.nodes.get(quarantine)
         rows = refused.row_count if refused else 0
         draft.increments[node.name] = Amount(rows=rows)
-        scope = Scope(kind=ScopeKind.ROWS, text="the quarantined positions")
-        return replace(
-            task, strategy=Strategy.APPEND, release=True, scope=scope, estimated_rows=rows, estimated_bytes=0
-        )
+        scope = Rows(refused=True)
+        return replace(task, strategy=Strategy.APPEND, scope=scope, estimated_rows=rows, estimated_bytes=0)
     return make_full_task(
         node, observed, draft, Cause.PERSON, "what now passes leaves the quarantine", new=True
     )

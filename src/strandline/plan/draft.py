@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import TableState
 from strandline.model.node import Lookup, Node
-from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Strategy, Task
+from strandline.model.scope import EVERYTHING, Keys, Origin, Partitions, Scope
 
 from .estimates import Amount, estimate
 from .request import Observed
@@ -59,9 +60,8 @@ def make_full_task(
         PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True)
         for i in node.inputs
     )
-    scope = Scope(kind=ScopeKind.EVERYTHING, text="everything")
     task = replace(
-        make_task(node, cause, Strategy.FULL, reason, scope, inputs, draft),
+        make_task(node, cause, Strategy.FULL, reason, EVERYTHING, inputs, draft),
         overwrite=new,
         reshapes=reshapes and not new,
     )
@@ -90,6 +90,13 @@ def make_task(
         inputs=inputs,
         needs=needs,
     )
+
+
+def following(node: Node, origins: tuple[Origin, ...]) -> Scope:
+    """The scope of the node's output that follows from these: partitions, or keys."""
+    if node.traits.partitioning:
+        return Partitions(origins=origins)
+    return Keys(of=node.traits.scopes_are, origins=origins)
 
 
 def planned_inputs(

@@ -1,4 +1,4 @@
-"""Why a node cannot be brought up to date by increments: a gap in what it read or wrote, a table written anew, a clock that moved."""
+"""Why a node cannot be brought up to date by increments: a gap in what it read or wrote, a table written anew."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,10 @@ from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitSummary, Operation, TableState, find_foreign
 from strandline.model.node import Node, NodeConfig
 from strandline.model.plan import Cause, PlannedInput, Task
-from strandline.model.traits import OnClock, Writing
+from strandline.model.traits import Writing
 
 from .draft import Draft
-from .request import Observed, PlanRequest
+from .request import Observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,3 @@ _CODE = {"sql", "python", "function", "config", "inputs", "lookups", "columns", 
 
 def _is_typed(column: str, config: NodeConfig) -> bool:
     return f"type {column}" in config.parts or f"cast {column}" in config.parts
-
-
-def clock_moved(node: Node, record: NodeRecord, request: PlanRequest) -> bool:
-    return node.traits.clock is OnClock.EVERYTHING and record.as_of != request.as_of.isoformat()

@@ -12,6 +12,7 @@ from strandline.model.commits import TableState
 from strandline.model.hashing import compare_configs
 from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig
 from strandline.model.plan import Cause, Held, Strategy, Task
+from strandline.model.scope import find_partitions
 
 from .draft import Draft, Unsettled, pending
 from .request import Observed
@@ -96,7 +97,8 @@ def without_partitions(stale: Held, task: Task | None) -> Held | None:
     """What stays stale of a node with partitions, some of which a task builds again."""
     if task is None or not stale.partitions:
         return stale
-    left = tuple(p for p in stale.partitions if p not in task.partitions)
+    asked = find_partitions(task.scope)
+    left = tuple(p for p in stale.partitions if p not in asked)
     return replace(stale, partitions=left) if left else None
 
 

@@ -7,11 +7,12 @@ from zoneinfo import ZoneInfo
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitSummary, Operation
 from strandline.model.errors import CallError
-from strandline.model.filters import Filter, check_filter, from_row_filter
+from strandline.model.filters import EVERY_ROW, Filter, check_filter
 from strandline.model.node import By, Node, Project
 from strandline.model.partitions import Span, find_span
 from strandline.model.plan import Plan, PlannedInput, Strategy
 from strandline.model.project import Partitioning
+from strandline.model.scope import find_filter
 from strandline.model.statuses import (
     BEHIND,
     BUILDING,
@@ -128,18 +129,15 @@ def _find_filters(
             for commit in _commits(given.dataset, record, observed):
                 for invalidation in commit.metadata.invalidations if commit.metadata else ():
                     columns = dict(observed.tables[given.dataset].columns)
-                    yield (
-                        _typed(from_row_filter(dict(invalidation.row_filter)), columns),
-                        given.relation.columns,
-                    )
+                    yield _typed(find_filter(invalidation.scope), columns), given.relation.columns
 
 
-def _typed(said: Filter, columns: dict[str, str]) -> Filter:
+def _typed(where: Filter | None, columns: dict[str, str]) -> Filter:
     """With values of the columns' types. A filter that no longer fits its table may mean any row."""
     try:
-        return check_filter(said, columns)
+        return check_filter(where or EVERY_ROW, columns)
     except CallError:
-        return Filter(comparisons=())
+        return EVERY_ROW
 
 
 def _find_changed(

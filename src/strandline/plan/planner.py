@@ -7,13 +7,25 @@ from enum import Enum
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import Invalidation, TableState
 from strandline.model.node import Node, Project, Whole
-from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Strategy, Task
+from strandline.model.scope import NOTHING, Everything, Increment, Rows, add_origins, find_origins, is_empty
+from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
 from .backfills import is_asked, plan_backfill, plan_release
-from .draft import Draft, estimated, lacks_input, make_full_task, make_task, pending, planned_inputs
+from .clock import find_clock_scope
+from .draft import (
+    Draft,
+    estimated,
+    following,
+    lacks_input,
+    make_full_task,
+    make_task,
+    pending,
+    planned_inputs,
+)
 from .estimates import Amount
-from .gaps import clock_moved, find_gap, is_reshaped, is_rewritten, may_reshape
+from .gaps import find_gap, is_reshaped, is_rewritten, may_reshape
 from .holds import find_hold, find_unsettled, of_held, settles, without_partitions
 from .request import Observed, PlanRequest
 from .selection import downstream
@@ -111,10 +123,21 @@ def close_gap(case: Case) -> Task | Next | None:
 
 def follow_clock(case: Case) -> Task | Next | None:
     assert case.record is not None
-    if not clock_moved(case.node, case.record, case.request):
+    node, observed, draft = case.node, case.observed, case.draft
+    scope = find_clock_scope(node, case.record, case.request)
+    if is_empty(scope):
         return Next.RULE
     reason = f"it uses :as_of, which was {case.record.as_of}"
-    return make_full_task(case.node, case.observed, case.draft, Cause.CLOCK, reason, new=False)
+    if isinstance(scope, Everything):
+        return make_full_task(node, observed, draft, Cause.CLOCK, reason, new=False)
+    inputs = planned_inputs(node, case.record, observed, draft)
+    if not any(i.changes for i in inputs):
+        task = make_task(node, Cause.CLOCK, Strategy.RECOMPUTE, reason, scope, inputs, draft)
+        return estimated(node, task, observed, draft)
+    task = _incremental(node, inputs, observed, draft)
+    return replace(
+        task, scope=add_origins(task.scope, find_origins(scope)), reason=f"{task.reason}; and {reason}"
+    )
 
 
 def follow_inputs(case: Case) -> Task | Next | None:
@@ -250,7 +273,7 @@ def _settle(
         Strategy.APPEND if node.traits.writing in (Writing.RECEIVES, Writing.APPENDS) else Strategy.RECOMPUTE
     )
     reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
-    task = make_task(node, Cause.GAP, strategy, reason, _scope_of(node, ""), inputs, draft)
+    task = make_task(node, Cause.GAP, strategy, reason, NOTHING, inputs, draft)
     return estimated(node, task, observed, draft)
 
 
@@ -285,9 +308,10 @@ def _invalidations(table: TableState, cursor: Cursor) -> tuple[Invalidation, ...
 
 def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft) -> Task:
     changed = [i for i in inputs if i.changes]
-    text = "; ".join(_describe(node, i, observed, draft) for i in changed)
+    increments = _increments(node, inputs, observed, draft)
+    text = describe_origins(increments)
     if node.traits.writing is Writing.APPENDS:
-        scope = Scope(kind=ScopeKind.ROWS, text=f"the rows in {text}")
+        scope = Rows(origins=increments)
         task = make_task(node, Cause.NEW_INPUT, Strategy.APPEND, f"new rows in {text}", scope, inputs, draft)
         return estimated(node, task, observed, draft)
     if reshaped := [f"`{i.dataset}`" for i in changed if is_reshaped(i, observed, draft)]:
@@ -305,7 +329,7 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
             )
     if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
         return _widen(node, inputs, text, observed, draft)
-    return _recompute(node, inputs, f"changed rows in {text}", text, observed, draft)
+    return _recompute(node, inputs, f"changed rows in {text}", increments, observed, draft)
 
 
 def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Observed, draft: Draft) -> Task:
@@ -329,46 +353,47 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
         )
     # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
-    others = "; ".join(_describe(node, i, observed, draft) for i in left if i.changes)
+    others = _increments(node, left, observed, draft)
     reason = (
         f"{names} read whole: if this run changes that, `strict_incremental` refuses to recompute everything"
     )
     if not others:
-        return replace(_recompute(node, left, reason, "", observed, draft), refuses=refuses)
-    return replace(
-        _recompute(node, left, f"changed rows in {others}; {reason}", others, observed, draft),
-        refuses=refuses,
-    )
+        return replace(_recompute(node, left, reason, (), observed, draft), refuses=refuses)
+    reason = f"changed rows in {describe_origins(others)}; {reason}"
+    return replace(_recompute(node, left, reason, others, observed, draft), refuses=refuses)
 
 
 def _recompute(
-    node: Node, inputs: tuple[PlannedInput, ...], reason: str, where: str, observed: Observed, draft: Draft
+    node: Node,
+    inputs: tuple[PlannedInput, ...],
+    reason: str,
+    increments: tuple[Increment, ...],
+    observed: Observed,
+    draft: Draft,
 ) -> Task:
-    task = make_task(
-        node, _why(node, inputs, observed), Strategy.RECOMPUTE, reason, _scope_of(node, where), inputs, draft
-    )
+    cause, scope = _why(node, inputs, observed), following(node, increments)
+    task = make_task(node, cause, Strategy.RECOMPUTE, reason, scope, inputs, draft)
     return estimated(node, task, observed, draft)
 
 
-def _scope_of(node: Node, where: str) -> Scope:
-    """What a change touches, in the words of the node's mode."""
-    kind = ScopeKind.PARTITIONS if node.traits.partitioning else ScopeKind.KEYS
-    return Scope(kind=kind, text=f"the {node.traits.scopes_are} in {where}" if where else "nothing")
+def _increments(
+    node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft
+) -> tuple[Increment, ...]:
+    return tuple(_increment(node, given, observed, draft) for given in inputs if given.changes)
 
 
-def _describe(node: Node, given: PlannedInput, observed: Observed, draft: Draft) -> str:
+def _increment(node: Node, given: PlannedInput, observed: Observed, draft: Draft) -> Increment:
+    """What has changed in an input, from its log alone."""
+    increment = Increment(dataset=given.dataset, coming=given.dataset in draft.tasks)
     table = observed.tables.get(given.dataset)
-    versions = pending(node, table, given.after) if table and given.after else ()
-    parts = []
-    if versions:
-        assert table is not None
-        assert given.after is not None
-        rows = sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows)
-        span = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
-        parts.append(f"{span} of `{given.dataset}`, about {rows:,} rows")
-        if node.traits.answers_invalidations and (said := _invalidations(table, given.after)):
-            reasons = ", ".join(sorted({i.reason for i in said}))
-            parts[-1] += f", {len(said)} invalidation{'' if len(said) == 1 else 's'} ({reasons})"
-    if given.dataset in draft.tasks:
-        parts.append(f"what this run writes to `{given.dataset}`")
-    return " and ".join(parts) or f"all of `{given.dataset}`"
+    if table is None or given.after is None or not (versions := pending(node, table, given.after)):
+        return increment
+    invalidations = _invalidations(table, given.after) if node.traits.answers_invalidations else ()
+    return replace(
+        increment,
+        first=versions[0],
+        last=versions[-1],
+        rows=sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows),
+        invalidations=len(invalidations),
+        reasons=tuple(sorted({i.reason for i in invalidations})),
+    )

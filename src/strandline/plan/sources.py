@@ -2,7 +2,8 @@
 
 from strandline.model.files import FileRead, FileSeen
 from strandline.model.node import Node
-from strandline.model.plan import Cause, Scope, ScopeKind, Strategy, Task
+from strandline.model.plan import Cause, Strategy, Task
+from strandline.model.scope import Rows
 
 from .request import Observed
 
@@ -34,7 +35,7 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
         cause=Cause.NEW_INPUT if table is not None else Cause.NEW_NODE,
         strategy=Strategy.APPEND,
         reason=found if listed else f"no file matches {node.traits.pattern} yet: an empty table",
-        scope=Scope(kind=ScopeKind.ROWS, text=f"{len(pending)} files, {size:,} bytes"),
+        scope=Rows(count=len(pending), of="files", bytes=size),
         files=tuple(f.path for f in pending),
         estimated_rows=int(size / width),
         estimated_bytes=size,

@@ -10,6 +10,7 @@ from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, PAYLOAD,
 from strandline.model.commits import Operation
 from strandline.model.node import Node
 from strandline.model.project import FactDataset
+from strandline.model.scope import Rows
 from tests.faults.evidence import Evidence, Place, only, require
 from tests.faults.plain_work import (
     INGESTED_COLUMN,
@@ -40,6 +41,7 @@ def prepare(work: Work) -> Prepared:
     operation = Operation.OVERWRITE if work.full else Operation.APPEND if passed else Operation.COUNTS
     return Prepared(
         write=write_rows(operation, facts_schema(dataset), passed),
+        scope=Rows(count=counts["offered"]),
         rows_written=len(passed),
         live_rows=len(passed) + (0 if work.full else work.live_rows),
         counts={**counts, "passed_over": 0, "derived": 0},

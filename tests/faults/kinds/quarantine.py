@@ -5,6 +5,7 @@ import pyarrow as pa
 from strandline.lake.work import Prepared
 from strandline.model.columns import CONFIG
 from strandline.model.commits import Operation
+from strandline.model.scope import NOTHING, Rows
 from tests.faults.evidence import Evidence, require
 from tests.faults.plain_work import INGESTED_COLUMN, POSITION_COLUMN, Work, write_rows
 from tests.faults.table_log import Row
@@ -20,9 +21,10 @@ _REFUSED = pa.schema(
 def prepare(work: Work) -> Prepared:
     refused = refused_rows(work)
     if not refused and (not work.full or work.own_version is None):
-        return Prepared(write=None, live_rows=work.live_rows)
+        return Prepared(write=None, scope=NOTHING, live_rows=work.live_rows)
     return Prepared(
         write=write_rows(Operation.OVERWRITE if work.full else Operation.APPEND, _REFUSED, refused),
+        scope=Rows(count=len(refused)),
         rows_written=len(refused),
         live_rows=len(refused) + (0 if work.full else work.live_rows),
         whole=work.full,

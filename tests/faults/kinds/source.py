@@ -10,6 +10,7 @@ from strandline.lake.work import Prepared
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
 from strandline.model.project import FileSource
+from strandline.model.scope import NOTHING, Rows
 from tests.faults.evidence import Evidence, require
 from tests.faults.plain_work import INGESTED_COLUMN, POSITION_COLUMN, Work, write_rows
 from tests.faults.table_log import Row
@@ -33,10 +34,13 @@ def prepare(work: Work) -> Prepared:
         for at, text in _lines(piece)
     ]
     if not rows and work.own_version is not None:
-        return Prepared(write=None, live_rows=work.live_rows, files=found.seen, notes=found.notes)
+        return Prepared(
+            write=None, scope=NOTHING, live_rows=work.live_rows, files=found.seen, notes=found.notes
+        )
     operation = Operation.APPEND if rows else Operation.COUNTS
     return Prepared(
         write=write_rows(operation, _RECEIVED, rows, received=True),
+        scope=Rows(count=len(rows)),
         rows_read=len(rows),
         rows_written=len(rows),
         live_rows=work.live_rows + len(rows),

@@ -18,9 +18,11 @@ from strandline.declare import load_project
 from strandline.lake.log import read_entries
 from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.files import FileRead
+from strandline.model.filters import from_row_filter
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
 from strandline.model.project import FactDataset, FileSource, Job, Snapshot
+from strandline.model.scope import NOTHING, Rows
 from strandline.model.traits import Recount
 
 KINDS = {
@@ -107,7 +109,7 @@ class Written:
             token=token,
             operation=Operation.APPEND,
             inputs=inputs,
-            scope="",
+            scope=NOTHING,
             cause="new_input",
             config=WrittenConfig(hash=config.hash, parts=config.parts),
             whole=False,
@@ -152,7 +154,7 @@ def write_lake(folder: Path) -> Written:
     """
     init(folder)
     lake = Written(folder=folder)
-    said = Invalidation(id="i-1", scope="row_range", row_filter={"id": {"_eq": 1}}, reason="checked")
+    said = Invalidation(id="i-1", scope=Rows(where=from_row_filter({"id": {"_eq": 1}})), reason="checked")
     for nth in range(2):
         for dataset in KINDS:
             lake.commit(dataset, invalidations=(said,) if dataset == "orders" and nth else ())

@@ -16,14 +16,13 @@ from strandline.model.plan import (
     Held,
     Plan,
     PlannedInput,
-    Scope,
-    ScopeKind,
     Status,
     Strategy,
     Task,
     TaskResult,
 )
 from strandline.model.project import FailOn, Snapshot
+from strandline.model.scope import Increment, Keys
 from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
 
@@ -33,7 +32,7 @@ TASK = Task(
     cause=Cause.NEW_INPUT,
     strategy=Strategy.RECOMPUTE,
     reason="changed rows in version 3 of `demand_facts`, about 44 rows",
-    scope=Scope(kind=ScopeKind.KEYS, text="the keys in version 3 of `demand_facts`, about 44 rows"),
+    scope=Keys(origins=(Increment(dataset="demand_facts", first=3, last=3, rows=44),)),
     inputs=(
         PlannedInput(
             name="demand_facts", dataset="demand_facts", after=Cursor(table_id="t", version=2), changes=True
@@ -68,7 +67,8 @@ def result(**changes: Any) -> TaskResult:
         "cause": Cause.NEW_INPUT,
         "strategy": Strategy.RECOMPUTE,
         "reason": "changed rows",
-        "scope": Scope(kind=ScopeKind.KEYS, text="the keys in version 3: 43 keys"),
+        "scope": TASK.scope,
+        "covered": Keys(count=43),
         "status": Status.DONE,
         "input_versions": {"demand_facts": 3},
         "rows_read": 44,
@@ -95,7 +95,7 @@ def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
                 "cause": "new_input",
                 "strategy": "recompute",
                 "reason": TASK.reason,
-                "scope": TASK.scope.text,
+                "scope": "the keys in version 3 of `demand_facts`, about 44 rows",
                 "input_versions": {"demand_facts": 2},
                 "estimated_rows": 44,
                 "estimated_bytes": 1500,
@@ -222,7 +222,7 @@ def test_a_run_in_json_has_the_fields_of_the_language() -> None:
             "cause": "new_input",
             "strategy": "recompute",
             "reason": "changed rows",
-            "scope": "the keys in version 3: 43 keys",
+            "scope": "the keys in version 3 of `demand_facts`, about 44 rows: 43 keys",
             "status": "done",
             "input_versions": {"demand_facts": 3},
             "rows_read": 44,

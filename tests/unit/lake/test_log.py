@@ -14,6 +14,7 @@ from strandline.lake.log import count_added, list_versions, parse_entry, read_en
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
+from strandline.model.scope import Rows
 
 AT = 1_700_000_000_123
 
@@ -26,7 +27,7 @@ def metadata(operation: Operation = Operation.APPEND, token: int = 7) -> CommitM
         token=token,
         operation=operation,
         inputs={"events": Cursor(table_id="source-id", version=3)},
-        scope="2 received rows",
+        scope=Rows(count=2),
         cause="new_input",
         config=WrittenConfig(hash="abc", parts={}),
         whole=False,

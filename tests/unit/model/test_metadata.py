@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
 from strandline.model.files import FileRead
+from strandline.model.filters import from_row_filter
 from strandline.model.metadata import file_from_dict, file_to_dict, find_metadata, to_json
 from strandline.model.plan import Cursor
+from strandline.model.scope import Described, Keys, Partitions, Range, Rows
+from tests.unit.model.scopes import scopes, valued_scopes
 
 numbers = st.integers(-(2**63), 2**63 - 1)
 cursors = st.builds(Cursor, table_id=st.text(), version=numbers)
@@ -37,9 +40,7 @@ json_objects = st.dictionaries(st.text(), json_values, max_size=2)
 invalidations = st.builds(
     Invalidation,
     id=st.text(),
-    scope=st.sampled_from(["partition", "row_range"]),
-    partition_key=st.text(),
-    row_filter=json_objects,
+    scope=valued_scopes,
     reason=st.text(),
     source_event=json_objects,
 )
@@ -56,7 +57,7 @@ metadatas = st.builds(
     token=numbers,
     operation=st.sampled_from(Operation),
     inputs=st.dictionaries(st.text(), cursors, max_size=3),
-    scope=st.text(),
+    scope=scopes,
     cause=st.text(),
     config=configs,
     whole=st.booleans(),
@@ -86,7 +87,7 @@ EXAMPLE = CommitMetadata(
     token=7,
     operation=Operation.REPLACE_KEYS,
     inputs={"sales": Cursor(table_id="abc", version=3)},
-    scope="the keys in version 3 of `sales`",
+    scope=Keys(count=3),
     cause="new_input",
     config=WrittenConfig(hash="0123456789abcdef", parts={"sql": "fedcba"}),
     whole=False,
@@ -106,12 +107,11 @@ REORG = replace(
     invalidations=(
         Invalidation(
             id="00000000-0000-5000-8000-000000000001",
-            scope="row_range",
-            row_filter={"chain_id": {"eq": 1}, "block_number": {"gte": 5, "lte": 9}},
+            scope=Range(column="block_number", low=5, high=9, where=from_row_filter({"chain_id": 1})),
             reason="reorg",
             source_event={"old_tip": "0xa", "new_tip": "0xb", "fork_block": 4},
         ),
-        Invalidation(id="2", scope="partition", partition_key="1/0-10", row_filter={}, reason="a person's"),
+        Invalidation(id="2", scope=Partitions(names=("1/0-10",)), reason="a person's"),
     ),
 )
 ADDED = ("schema_hash", "partitions", "waiting", "invalidations")
@@ -146,11 +146,66 @@ def test_what_an_older_strandline_did_not_write_is_empty(name: str) -> None:
     assert find_metadata(text) == replace(REORG, **{name: getattr(EXAMPLE, name)})
 
 
-@pytest.mark.parametrize("name", ["id", "scope", "reason", "row_filter"])
+@pytest.mark.parametrize("name", ["id", "scope", "reason"])
 def test_an_invalidation_that_lacks_a_field_makes_its_commit_not_ours(name: str) -> None:
     value = json.loads(to_json(REORG))
     del value["invalidations"][0][name]
 
+    assert find_metadata(json.dumps(value)) is None
+
+
+def test_a_scope_that_an_older_strandline_wrote_as_text_is_read() -> None:
+    older = json.dumps({**json.loads(to_json(EXAMPLE)), "scope": "12 keys"})
+
+    assert find_metadata(older) == replace(EXAMPLE, scope=Described(text="12 keys"))
+
+
+OLDER_INVALIDATIONS = [
+    {
+        "id": "1",
+        "scope": "row_range",
+        "row_filter": {"chain_id": {"eq": 1}, "block_number": {"gte": 5, "lte": 9}},
+        "reason": "reorg",
+        "source_event": {"fork_block": 4},
+    },
+    {
+        "id": "2",
+        "scope": "partition",
+        "partition_key": "0-10",
+        "row_filter": {"block_number": {"gte": 0, "lt": 10}},
+        "reason": "a bad disk",
+    },
+]
+
+
+def test_invalidations_that_an_older_strandline_wrote_in_columns_are_read() -> None:
+    older = json.dumps({**json.loads(to_json(EXAMPLE)), "invalidations": OLDER_INVALIDATIONS})
+
+    found = find_metadata(older)
+
+    assert found is not None
+    assert found.invalidations == (
+        Invalidation(
+            id="1",
+            scope=Rows(where=from_row_filter({"chain_id": 1, "block_number": {"gte": 5, "lte": 9}})),
+            reason="reorg",
+            source_event={"fork_block": 4},
+        ),
+        Invalidation(
+            id="2",
+            scope=Partitions(names=("0-10",), where=from_row_filter({"block_number": {"gte": 0, "lt": 10}})),
+            reason="a bad disk",
+        ),
+    )
+
+
+@pytest.mark.parametrize("row_filter", [None, 5, {"block_number": {"near": 5}}])
+def test_an_older_invalidation_without_a_filter_makes_its_commit_not_ours(row_filter: object) -> None:
+    value = {**json.loads(to_json(EXAMPLE)), "invalidations": [{**OLDER_INVALIDATIONS[0]}]}
+    value["invalidations"][0]["row_filter"] = row_filter
+
+    assert find_metadata(json.dumps(value)) is None
+    del value["invalidations"][0]["row_filter"]
     assert find_metadata(json.dumps(value)) is None
 
 

@@ -13,8 +13,9 @@ import pytest
 from strandline.app.status import read_status
 from strandline.model.catalog_records import PartitionVersion
 from strandline.model.commits import BuiltPartition, CommitSummary, Invalidation
-from strandline.model.filters import Comparison, Filter, Operator
+from strandline.model.filters import Comparison, Filter, Operator, from_row_filter
 from strandline.model.partitions import Span
+from strandline.model.scope import Rows
 from strandline.plan.partition_reach import may_hold, may_share
 from strandline.plan.partition_states import judge_partitions
 from tests.golden.cases import AS_OF, World, tell
@@ -74,7 +75,7 @@ def change_last_commit(world: World, name: str, **changes: object) -> None:
 
 def invalidate(world: World, name: str, row_filter: Mapping[str, object]) -> None:
     world.tell(f"commit {name} invalidate")
-    said = Invalidation(id="i", scope="row_range", row_filter=row_filter, reason="checked")
+    said = Invalidation(id="i", scope=Rows(where=from_row_filter(row_filter)), reason="checked")
     change_last_commit(world, name, invalidations=(said,))
 
 

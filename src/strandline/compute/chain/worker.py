@@ -25,9 +25,10 @@ from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.commits import Invalidation, Operation
-from strandline.model.filters import Comparison, Filter, Operator, to_row_filter
+from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.plan import Strategy
 from strandline.model.project import Chain, Head
+from strandline.model.scope import EVERYTHING, NOTHING, Everything, Range, Scope
 from strandline.sql.literals import datafusion_name
 
 from .announced import AnnouncedGroup, BlockTable, Group, PublishedGroup, first_announced, read_new
@@ -57,7 +58,7 @@ def prepare(work: Work) -> Prepared:
     full_rows = work.input_rows.get(dataset, 0)
     own = None if work.task.overwrite else work.read_own()
     if own is None or work.task.strategy is Strategy.FULL:
-        return _prepare_whole(work, chain, own, full_rows, "everything")
+        return _prepare_whole(work, chain, own, full_rows, EVERYTHING)
     touched = _follow(work, chain, dataset)
     if touched is None:
         return _prepare_whole(
@@ -65,7 +66,7 @@ def prepare(work: Work) -> Prepared:
             chain,
             own,
             full_rows,
-            "everything: the lowest block is another, or a block's first announcement",
+            Everything(because="the lowest block is another, or a block's first announcement"),
         )
     counts = {"waiting": touched.waiting} if touched.waiting else {}
     if not touched.hashes:
@@ -76,7 +77,7 @@ def prepare(work: Work) -> Prepared:
             rows_full=full_rows,
             live_rows=work.live_rows,
             counts=counts,
-            scope="no number",
+            scope=NOTHING,
         )
     wanted = _stage_wanted(work, chain, touched.hashes)
     new = _canonical_rows(work, chain, wanted, touched.hashes)
@@ -88,7 +89,13 @@ def prepare(work: Work) -> Prepared:
     near = Within(column=chain.number, low=min(numbers), high=max(numbers))
     read = touched.read + staged.counts["new_live"] + staged.counts["old_live"]
     prepared = replace_differences(
-        work, staged, rows_read=read, rows_full=full_rows, scope=_tell(touched), whole=False, within=near
+        work,
+        staged,
+        rows_read=read,
+        rows_full=full_rows,
+        scope=_covered(chain, touched),
+        whole=False,
+        within=near,
     )
     if prepared.write is None and counts:
         prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))
@@ -203,7 +210,7 @@ def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:
     return hashes, waiting
 
 
-def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: int, scope: str) -> Prepared:
+def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: int, scope: Scope) -> Prepared:
     hashes, waiting = build_whole(work, chain)
     rows = _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
     if own is None:
@@ -290,15 +297,15 @@ def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalid
     groups = [
         Comparison(column=c, operator=Operator.EQ, value=v) for c, v in named_groups
     ]  # filters cannot compare bytes
-    between = (
-        Comparison(column=chain.number, operator=Operator.GTE, value=step.fork + 1),
-        Comparison(column=chain.number, operator=Operator.LTE, value=step.last),
-    )
     named = f"{chain.name} {work.own_version} {group} {step.old_tip.hash} {step.new_tip.hash}"
     return Invalidation(
         id=str(uuid.uuid5(uuid.NAMESPACE_URL, named)),
-        scope="row_range",
-        row_filter=to_row_filter(Filter(comparisons=(*groups, *between))),
+        scope=Range(
+            column=chain.number,
+            low=step.fork + 1,
+            high=step.last,
+            where=Filter(comparisons=tuple(groups)) if groups else None,
+        ),
         reason="reorg",
         source_event={
             "old_tip": show_hash(step.old_tip.hash),
@@ -308,9 +315,9 @@ def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalid
     )
 
 
-def _tell(touched: _Touched) -> str:
+def _covered(chain: Chain, touched: _Touched) -> Range:
     numbers = [number for _, number in touched.hashes]
-    return f"{len(numbers)} number{'' if len(numbers) == 1 else 's'}, {min(numbers)} to {max(numbers)}"
+    return Range(column=chain.number, low=min(numbers), high=max(numbers), count=len(numbers), of="numbers")
 
 
 def chain_of(work: Work) -> Chain:

@@ -6,6 +6,7 @@ from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import CONFIG, INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
 from strandline.model.plan import Strategy
+from strandline.model.scope import NOTHING, Rows
 
 from .decode import OUTCOME, QUARANTINED, REASON, SLUG
 from .received import count_read, decode_received, facts_of, find_decoded, read_facts, stage_decoded
@@ -25,7 +26,7 @@ def prepare(work: Work) -> Prepared:
         rows = rows.join(facts.select(POSITION), POSITION, "left_anti")
         failed = rows.count()
     if not failed and (not full or work.own_version is None):
-        return Prepared(write=None, rows_full=source_rows, live_rows=work.live_rows, scope="no row failed")
+        return Prepared(write=None, scope=NOTHING, rows_full=source_rows, live_rows=work.live_rows)
     rows = rows.select(
         F.col(SLUG).alias("slug"),
         F.col(REASON).alias("reason"),
@@ -41,7 +42,7 @@ def prepare(work: Work) -> Prepared:
         rows_full=source_rows,
         live_rows=failed if full else work.live_rows + failed,
         whole=full,
-        scope=f"{failed} rows that failed",
+        scope=Rows(count=failed, of="rows that failed"),
     )
 
 

@@ -13,6 +13,7 @@ from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.project import FactDataset
+from strandline.model.scope import Rows
 
 from .decode import ACCEPTED, DERIVED, OUTCOME, PASSED_OVER, QUARANTINED, REASON, SLUG
 from .export_oracle import expect_live, find_live, mark_live
@@ -30,7 +31,7 @@ def prepare(work: Work) -> Prepared:
         .where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
         .drop(OUTCOME, SLUG, REASON, PAYLOAD)
     )
-    if work.task.release:
+    if isinstance(work.task.scope, Rows) and work.task.scope.refused:
         released = _release(work, dataset)
         rows = rows.unionByName(released.read(work.session))
         for name, moved in released.counts.items():
@@ -53,7 +54,7 @@ def prepare(work: Work) -> Prepared:
         live_rows=written if full else work.live_rows + written,
         counts=counts,
         whole=full,
-        scope=f"{counts['offered']:,} facts offered",
+        scope=Rows(count=counts["offered"], of="facts offered"),
     )
 
 

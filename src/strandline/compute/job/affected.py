@@ -6,7 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from strandline.compute.key_set import Keys
+from strandline.compute.key_set import KeySet
 from strandline.compute.keys import user_columns
 from strandline.lake.reads import SIGN
 from strandline.lake.small import spark_schema
@@ -14,8 +14,9 @@ from strandline.lake.staging import find_counts
 from strandline.lake.table import get_table
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, KEY, quote
-from strandline.model.filters import Filter, check_filter, from_row_filter
+from strandline.model.filters import EVERY_ROW, Filter, check_filter
 from strandline.model.node import By, Input, Via
+from strandline.model.scope import find_filter
 
 from .filtering import any_of
 from .scopes import Scoping
@@ -36,11 +37,11 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
             found.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
         if said := work.invalidations(given.dataset):
             live = work.read_live(given.dataset)
-            filters = [_typed(from_row_filter(dict(i.row_filter)), live) for i in said]
+            filters = [_typed(find_filter(i.scope) or EVERY_ROW, live) for i in said]
             found.append(_scopes_of(work, scoping, planned.name, live.where(any_of(filters))))
             found += _own_scopes(work, scoping, given, filters)
-    if work.task.filter is not None:
-        found += _asked_scopes(work, scoping, work.task.filter)
+    if (asked := find_filter(work.task.scope)) is not None:
+        found += _asked_scopes(work, scoping, asked)
     if not found:
         raise AssertionError(f"{work.node.name} has no changed input to recompute keys for")
     return reduce(DataFrame.unionByName, found)
@@ -114,7 +115,7 @@ def _unsigned(rows: DataFrame) -> list[str]:
 
 
 def restrict_inputs(
-    work: Work, scoping: Scoping, keys: Keys, part: str = ""
+    work: Work, scoping: Scoping, keys: KeySet, part: str = ""
 ) -> tuple[dict[str, DataFrame], dict[str, Observation]]:
     """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read.
 
@@ -152,7 +153,7 @@ def restrict_inputs(
     return counted, observed
 
 
-def _read_near(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str], keys: Keys) -> DataFrame:
+def _read_near(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str], keys: KeySet) -> DataFrame:
     """An input, or so much of it that a scope's rows are among it, if that is quickly looked up."""
     kinds = {
         f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))

@@ -14,6 +14,7 @@ from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.project import Job
+from strandline.model.scope import EVERYTHING, NOTHING, Keys, Scope
 
 from .affected import count_read, find_affected, restrict_inputs
 from .code import compute, compute_whole
@@ -30,23 +31,21 @@ def prepare_append(work: Work, job: Job, full_rows: int) -> Prepared:
     if own is None or work.task.overwrite:
         return _write_first(work, job, rows, own, full_rows)
     staged = _stage_new(work, job, fit_types(rows, own, work))
-    return _insert(
-        work, job, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True
-    )
+    return _insert(work, job, staged, rows_read=full_rows, rows_full=full_rows, scope=EVERYTHING, whole=True)
 
 
 def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepared:
     scoping = make_scoping(work, job, own)
     keys = find_keys(work, find_affected(work, scoping))
     if not keys.count:
-        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="nothing")
+        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope=NOTHING)
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
     # Rows outside the scope may have been computed from part of their inputs.
     inside = scoping.restrict(lower_columns(job, result), job.key, keys)
     staged = _stage_new(work, job, fit_types(_unique(work, job, inside), own, work))
     read = keys.rows + count_read(result, counters)
-    scope = f"{keys.count} values of {job.key[0]}"
+    scope = Keys(count=keys.count, of=work.node.traits.scopes_are)
     return _insert(work, job, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False)
 
 
@@ -82,7 +81,7 @@ def _read_hashes(staged: Staged) -> list[int]:
 
 
 def _insert(
-    work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: str, whole: bool
+    work: Work, job: Job, staged: Staged, *, rows_read: int, rows_full: int, scope: Scope, whole: bool
 ) -> Prepared:
     new = staged.counts["rows"]
     if new and job.row_key != job.unique_key:
@@ -124,7 +123,7 @@ def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, f
         rows_written=staged.counts["rows"],
         rows_full=full_rows,
         live_rows=staged.counts["rows"],
-        scope="everything",
+        scope=EVERYTHING,
         whole=True,
     )
 

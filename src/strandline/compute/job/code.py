@@ -12,7 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
+from strandline.model.filters import to_row_filter
 from strandline.model.project import Calendar, Job, Language
+from strandline.model.scope import find_filter
+from strandline.model.scope_text import describe
 from strandline.sql.calendar import define_calendar
 from strandline.sql.job_sql import (
     fill_parameters,
@@ -56,7 +59,7 @@ def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
     context = Context(
         config=MappingProxyType(dict(job.config)),
         as_of=work.as_of,
-        scope=work.task.scope.text,
+        scope=describe(work.task.scope),
         row_filter=describe_pending(work),
         cause=work.task.cause.value,
         invalidation_ids=tuple(i.id for given in work.node.inputs for i in work.invalidations(given.dataset)),
@@ -86,12 +89,8 @@ def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None
 
 def describe_pending(work: Work) -> str | None:
     """The filters of the invalidations a task answers, as JSON; None when there are none."""
-    filters = [
-        dict(i.row_filter)
-        for given in work.node.inputs
-        for i in work.invalidations(given.dataset)
-        if i.row_filter
-    ]
+    named = [find_filter(i.scope) for given in work.node.inputs for i in work.invalidations(given.dataset)]
+    filters = [to_row_filter(where) for where in named if where and where.comparisons]
     return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
 
 

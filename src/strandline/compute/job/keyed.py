@@ -12,7 +12,7 @@ from strandline.compute.compare import (
     tag,
     write_whole,
 )
-from strandline.compute.key_set import Keys, find_keys, read_own
+from strandline.compute.key_set import KeySet, find_keys, read_own
 from strandline.compute.keys import typed_key
 from strandline.compute.shape import fit_types
 from strandline.lake.staging import Staged
@@ -20,6 +20,7 @@ from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, quote
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Job
+from strandline.model.scope import EVERYTHING, NOTHING, Keys
 
 from .affected import count_read, find_affected, restrict_inputs
 from .code import compute, compute_whole
@@ -42,7 +43,7 @@ def prepare_keyed(work: Work, job: Job, full_rows: int) -> Prepared:
     staged = stage_differences(work, sides, compared_columns(sides, backfill=backfill), bury=True)
     check_row_key(job, _with_others(work, job, staged, own))
     return replace_differences(
-        work, staged, rows_read=full_rows, rows_full=full_rows, scope="everything", whole=True
+        work, staged, rows_read=full_rows, rows_full=full_rows, scope=EVERYTHING, whole=True
     )
 
 
@@ -50,7 +51,7 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
     scoping = make_scoping(work, job, own)
     keys = find_keys(work, find_affected(work, scoping))
     if not keys.count:
-        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope="no key")
+        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope=NOTHING)
     # Where another key has the hash of one in the scope, both are computed, told by their hash alone.
     for told in (keys, replace(keys, values={})):
         if (prepared := _recompute(work, job, scoping, told, own, full_rows)) is not None:
@@ -59,7 +60,7 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
 
 
 def _recompute(
-    work: Work, job: Job, scoping: Scoping, keys: Keys, own: DataFrame, full_rows: int
+    work: Work, job: Job, scoping: Scoping, keys: KeySet, own: DataFrame, full_rows: int
 ) -> Prepared | None:
     """The keys computed and compared; None if the output has rows of others under their hashes, which the inputs were not read for."""
     inputs, counters = restrict_inputs(work, scoping, keys)
@@ -75,14 +76,19 @@ def _recompute(
         return None
     check_row_key(job, _with_others(work, job, staged, own))
     read = keys.rows + count_read(result, counters)
-    scope = f"{keys.count} keys"
     within = scoping.within(keys)
     return replace_differences(
-        work, staged, rows_read=read, rows_full=full_rows, scope=scope, whole=False, within=within
+        work,
+        staged,
+        rows_read=read,
+        rows_full=full_rows,
+        scope=Keys(count=keys.count),
+        whole=False,
+        within=within,
     )
 
 
-def _keyed(work: Work, rows: DataFrame, keys: Keys | None) -> DataFrame:
+def _keyed(work: Work, rows: DataFrame, keys: KeySet | None) -> DataFrame:
     """The result with its metadata columns, and only the scope's rows: others may have been computed from part of their inputs."""
     job = job_of(work.node)
     result = lower_columns(job, rows)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType
 
 from strandline.compute.compare import compared_columns, stage_differences, tag, write_whole
-from strandline.compute.key_set import VALUE, Keys, find_keys, list_keys, read_own
+from strandline.compute.key_set import VALUE, KeySet, find_keys, list_keys, read_own
 from strandline.compute.keys import key_hash
 from strandline.compute.shape import fit_types
 from strandline.lake.newest import plain_newest, read_newest
@@ -24,6 +24,7 @@ from strandline.model.node import By
 from strandline.model.partitions import find_span, is_final
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Job, Partitioning
+from strandline.model.scope import Partitions, Scope, find_filter, find_partitions
 
 from .affected import count_read, find_affected, restrict_inputs
 from .code import compute
@@ -50,12 +51,12 @@ def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_ro
             write=None,
             rows_full=full_rows,
             live_rows=work.live_rows,
-            scope=_tell([], waiting),
+            scope=Partitions.counted([], len(waiting)),
             waiting=waiting,
         )
     keys = _keys_of(work, scoping, due)
     result, read = _compute(work, job, scoping, keys)
-    scope = _tell(due, waiting)
+    scope = Partitions.counted(due, len(waiting))
     rows = result.withColumns(
         {KEY: key_hash([F.col(_NAME)]), DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)}
     )
@@ -84,7 +85,7 @@ def _find_names(work: Work, scoping: Scoping, *, whole: bool) -> tuple[list[str]
         ]
         found = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs), held=MOST_PARTITIONS))
         return sorted({*found.values(), *work.partitions}), 0
-    asked = {*work.task.partitions, *work.waiting}
+    asked = {*find_partitions(work.task.scope), *work.waiting}
     if not _has_news(work):
         return sorted(asked), 0
     keys = find_keys(work, find_affected(work, scoping), held=MOST_PARTITIONS)
@@ -96,12 +97,12 @@ def _has_news(work: Work) -> bool:
     changed = [
         i.dataset for i in work.task.inputs if i.changes and work.after(i.dataset) < work.version(i.dataset)
     ]
-    return work.task.filter is not None or any(
+    return find_filter(work.task.scope) is not None or any(
         work.has_changes(name) or work.invalidations(name) for name in changed
     )
 
 
-def _names(work: Work, keys: Keys) -> Mapping[int, str]:
+def _names(work: Work, keys: KeySet) -> Mapping[int, str]:
     if keys.count > MOST_PARTITIONS:
         raise WorkError(
             f"`{work.node.name}` would have {keys.count:,} partitions at once.",
@@ -149,16 +150,16 @@ def _is_due(work: Work, partitioning: Partitioning, name: str, tips: Mapping[str
     return span is None or is_final(partitioning, span, tips)  # type: ignore[arg-type]
 
 
-def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> Keys:
+def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> KeySet:
     listed = sorted(names)
     found = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, listed).collect()}
     if len(found) < len(listed):
         raise _collide(work)
     keys = list_keys(work, list(found), 0)
-    return Keys(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=found)
+    return KeySet(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=found)
 
 
-def _compute(work: Work, job: Job, scoping: Scoping, keys: Keys) -> tuple[DataFrame, "_Reading"]:
+def _compute(work: Work, job: Job, scoping: Scoping, keys: KeySet) -> tuple[DataFrame, "_Reading"]:
     """The rows of the partitions, each with the name of its own. Where the result does not say, each is computed by itself."""
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = lower_columns(job, compute(work, job, inputs))
@@ -203,7 +204,7 @@ def _write_first(
     due: list[str],
     waiting: tuple[str, ...],
     full_rows: int,
-    scope: str,
+    scope: Scope,
 ) -> Prepared:
     prepared = write_whole(
         work, rows.drop(_NAME), rows_full=full_rows, check=lambda built: check_row_key(job, built)
@@ -221,12 +222,12 @@ def _write_first(
 def _replace(
     work: Work,
     staged: Staged,
-    keys: Keys,
+    keys: KeySet,
     waiting: tuple[str, ...],
     *,
     rows_read: int,
     rows_full: int,
-    scope: str,
+    scope: Scope,
 ) -> Prepared:
     """The write of the partitions that differ; those that do not are as they were."""
     differing = _count_sides(staged) if staged.counts["new_rows"] or staged.counts["old_live"] else {}
@@ -275,9 +276,3 @@ def _count_sides(staged: Staged) -> dict[int, int]:
     for key, side in zip(table.column(KEY).to_pylist(), table.column(SIDE).to_pylist(), strict=True):
         counts[key] = counts.get(key, 0) + (1 if side == NEW else 0)
     return counts
-
-
-def _tell(due: list[str], waiting: tuple[str, ...]) -> str:
-    shown = ", ".join(due[:3]) + (f" and {len(due) - 3} more" if len(due) > 3 else "")
-    built = f"{len(due)} partition{'' if len(due) == 1 else 's'}" + (f" ({shown})" if shown else "")
-    return built + (f"; {len(waiting)} not final yet" if waiting else "")

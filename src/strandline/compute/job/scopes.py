@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from strandline.compute.key_set import VALUE, Keys
+from strandline.compute.key_set import VALUE, KeySet
 from strandline.compute.keys import key_hash, typed_key
 from strandline.lake.work import Work
 from strandline.lake.writes import Within
@@ -64,7 +64,7 @@ class Scoping:
         rows = session.createDataFrame([(name,) for name in names], f"{VALUE} string")
         return rows.select(key_hash([F.col(VALUE)]).alias(KEY), VALUE)
 
-    def condition(self, columns: Sequence[str], keys: Keys, kinds: Mapping[str, DataType]) -> str | None:
+    def condition(self, columns: Sequence[str], keys: KeySet, kinds: Mapping[str, DataType]) -> str | None:
         """A DataFusion condition over the last of the columns that every row of the scope meets.
 
         Other rows may meet it too. None where no such condition can be written exactly.
@@ -86,7 +86,7 @@ class Scoping:
         listed = [f"{column} IN ({', '.join(filter(None, literals))})"] if literals else []
         return " OR ".join([*listed, *([f"{column} IS NULL"] if None in values else [])])
 
-    def is_stray(self, keys: Keys) -> Column:
+    def is_stray(self, keys: KeySet) -> Column:
         """Whether a row of the output has the hash of a key in the scope and is of another, which the scope's values do not tell."""
         values = self._values(keys)
         if not values:
@@ -97,7 +97,7 @@ class Scoping:
         parts += [f"{column} IS NULL"] if None in values else []
         return F.expr(f"NOT coalesce({' OR '.join(parts)}, false)")
 
-    def within(self, keys: Keys) -> Within | None:
+    def within(self, keys: KeySet) -> Within | None:
         """The range of a cursor's values in a scope. Right for a write once no row under their hashes is a stray."""
         values = self._values(keys)
         if self.job.mode is not Mode.CURSOR or not values:
@@ -109,7 +109,7 @@ class Scoping:
             else None
         )
 
-    def _values(self, keys: Keys) -> list[object]:
+    def _values(self, keys: KeySet) -> list[object]:
         """The values of a key of one column, where they are known, few, and each has an exact literal."""
         if self.job.partition is not None or len(self.job.key) != 1 or len(keys.values) > self.listed_keys:
             return []
@@ -119,7 +119,7 @@ class Scoping:
         values = list(keys.values.values())
         return values if all(spark_literal(v) is not None for v in values) else []
 
-    def restrict(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
+    def restrict(self, rows: DataFrame, columns: Sequence[str], keys: KeySet) -> DataFrame:
         """The rows inside a scope; by a range too, where there is one: Delta skips files by it."""
         return keys.restrict(self._narrow(rows, columns, keys), self.hash(rows, columns))
 
@@ -140,7 +140,7 @@ class Scoping:
             _require_group_type(rows, group, self.job)
         return [F.coalesce(_encoded(F.col(quote(c)).cast("string")), F.lit(NULL)) for c in columns[:-1]]
 
-    def _narrow(self, rows: DataFrame, columns: Sequence[str], keys: Keys) -> DataFrame:
+    def _narrow(self, rows: DataFrame, columns: Sequence[str], keys: KeySet) -> DataFrame:
         """Rows in a range that holds the scope, so that Delta skips files. The hash decides; this may only leave out what it would."""
         column, kind = quote(columns[-1]), rows.schema[columns[-1]].dataType
         if self.job.partition is not None:
@@ -159,7 +159,9 @@ class Scoping:
         least, greatest = min(values), max(values)  # type: ignore[type-var]
         return rows.where(f"{column} >= {spark_literal(least)} AND {column} <= {spark_literal(greatest)}")
 
-    def _span(self, keys: Keys, kind: DataType | None) -> tuple[int | datetime | None, int | datetime | None]:
+    def _span(
+        self, keys: KeySet, kind: DataType | None
+    ) -> tuple[int | datetime | None, int | datetime | None]:
         """A range of a column of this type that holds the scope's partitions; None where it is open."""
         assert self.job.partition is not None
         spans = [find_span(self.job.partition, self.calendar, str(name)) for name in keys.values.values()]

@@ -15,6 +15,7 @@ from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.errors import GuardedError
 from strandline.model.plan import Cause, Strategy
 from strandline.model.project import Children, FactDataset, RecordSet, Snapshot
+from strandline.model.scope import Keys
 
 from .oracle import expect_snapshot
 
@@ -83,7 +84,7 @@ def _merge(
         staged,
         rows_read=rows_read,
         rows_full=rows_full,
-        scope=f"{staged.counts['new_rows']} keys",
+        scope=Keys(count=staged.counts["new_rows"]),
         whole=full,
     )
 

@@ -8,6 +8,7 @@ from strandline.lake.work import Prepared
 from strandline.model.columns import KEY
 from strandline.model.commits import Operation
 from strandline.model.project import Job
+from strandline.model.scope import EVERYTHING, Keys
 from tests.faults.evidence import Evidence, require
 from tests.faults.kinds.facts import facts_sent
 from tests.faults.kinds.kind import Happening, Step, Switches
@@ -48,7 +49,13 @@ def prepare(work: Work) -> Prepared:
     new = only_new(rows, own, job.unique_key)
     operation = Operation.INSERT_NEW if new else Operation.COUNTS
     write = write_rows(operation, schema, new) if new or (work.full and work.stale) else None
-    return Prepared(write=write, rows_written=len(new), live_rows=work.live_rows + len(new), whole=work.full)
+    return Prepared(
+        write=write,
+        scope=EVERYTHING if scope is None else Keys(count=len(scope)),
+        rows_written=len(new),
+        live_rows=work.live_rows + len(new),
+        whole=work.full,
+    )
 
 
 def published(own: Sequence[Row], job: Job) -> list[Row]:

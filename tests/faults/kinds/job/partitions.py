@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from strandline.lake.work import Prepared
+from strandline.model import scope as scopes
 from strandline.model.columns import CONFIG, DELETED, KEY
 from strandline.model.commits import BuiltPartition, Operation
 from strandline.model.partitions import find_span, is_final, name_number
@@ -66,7 +67,7 @@ def prepare(work: Work, partitioning: Partitioning) -> Prepared:
     due = [n for n in sorted(names) if n in built or _is_final(work, partitioning, n, tip)]
     waiting = tuple(sorted(names - set(due)))
     if not due and own is not None:
-        return Prepared(write=None, live_rows=work.live_rows, waiting=waiting)
+        return Prepared(write=None, scope=scopes.NOTHING, live_rows=work.live_rows, waiting=waiting)
     inside = [declared(row) for row in rows if _partition(partitioning, row) in due]
     beside = {DELETED: False, CONFIG: work.config.hash}
     results = JOBS[job.output]({given.name: inside}, job.config)
@@ -84,7 +85,10 @@ def find_partitions(work: Work, partitioning: Partitioning, dataset: str, *, who
     if whole:
         return {_partition(partitioning, row) for row in work.read_live(dataset)} | set(work.partitions)
     rows = [row for _, row in work.read_changes(dataset)] + find_invalidated(work, dataset)
-    return {_partition(partitioning, row) for row in rows} | {*work.task.partitions, *work.waiting}
+    return {_partition(partitioning, row) for row in rows} | {
+        *scopes.find_partitions(work.task.scope),
+        *work.waiting,
+    }
 
 
 def _replace_partitions(
@@ -115,6 +119,7 @@ def _replace_partitions(
         write = write_rows(Operation.COUNTS, schema, [])
     return Prepared(
         write=write,
+        scope=scopes.Partitions.counted(due.values(), len(waiting)),
         rows_written=len(rows),
         live_rows=work.live_rows + len(rows) - sum(len(before[key]) for key in differing),
         whole=work.full,

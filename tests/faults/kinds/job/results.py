@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from strandline.model.columns import CONFIG, DELETED, KEY
-from strandline.model.filters import Comparison, Filter, Operator, from_row_filter
+from strandline.model.filters import EVERY_ROW, Comparison, Filter, Operator
 from strandline.model.node import By, Node, Relation
 from strandline.model.project import Job
+from strandline.model.scope import find_filter
 from tests.faults.plain_work import KEYED_COLUMNS, Key, Work, declared, key_hash, values_of
 from tests.faults.table_log import Row
 
@@ -62,7 +63,7 @@ def find_invalidated(work: Work, dataset: str) -> list[Row]:
         if e.metadata and not e.changes_rows
         for i in e.metadata.invalidations
     ]
-    filters = [from_row_filter(dict(i.row_filter)) for i in invalidations]
+    filters = [find_filter(i.scope) or EVERY_ROW for i in invalidations]
     return (
         [row for row in work.read_live(dataset) if any(matches(f, row) for f in filters)] if filters else []
     )

@@ -1,0 +1,149 @@
+"""The JSON form of a scope: in commits, in invalidations that commits carry, and in what the catalog records of tasks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from datetime import date
+from typing import Any
+
+from .errors import CallError
+from .filters import Filter, from_row_filter, to_plain, to_row_filter
+from .scope import (
+    NOTHING,
+    ClockMove,
+    Described,
+    Everything,
+    Increment,
+    Keys,
+    KeysFrom,
+    Origin,
+    Partitions,
+    Range,
+    Rows,
+    Scope,
+)
+from .typed_values import Scalar
+
+_CLASSES: Mapping[str, type[Scope]] = {
+    str(one.kind): one for one in (Everything, Rows, Keys, KeysFrom, Partitions, Range)
+}
+
+
+def scope_to_json(scope: Scope) -> object:
+    """`{"kind": "keys", "count": 12}`: fields at their default are left out."""
+    if isinstance(scope, Described):
+        return scope.text
+    return {"kind": str(scope.kind)} | _written(scope)
+
+
+def scope_from_json(value: object) -> Scope:
+    """The opposite, up to types of compared values that JSON lacks: `check_filter` knows them from the columns.
+
+    A text is a scope of an older commit. Raises KeyError, TypeError or ValueError for what is not a scope.
+    """
+    if isinstance(value, str):
+        return Described(text=value) if value else NOTHING
+    if not isinstance(value, dict):
+        raise TypeError("a scope is an object")
+    scope: Scope = _read(_CLASSES[_text(value["kind"])], value)
+    return scope
+
+
+def _written(value: Scope | Origin) -> dict[str, object]:
+    """The fields that are not at their default."""
+    pairs = ((field, getattr(value, field.name)) for field in fields(value))
+    return {
+        field.name: _plain(held) for field, held in pairs if field.default is MISSING or held != field.default
+    }
+
+
+def _plain(value: Any) -> object:
+    match value:
+        case Filter():
+            return to_row_filter(value)
+        case Increment() | ClockMove():
+            return _written(value)
+        case tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return to_plain(value)
+
+
+def _read(made: type[Any], value: Mapping[str, object]) -> Any:
+    """A field that a later Strandline adds is passed over."""
+    names = [field.name for field in fields(made)]
+    return made(**{name: _READERS[name](value[name]) for name in names if name in value})
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("not a number")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("neither true nor false")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(one) for one in _list(value))
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _scalar(value: object) -> Scalar:
+    if not isinstance(value, Scalar):
+        raise TypeError("not a value of a column")
+    return value
+
+
+def _filter(value: object) -> Filter:
+    try:
+        return from_row_filter(value)
+    except CallError as error:
+        raise ValueError("not a filter") from error
+
+
+def _origin(value: object) -> Origin:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    origin: Origin = _read(Increment if "dataset" in value else ClockMove, value)
+    return origin
+
+
+_READERS: Mapping[str, Callable[[object], object]] = {
+    "because": _text,
+    "before": _text,
+    "bytes": _number,
+    "column": _text,
+    "coming": _flag,
+    "count": _number,
+    "dataset": _text,
+    "first": _number,
+    "from_on": lambda value: date.fromisoformat(_text(value)),
+    "high": _scalar,
+    "invalidations": _number,
+    "last": _number,
+    "low": _scalar,
+    "names": _texts,
+    "now": _text,
+    "of": _text,
+    "origins": lambda value: tuple(_origin(one) for one in _list(value)),
+    "reasons": _texts,
+    "refused": _flag,
+    "rows": _number,
+    "waiting": _number,
+    "where": _filter,
+}
+"""By field: how its value is read. A name means the same in every scope."""
