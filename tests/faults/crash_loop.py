@@ -1,4 +1,4 @@
-"""Telling a story once, its hits counted; then starting again from what a kill at a hit leaves. With Spark and without."""
+"""The story is told once and its hits are counted. Then what a kill at a hit leaves is started again."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ def hits_of(world: World, step: Step, fail: str = "") -> list[Hit]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wreck:
-    """What a process leaves that is killed at any of these hits: from the first of them to the last it wrote nothing."""
+    """What a kill at any of these hits leaves. Between the first and the last nothing was written."""
 
     hits: list[str] = field(default_factory=list)
     saved: Saved
@@ -66,8 +66,9 @@ class Wreck:
 def wrecks_of(
     step: Step, saved: Saved, fate: Fate, folder: Path, every: int = 1, first: int = 0
 ) -> list[Wreck]:
-    """The wrecks that a kill in a step can leave. The step is done once, and at each hit a copy is taken of all there is then:
-    a killed process leaves nothing else behind. `every` so manieth of them from the `first` on.
+    """The wrecks that a kill in a step can leave: one in `every`, from the `first` on.
+
+    The step is done once. At each hit everything is copied: a killed process leaves nothing else.
     """
     world = saved.restore(folder / "whole", fate)
     wrecks: list[Wreck] = []

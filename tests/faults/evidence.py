@@ -1,4 +1,4 @@
-"""What laws are judged by: all that can be seen of a world from outside at one moment. Each part is read once."""
+"""What laws are judged by: what can be seen of a world from outside at one moment. Each part is read once."""
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
@@ -62,8 +62,9 @@ class Evidence:
     def inputs(self, name: str) -> Mapping[str, list[Row]] | None:
         """The inputs at the versions that the last commit which computed something names.
 
-        Later versions are taken where the catalog says that the table equals what they give. None where there is no such commit,
-        where what it read was cleaned away and the catalog that knew better is gone, or where an input is another table now.
+        Later versions are taken where the catalog says that the table equals what they give.
+        None if there is no such commit, if an input is another table now, or if what the commit read was
+        cleaned away and the catalog that knew a later version is lost.
         """
         computed = [e.metadata for e in self.entries(name) if e.metadata and e.metadata.inputs]
         if not computed:

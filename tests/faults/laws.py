@@ -1,4 +1,4 @@
-"""The laws that can be checked from outside, for all kinds alike; what a kind's rows must be is in its module in `kinds`.
+"""The laws that can be checked from outside and hold for all kinds alike. Those about rows are in `kinds`.
 
 `check_always` holds at any moment, whatever died; `check_rest` holds once all work has drained.
 """
@@ -57,7 +57,10 @@ def check_commits_of(node: str, entries: list[LogEntry]) -> None:
 
 
 def check_tokens_of(node: str, entries: list[LogEntry]) -> None:
-    """L7, L12: a token is one commit and grows; a task id is one commit; what the commit says of its token is what the table took."""
+    """L7, L12: tokens grow, and each is of one commit; so is each task id.
+
+    A commit names the token that the table took with it.
+    """
     ours = [(e, e.metadata) for e in entries if e.metadata]
     fenced = [
         (e, m) for e, m in ours if m.operation is not Operation.COMPACT

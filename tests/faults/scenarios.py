@@ -1,4 +1,4 @@
-"""Small stories that end in a check of every law. Each starts in a world after its first run; they kill the mutants."""
+"""Small stories that end in a check of every law, and kill the mutants. Each starts after the first run."""
 
 import itertools
 import shutil
@@ -50,7 +50,7 @@ def _mend(world: World) -> None:
 
 
 def the_past_changes(world: World) -> None:
-    """Corrections, a late fact, ties in both orders, a delete and what comes after it, keys that move, values that are NULL."""
+    """Corrections, late facts, ties in both orders, a delete and what follows it, moving keys, NULLs."""
     world.send(ITEMS, item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2))
     _run(world)
     world.send(ITEMS, item("g", 3, "z"), item("a", 3, "late"), item("b", 5, None, "red", 7))
@@ -160,7 +160,7 @@ def a_writer_is_overtaken(world: World) -> None:
 
 
 def another_run_reads_on_meanwhile(world: World) -> None:
-    """A run's versions are pinned when it begins. Where another has published from a later one since, it goes by that."""
+    """A run pins versions when it begins, and uses a later one if another run has published from that."""
     for at, (point, node) in enumerate(
         (("before-lease", "item_facts"), ("before-write", "item"), ("before-lease", "names")), 5
     ):
@@ -186,7 +186,7 @@ def a_write_lands_late(world: World) -> None:
 
 
 def a_first_write_lands_late(world: World) -> None:
-    """The table is not there yet, so no fence can stand in it: only the first of two that would make it may."""
+    """There is no table yet that could be fenced. Of two processes that would make it only the first may."""
     for node in ("events", "item_facts", "item_quarantine", "item", "names", "told", "main"):
         shutil.rmtree(world.lake.root)
         world.use_catalog(new_catalog())
@@ -210,7 +210,10 @@ def _arrive(world: World) -> None:
 
 
 def a_table_is_deleted_under_a_task(world: World) -> None:
-    """What is written then makes a table of a part of the rows: nobody takes it for all, also after a kill and without a catalog."""
+    """The write then makes a table of a part of the rows. Nobody takes it for the whole table.
+
+    That is so after a kill and without a catalog, too.
+    """
     world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4))
     _run(world)
     nodes = ("item_facts", "item_quarantine", "item", "names", "told", "main", "stretches")
@@ -266,7 +269,7 @@ def an_invalidation_after_a_change_of_configuration(world: World) -> None:
 
 
 def an_invalidation_is_killed(world: World) -> None:
-    """Its commit stands and is processed before the catalog hears of it; then the catalog must not wait for what was done."""
+    """Its commit is processed before the catalog knows of it. The catalog must not wait for it afterwards."""
     world.invalidate("item", f"{soon('before-record', 'item')}=kill", where="name = 'x'")
     _mend(world)
     world.send(ITEMS, item("a", 4))
@@ -310,7 +313,10 @@ def a_backfill_is_killed(world: World) -> None:
 
 
 def branches_overtake_each_other(world: World) -> None:
-    """Branch a, then a heavier and shorter one, then a again, longer. A block waits, one is announced twice with other values."""
+    """Branch a, then a heavier and shorter one, then a longer branch a.
+
+    One block waits. Another is announced twice, with different values.
+    """
     world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7))
     _run(world)
     check_rest(world, rebuilt=False)
@@ -323,7 +329,7 @@ def branches_overtake_each_other(world: World) -> None:
 
 
 def partitions_come_and_go(world: World) -> None:
-    """One waits until it is final, one becomes empty, one is invalidated and one asked for; the others stay as they are."""
+    """One waits until it is final, one becomes empty, one is invalidated, one backfilled. Others stay."""
     world.send(BLOCKS, *(block(f"a{n}", f"a{n - 1}", n) for n in range(2, 6)))
     _run(world)
     world.send(BLOCKS, block("a6", "a5", 6))
@@ -344,7 +350,7 @@ def partitions_come_and_go(world: World) -> None:
 
 
 def a_unique_key_changes(world: World) -> None:
-    """What was appended by another is frozen; a backfill writes it anew, with everything that it ever published."""
+    """What was appended by another key is frozen. A backfill writes it again with all it ever published."""
     world.send(ITEMS, item("a", 5, "x", "red", 2))
     _run(world)
     world.switches["unique"] = "price, name"

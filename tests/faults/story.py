@@ -1,6 +1,7 @@
-"""One story of everything that may happen to the data, told in steps: what arrives or is asked for, and the process that deals with it.
+"""One story of everything that may happen to the data, in steps.
 
-Each kind of node tells its part. The short story is told on Spark, where each process takes seconds.
+A step is what arrives or is asked for, and the process that deals with it. Each kind of node has its part.
+The short story is for Spark, where each process takes seconds.
 """
 
 import pytest

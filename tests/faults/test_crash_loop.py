@@ -1,7 +1,7 @@
 """The crash loop without Spark: kill at a hit of the story, start again, run to rest, and every law holds.
 
-Hits between which nothing is written leave the same wreck, which is started from once. `STRANDLINE_FAULTS=all` starts from every wreck;
-otherwise from every eighth, of each step others, so that each point has its turn.
+Hits between which nothing is written leave the same wreck, which is started once. `STRANDLINE_FAULTS=all`
+starts every wreck. Otherwise every eighth is started, in each step others, so that each point has its turn.
 """
 
 import itertools

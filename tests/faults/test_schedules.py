@@ -148,7 +148,7 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(point=st.sampled_from(RUN_POINTS), nth=st.integers(1, 9), news=NEWS, select=SELECTIONS)
     def another_dispatcher_takes_over(self, point: str, nth: int, news: News, select: str) -> None:
-        """A run stands still past its lease, another does its work, or a part, and more; then the first goes on."""
+        """A run stands still past its lease while another does its work, or a part, and more."""
         with self._meanwhile(lambda: self._run_with(news, select)):
             self.world.run(fail=f"{soon(point, nth=nth)}=call")
 

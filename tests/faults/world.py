@@ -112,7 +112,10 @@ class World:
         return self.run(RunRequest(backfill=name, partitions=partitions, reason="a test"), fail)
 
     def maintain(self, fail: str = "") -> MaintainOutcome | None:
-        """Compact and clean every table, so much later that nothing is kept for its age; None if the process was killed."""
+        """Compact and clean every table, at a time when nothing is young enough to be kept for its age.
+
+        None if the process was killed.
+        """
         outcome: MaintainOutcome | None = self.do(
             lambda: maintain_tables(self.workspace, None, lambda _: None), fail
         )
@@ -141,9 +144,8 @@ class World:
             outcome = self.run()
             assert outcome is not None
             outcomes.append(outcome)
-        raise AssertionError(
-            f"work does not drain: {[(t.node, t.cause, t.reason) for t in self.plan().tasks]}; {_errors(outcomes)}"
-        )
+        waiting = [(task.node, task.cause, task.reason) for task in self.plan().tasks]
+        raise AssertionError(f"work does not drain: {waiting}; {_errors(outcomes)}")
 
     def compact(self, dataset: str) -> None:
         if table_log.read_snapshot(self.lake.table(dataset)).files:
@@ -241,7 +243,10 @@ def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
 
 
 def new_catalog() -> Catalog:
-    """An empty catalog in memory: a copy of one that was migrated once. An engine that was used before knows its statements."""
+    """An empty catalog in memory, copied from one that was migrated once.
+
+    An engine is used again where there is one, because it has compiled its statements.
+    """
     catalog = _spare.pop() if _spare else Catalog(engine=sqlite_engine(make_url("sqlite://")))
     _copy_database(_empty(), catalog)
     return catalog

@@ -1,4 +1,7 @@
-"""Facts: what a source received is decoded once, and what passes is appended. Every stream of the other kinds brings some."""
+"""Facts: what a source received is decoded once, and what passes is appended.
+
+Every stream of the other kinds brings a fact dataset.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,7 @@
-"""What the fault suite has to know of a kind of node. `KINDS` has one `Kind` for each; world, story, schedules and laws loop over them."""
+"""What the fault suite has to know of a kind of node.
+
+`KINDS` has one `Kind` for each. World, story, schedules and laws loop over them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ Act = Callable[["World", str], RunOutcome | MaintainOutcome | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stream:
-    """Lines of JSON that arrive in files of a folder, their source, and the fact dataset that they are decoded into."""
+    """Lines of JSON in a folder's files, their source and the fact dataset that they are decoded into."""
 
     folder: str
     source: str
@@ -81,14 +84,20 @@ def _do_nothing(world: "World") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """`name`, `prepare` and `check` are needed of every kind. The rest is what the kind adds to the world that all kinds share."""
+    """Every kind has a `name`, a `prepare` and a `check`.
+
+    The other fields are what the kind adds to the world that all kinds share.
+    """
 
     name: str
     """As the engine names it."""
     prepare: Callable[[Work], Prepared]
     """The plain worker: what a task will write, in plain Python over rows."""
     check: Callable[["Evidence"], None]
-    """The oracle: what readers see of this kind's datasets is what plain Python expects. It shares nothing with the engine."""
+    """The oracle: what readers see of this kind's datasets is what plain Python expects.
+
+    It shares nothing with the engine.
+    """
 
     streams: tuple[Stream, ...] = ()
     """What arrives from outside for this kind. Each brings a source, facts and a quarantine."""

@@ -1,4 +1,7 @@
-"""Quarantines: the lines that were refused, each with the reason. Every stream of the other kinds brings one."""
+"""Quarantines: the lines that were refused, each with the reason.
+
+Every stream of the other kinds brings one.
+"""
 
 import pyarrow as pa
 

@@ -49,7 +49,7 @@ def a_branch_overtakes(world: "World", branch: str, length: int, backwards: bool
 
 
 def _find_tip(world: "World", branch: str) -> Row:
-    """The last block with which a branch has overtaken (its hash has a dot), or the one that it starts from."""
+    """The last block by which a branch overtook (its hash has a dot), or the block that it starts from."""
     hashed = [text for text in sent(world.folder / BLOCKS.folder).values() if f'"hash": "{branch}' in text]
     made = [row for row in map(json.loads, hashed) if "." in row["hash"]]
     start = block("a3", "a2", 3) if branch == "a" else block("a1", "a0", 1)

@@ -11,7 +11,7 @@ from .data import BLOCKS
 
 
 def check(evidence: Evidence) -> None:
-    """L2, L8: the canonical branch of the blocks that the last commit has read; at rest of all that were sent."""
+    """L2, L8: the best branch of the blocks that the last commit has read; at rest, of all that were sent."""
     if inputs := evidence.inputs("main"):
         branch, _ = canonical((place_of(r), only(r, BLOCKS.columns)) for r in inputs["block_facts"])
         _check_branch(evidence, branch)
@@ -30,7 +30,11 @@ def _check_branch(evidence: Evidence, branch: Mapping[int, Row]) -> None:
 
 
 def canonical(facts: Iterable[Fact]) -> tuple[dict[int, Row], int]:
-    """By number: the branch of the heaviest head connected to the lowest number, of equals the first announced. And how many wait."""
+    """The canonical block of each number, and how many blocks wait for one below them.
+
+    The canonical branch ends in the heaviest head that is connected to the lowest number. Of equally heavy
+    heads the one that was announced first counts.
+    """
     first: dict[str, Fact] = {}
     for place, row in sorted(facts, key=lambda fact: fact[0]):
         first.setdefault(row["hash"], (place, row))

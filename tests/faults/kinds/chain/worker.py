@@ -68,7 +68,10 @@ class Published:
 
 
 def prepare(work: Work) -> Prepared:
-    """Walk the branches that newly announced blocks reach, or all of them. A reorganisation is one commit with its invalidation."""
+    """Walk the branches that newly announced blocks reach, or all branches.
+
+    A reorganisation is one commit together with its invalidation.
+    """
     chain = work.node.definition
     assert isinstance(chain, Chain)
     (given,) = work.node.inputs
@@ -112,7 +115,10 @@ def _build(
 def _walk(
     work: Work, chain: Chain, announced: Announced, own: Sequence[Row]
 ) -> tuple[dict[int, str | None], int, Step | None] | None:
-    """By number at stake: the hash that is canonical now; how many blocks more wait; the step. None: a lower block moves the anchor."""
+    """The canonical hash of each number at stake, how many more blocks wait, and the step.
+
+    None if a block below all others was announced: it moves the anchor, and the whole chain is built again.
+    """
     dataset = work.node.inputs[0].dataset
     new = [_block(row) for row in first_announced(work.read_added(dataset)).values()]
     before = {row["hash"]: row["number"] for row in work.read_before(dataset)}

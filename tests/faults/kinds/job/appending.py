@@ -73,7 +73,7 @@ def only_new(rows: Sequence[Row], own: Sequence[Row], unique_key: Sequence[str])
 
 
 def check(evidence: Evidence) -> None:
-    """L2, L5: nothing twice, nothing that was published leaves, nothing is missing, and at rest nothing is invented."""
+    """L2, L5: no row is there twice, no published row leaves, none is missing. At rest none is invented."""
     rows = [_pair(row) for row in evidence.rows("told")]
     told = set(rows)
     require(len(rows) == len(told), "L5 a unique key is inserted once", rows)

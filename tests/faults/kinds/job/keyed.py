@@ -60,7 +60,7 @@ def prepare(work: Work) -> Prepared:
 
 
 def check(evidence: Evidence) -> None:
-    """L2, L8: what a full recompute gives over the inputs that the last commit has read; at rest over all that was sent."""
+    """L2, L8: a full recompute of the inputs that the last commit read; at rest, of all that was sent."""
     if inputs := evidence.inputs("names"):
         _check_names(evidence, live(inputs["item"]), live(inputs["rate"]))
     if inputs := evidence.inputs("colours"):
@@ -126,7 +126,10 @@ AFTER_CLEANING = (
 
 
 def the_configuration_changes(world: "World", factor: int) -> None:
-    """The factors are so far apart that no row is equal by both. Such a row would keep the older configuration, and be right."""
+    """The factors are far apart, so that no row is equal by two of them.
+
+    A row that is equal by both keeps the older configuration, and is right by the newer.
+    """
     world.switches["factor"] = factor
 
 

@@ -1,4 +1,4 @@
-"""Jobs by partition: the partitions that a change touches are built again, each whole, once they are final."""
+"""Jobs by partition: each partition that a change touches is built again as a whole, once it is final."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,10 @@ def prepare(work: Work, partitioning: Partitioning) -> Prepared:
 
 
 def find_partitions(work: Work, partitioning: Partitioning, dataset: str, *, whole: bool) -> set[str]:
-    """The partitions a task may have to build: of rows that left and came, of what someone says is wrong, and those that waited."""
+    """The partitions that a task may have to build.
+
+    They are those of rows that left or came, those that someone says are wrong, and those that waited.
+    """
     if whole:
         return {_partition(partitioning, row) for row in work.read_live(dataset)} | set(work.partitions)
     rows = [row for _, row in work.read_changes(dataset)] + find_invalidated(work, dataset)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def keyed_rows(work: Work, job: Job, scope: Collection[Key] | None) -> list[Row]:
-    """The job's result, and only the scope's rows: others may have been computed from part of their inputs."""
+    """The job's rows inside the scope. Other rows may have been computed from a part of their inputs."""
     rows = compute(work, job, scope)
     beside = {DELETED: False, CONFIG: work.config.hash}
     kept = [row for row in rows if scope is None or values_of(row, job.key) in scope]
@@ -56,7 +56,7 @@ def find_affected(work: Work, job: Job) -> set[Key]:
 
 
 def find_invalidated(work: Work, dataset: str) -> list[Row]:
-    """The rows that someone says are wrong. A commit that changed rows speaks for itself, whatever it carries."""
+    """The rows that someone says are wrong. Commits that changed rows are read as changes instead."""
     invalidations = [
         i
         for e in work.entries(dataset)

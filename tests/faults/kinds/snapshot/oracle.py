@@ -14,7 +14,7 @@ from .data import KEYS
 
 
 def check(evidence: Evidence) -> None:
-    """L2, L3: the latest row of each key, of the facts that the last commit has read; at rest of all that were sent."""
+    """L2, L3: the latest of the facts that the last commit read, by key; at rest, of all that were sent."""
     for stream, key in KEYS.items():
         if inputs := evidence.inputs(stream.dataset):
             facts = inputs[f"{stream.dataset}_facts"]
@@ -32,7 +32,7 @@ def _check_latest(evidence: Evidence, stream: Stream, key: str, facts: Iterable[
 
 
 def latest(facts: Iterable[Fact], key: str) -> dict[Any, Row]:
-    """L3: the largest by `at`, then by a hash of the row, then by place. Whole rows; a deleting one hides its key."""
+    """L3: the largest row by `at`, then by a hash of the row, then by place. A deleting row hides its key."""
 
     def rank(fact: Fact) -> tuple[Any, ...]:
         place, row = fact

@@ -32,7 +32,7 @@ def prepare(work: Work) -> Prepared:
 
 
 def stands(own: list[Row]) -> list[Row]:
-    """The rows that stand for all earlier facts: deleted ones too, or an older fact would bring the record back."""
+    """The rows that stand for all earlier facts. Deleted ones keep older facts from reviving a record."""
     return own
 
 
