@@ -11,7 +11,9 @@ from strandline.declare import load_project
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("examples/*/README.md"), *DOCS.rglob("*.md")]
+)
 INVARIANTS = (DOCS / "architecture" / "invariants.md").read_text()
 LAWS = {
     int(number): re.findall(r"^- `([\w/.]+)::(\w+)`$", body, re.MULTILINE)
