@@ -23,13 +23,13 @@ Told = dict[str, tuple[Saved, list[Hit]]]
 
 @contextmanager
 def tell(
-    story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], kind: type[World]
+    story: Sequence[Step], folder: Path, make_fate: Callable[[], Fate], world_type: type[World]
 ) -> Iterator[Told]:
     """The story told once without a fault."""
     fate, steps = make_fate(), {}
     with pytest.MonkeyPatch.context() as patch:
         fate.install(patch)
-        world = kind(folder / "world", fate)
+        world = world_type(folder / "world", fate)
         for number, step in enumerate(story):
             step.before(world)
             saved = Saved(world, folder / f"before-{number}")

@@ -32,7 +32,9 @@ class Start:
             fate = self.make_fate()
             fate.install(patch)
             world = self.saved.restore(
-                self.folder / (str(next(self.numbers)) if self.saved.kind.needs_new_folder else "world"), fate
+                self.folder
+                / (str(next(self.numbers)) if self.saved.world_type.needs_new_folder else "world"),
+                fate,
             )
             try:
                 scenario(world)
@@ -62,11 +64,11 @@ class Start:
 
 
 @contextmanager
-def make_start(folder: Path, make_fate: Callable[[], Fate], kind: type[World]) -> Iterator[Start]:
+def make_start(folder: Path, make_fate: Callable[[], Fate], world_type: type[World]) -> Iterator[Start]:
     with pytest.MonkeyPatch.context() as patch:
         fate = make_fate()
         fate.install(patch)
-        world = kind(folder / "first", fate)
+        world = world_type(folder / "first", fate)
         first(world)
         saved = Saved(world, folder / "saved")
         world.close()

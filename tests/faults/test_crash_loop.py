@@ -7,6 +7,7 @@ starts every wreck. Otherwise every eighth is started, in each step others, so t
 import itertools
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .kinds import KINDS
 from .kinds.kind import Step
-from .story import STORY
+from .story import SHORT_STORY, STORY
 from .world import Saved, World
 
 pytestmark = pytest.mark.faults
@@ -97,6 +98,14 @@ def _hits_after(step: Step, saved: Saved, first: Hit, fate: Fate, tmp_path: Path
     found = hits_of(world, Step(name="again"))
     world.close()
     return found
+
+
+def test_each_step_has_a_name_of_its_own_and_joins_a_step_that_is_there() -> None:
+    """The kinds do not know of each other's steps. One that joins nothing would be missing on Spark."""
+    names = Counter(step.name for step in STORY)
+
+    assert max(names.values()) == 1, names
+    assert {step.told_with for step in STORY} - {""} <= {step.name for step in SHORT_STORY}
 
 
 def test_the_story_writes_a_table_of_every_kind(told: Told, fate: Fate, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from strandline.dispatch.failpoints import POINTS, FailpointError
 from strandline.model.errors import StrandlineError
 
 from .fate import Fate, soon
-from .kinds import KINDS
+from .kinds import KINDS, Kind
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
 from .world import Saved, World, new_catalog
@@ -80,8 +80,8 @@ def failing(fault: Fault) -> str:
 class Ground:
     """Where schedules start: a world after its first run, made once."""
 
-    def __init__(self, fate: type[Fate], kind: type[World]) -> None:
-        self.fate, self.kind = fate, kind
+    def __init__(self, fate: type[Fate], world_type: type[World]) -> None:
+        self.fate, self.world_type = fate, world_type
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._saved: Saved | None = None
         self._numbers = itertools.count()
@@ -90,7 +90,7 @@ class Ground:
         folder = Path(self._folder.name) if self._folder else self._make()
         assert self._saved is not None
         return self._saved.restore(
-            folder / (f"world-{next(self._numbers)}" if self.kind.needs_new_folder else "world"), fate
+            folder / (f"world-{next(self._numbers)}" if self.world_type.needs_new_folder else "world"), fate
         )
 
     def _make(self) -> Path:
@@ -98,7 +98,7 @@ class Ground:
         folder, fate = Path(self._folder.name), self.fate()
         with pytest.MonkeyPatch.context() as patch:
             fate.install(patch)
-            world = self.kind(folder / "first", fate)
+            world = self.world_type(folder / "first", fate)
             for kind in KINDS:
                 kind.ground(world)
             world.settle_down()
@@ -256,11 +256,16 @@ def _rule_of_request(request: Happening) -> object:
     return rule(drawn=st.fixed_dictionaries(dict(request.drawn)), fault=FAULTS)(is_asked)
 
 
-for kind in KINDS:
-    for happening in kind.happenings:
-        setattr(Schedules, happening.do.__name__, _rule_of(happening))
-    for request in kind.requests:
-        setattr(Schedules, request.do.__name__, _rule_of_request(request))
+def _add_rules(kind: Kind) -> None:
+    rules = {happening.do.__name__: _rule_of(happening) for happening in kind.happenings}
+    rules |= {request.do.__name__: _rule_of_request(request) for request in kind.requests}
+    for name, made in rules.items():
+        assert not hasattr(Schedules, name), f"two rules are called {name}"
+        setattr(Schedules, name, made)
+
+
+for each in KINDS:
+    _add_rules(each)
 
 
 class PlainSchedules(Schedules):

@@ -204,13 +204,13 @@ class Saved:
             dict(world.configured),
             world.fate.clock,
         )
-        self.kind = type(world)
-        shutil.copytree(world.folder, aside, copy_function=self.kind.copy_file)
+        self.world_type = type(world)
+        shutil.copytree(world.folder, aside, copy_function=self.world_type.copy_file)
 
     def restore(self, folder: Path, fate: Fate) -> World:
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self.aside, folder, copy_function=self.kind.copy_file)
-        world = self.kind(folder, fate, start=False)
+        shutil.copytree(self.aside, folder, copy_function=self.world_type.copy_file)
+        world = self.world_type(folder, fate, start=False)
         _copy_database(self.catalog, world.catalog)
         world.switches, world.configured = dict(self.switches), dict(self.configured)
         fate.clock = self.clock
