@@ -13,7 +13,7 @@ from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
-from strandline.model.scope import Rows, find_filter, find_partitions
+from strandline.model.scope import follows_inputs
 from strandline.model.traits import OnClock
 from strandline.plan.staleness import find_frozen
 
@@ -173,18 +173,11 @@ def _with_cursors(task: Task, record: NodeRecord | None) -> Task:
 
 
 def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
-    """Whether an input has row changes past the cursor; a task that rebuilds, or looks into files, always has."""
+    """Whether anything is left of a task's scope, now that it is known which inputs have moved."""
     if desk.project.get(task.node).traits.receives and task.cause is Cause.GAP:
         return False  # settling was its work
-    if (
-        task.strategy is Strategy.FULL
-        or task.files
-        or task.scope == Rows(refused=True)
-        or find_partitions(task.scope)
-        or find_filter(task.scope)
-        or not task.inputs
-    ):
-        return not _only_waits(desk, task, inputs)
+    if not task.inputs or not follows_inputs(task.scope):
+        return True
     return any(i.changes and has_changed(desk, i.dataset, i.after, inputs[i.dataset]) for i in task.inputs)
 
 
@@ -202,18 +195,11 @@ def _was_built(
         return False
     if any(has_changed(desk, name, record.cursors.get(name), now) for name, now in inputs.items()):
         return False
-    if node.traits.clock is OnClock.EVERYTHING and record.as_of != desk.as_of.isoformat():
+    if node.traits.clock is not OnClock.NOTHING and record.as_of != desk.as_of.isoformat():
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False
     return [c.hash for c in record.configs] == [_current_config(desk, node, inputs).hash]
-
-
-def _only_waits(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
-    """A full recompute planned because an upstream task might change a `whole` input, and none did."""
-    if task.cause != "new_input" or not task.inputs or task.overwrite:
-        return False
-    return not any(has_changed(desk, i.dataset, i.after, inputs[i.dataset]) for i in task.inputs)
 
 
 def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> bool:

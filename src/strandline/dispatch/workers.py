@@ -107,7 +107,7 @@ def _prepare(
 
 def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:
     """How many rows of its inputs a task goes by; None if it goes by all, or nobody has counted."""
-    if task.inputs and not follows_inputs(task.scope):
+    if task.strategy is Strategy.FULL or (task.inputs and not follows_inputs(task.scope)):
         return None
     total = 0
     for given in task.inputs:

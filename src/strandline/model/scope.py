@@ -61,6 +61,8 @@ class Everything:
 
     because: str = ""
     """Why a task that was planned for less covers everything."""
+    origins: tuple[Origin, ...] = ()
+    """What touches everything. Without them everything is covered in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +181,7 @@ def follows_inputs(scope: Scope) -> bool:
         case Rows() | Keys() | Partitions():
             moved = tuple(origin for origin in scope.origins if isinstance(origin, ClockMove))
             return is_empty(replace(scope, origins=moved))
-        case KeysFrom(origins=(_, *_)):
+        case Everything(origins=(_, *_)) | KeysFrom(origins=(_, *_)):
             return not any(isinstance(origin, ClockMove) for origin in scope.origins)
         case _:
             return is_empty(scope)
@@ -188,17 +190,17 @@ def follows_inputs(scope: Scope) -> bool:
 def add_origins(scope: Scope, origins: tuple[Origin, ...]) -> Scope:
     """A scope, and what follows from these as well."""
     match scope:
-        case Rows() | Keys() | KeysFrom() | Partitions():
-            return replace(scope, origins=(*scope.origins, *origins))
-        case Everything():
+        case Everything(origins=()):
             return scope
+        case Everything() | Rows() | Keys() | KeysFrom() | Partitions():
+            return replace(scope, origins=(*scope.origins, *origins))
         case _:
             raise ValueError(f"a scope of kind {scope.kind} does not follow from anything")
 
 
 def find_origins(scope: Scope) -> tuple[Origin, ...]:
     match scope:
-        case Rows() | Keys() | KeysFrom() | Partitions():
+        case Everything() | Rows() | Keys() | KeysFrom() | Partitions():
             return scope.origins
         case _:
             return ()

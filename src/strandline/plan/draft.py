@@ -6,7 +6,7 @@ from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import TableState
 from strandline.model.node import Lookup, Node
 from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Strategy, Task
-from strandline.model.scope import EVERYTHING, Keys, Origin, Partitions, Scope
+from strandline.model.scope import Everything, Keys, Origin, Partitions, Scope
 
 from .estimates import Amount, estimate
 from .request import Observed
@@ -53,7 +53,9 @@ def make_full_task(
     *,
     new: bool,
     reshapes: bool = False,
+    origins: tuple[Origin, ...] = (),
 ) -> Task:
+    """A task over everything. With `origins` only if one of these proves to be there when it runs."""
     record = observed.view.nodes.get(node.name)
     cursors = record.cursors if record and not new else {}
     inputs = tuple(
@@ -61,7 +63,7 @@ def make_full_task(
         for i in node.inputs
     )
     task = replace(
-        make_task(node, cause, Strategy.FULL, reason, EVERYTHING, inputs, draft),
+        make_task(node, cause, Strategy.FULL, reason, Everything(origins=origins), inputs, draft),
         overwrite=new,
         reshapes=reshapes and not new,
     )

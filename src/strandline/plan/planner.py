@@ -316,41 +316,47 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
         return estimated(node, task, observed, draft)
     if reshaped := [f"`{i.dataset}`" for i in changed if is_reshaped(i, observed, draft)]:
         reason = f"{' and '.join(reshaped)} may have other columns or types than before: {text}"
-        return make_full_task(node, observed, draft, Cause.NEW_INPUT, reason, new=False, reshapes=True)
+        return make_full_task(
+            node, observed, draft, Cause.NEW_INPUT, reason, new=False, reshapes=True, origins=increments
+        )
     for given in changed:
         whole = isinstance(node.get_input(given.name).relation, Whole)
         if given.after is None:
-            return make_full_task(
-                node, observed, draft, Cause.NEW_INPUT, f"`{given.name}` is a new input of it", new=False
-            )
+            reason = f"`{given.name}` is a new input of it"
+            return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
         if not whole and is_rewritten(given, observed, draft):
-            return make_full_task(
-                node, observed, draft, Cause.NEW_INPUT, f"`{given.dataset}` was written anew", new=False
-            )
+            reason = f"`{given.dataset}` was written anew"
+            return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
     if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
-        return _widen(node, inputs, text, observed, draft)
+        return _widen(node, inputs, increments, observed, draft)
     return _recompute(node, inputs, f"changed rows in {text}", increments, observed, draft)
 
 
-def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Observed, draft: Draft) -> Task:
+def _widen(
+    node: Node,
+    inputs: tuple[PlannedInput, ...],
+    increments: tuple[Increment, ...],
+    observed: Observed,
+    draft: Draft,
+) -> Task:
     """A change in an input that is read whole touches everything; a job may refuse that."""
+    text, cause = describe_origins(increments), _why(node, inputs, observed)
     whole = tuple(i for i in inputs if i.changes and isinstance(node.get_input(i.name).relation, Whole))
     names = " and ".join(f"`{i.name}`" for i in whole) + (" is" if len(whole) == 1 else " are")
     if node.traits.whole:
         reason = f"mode `full` recomputes everything when an input changes: {text}"
-        return make_full_task(node, observed, draft, _why(node, inputs, observed), reason, new=False)
+        return _recompute_everything(node, cause, reason, increments, observed, draft)
     if not node.traits.refuses_widening:
         reason = f"{names} read whole, so a change widens the task to everything: {text}"
-        return make_full_task(node, observed, draft, _why(node, inputs, observed), reason, new=False)
+        return _recompute_everything(node, cause, reason, increments, observed, draft)
     refuses = tuple(i.dataset for i in whole)
     if any(
         i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after)
         for i in whole
     ):
         reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
-        return replace(
-            make_full_task(node, observed, draft, Cause.NEW_INPUT, reason, new=False), refuses=refuses
-        )
+        task = _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
+        return replace(task, refuses=refuses)
     # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
     others = _increments(node, left, observed, draft)
@@ -361,6 +367,18 @@ def _widen(node: Node, inputs: tuple[PlannedInput, ...], text: str, observed: Ob
         return replace(_recompute(node, left, reason, (), observed, draft), refuses=refuses)
     reason = f"changed rows in {describe_origins(others)}; {reason}"
     return replace(_recompute(node, left, reason, others, observed, draft), refuses=refuses)
+
+
+def _recompute_everything(
+    node: Node,
+    cause: Cause,
+    reason: str,
+    increments: tuple[Increment, ...],
+    observed: Observed,
+    draft: Draft,
+) -> Task:
+    """The task ends as unchanged if none of the increments proves to be there when it runs."""
+    return make_full_task(node, observed, draft, cause, reason, new=False, origins=increments)
 
 
 def _recompute(

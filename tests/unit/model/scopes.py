@@ -49,7 +49,7 @@ increments = st.builds(
 )
 origins = st.lists(increments | st.builds(ClockMove, before=st.text(), now=st.text()), max_size=2).map(tuple)
 valued_scopes: st.SearchStrategy[Scope] = st.one_of(
-    st.builds(Everything, because=st.text()),
+    st.builds(Everything, because=st.text(), origins=origins),
     st.builds(
         Rows,
         count=counts,

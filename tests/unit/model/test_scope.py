@@ -160,6 +160,7 @@ def test_an_empty_scope(scope: Scope) -> None:
     "scope",
     [
         EVERYTHING,
+        Everything(origins=(SALES, CLOCK)),
         Keys(where=WHERE),
         Keys(origins=(CLOCK,)),
         Keys(origins=(SALES, CLOCK)),
@@ -179,6 +180,7 @@ def test_what_a_person_or_the_clock_asks_for_is_left_when_no_input_has_moved(sco
 @pytest.mark.parametrize(
     "scope",
     [
+        Everything(origins=(COMING,)),
         Rows(origins=(SALES,)),
         Keys(origins=(SALES, COMING)),
         KeysFrom(from_on=DAY, origins=(SALES,)),
@@ -192,6 +194,10 @@ def test_of_a_scope_that_follows_from_inputs_nothing_is_left_when_none_has_moved
 
 def test_origins_are_added_to_those_of_a_scope() -> None:
     assert add_origins(Keys(origins=(SALES,)), (CLOCK,)) == Keys(origins=(SALES, CLOCK))
+    assert add_origins(Everything(origins=(SALES,)), (CLOCK,)) == Everything(origins=(SALES, CLOCK))
+
+
+def test_everything_that_is_covered_in_any_case_has_no_origins_to_add_to() -> None:
     assert add_origins(EVERYTHING, (CLOCK,)) == EVERYTHING
 
 
