@@ -120,7 +120,7 @@ MENDS: dict[str, tuple[str, str, str, str]] = {
     "raised": ("python-raised", "Correct the function.", 'context.config["nothing"]', '"k"'),
     "returned": ("python-result", "Return a Spark DataFrame.", '["item"]\n', 'inputs["item"]\n'),
     "coincide": ("columns-coincide", "Give each a name of its own with `AS`.", 'alias("K")', 'alias("v")'),
-    "keyless": ("key-not-in-result", "Give it, or name another key: its columns are v.", '.drop("k")', ""),
+    "keyless": ("key-not-in-result", "Add it, or name another key: the columns are v.", '.drop("k")', ""),
     "mapped": (
         "key-type",
         "`map_entries(...)`, sorted",
@@ -358,7 +358,7 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
 
     assert result_of(outcome, "told").slug == "published-does-not-fit"
     assert (
-        "Give the column another name in the job, so that the old one stays beside it"
+        "Give the column another name in the job, so that the old one is kept beside it"
         in result_of(outcome, "told").error
     )
     project.declare(SMALL.replace("v, k from item", "v, length(k) as letters from item"))

@@ -20,7 +20,7 @@ from .job.code import provide_calendar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table at a version under the name that the SQL calls it."""
+    """A table at a version, under its name in the SQL."""
 
     name: str
     dataset: str
@@ -37,7 +37,7 @@ def ask(
     sql: str,
     shown: Collection[str],
 ) -> tuple[tuple[str, ...], tuple[tuple[object, ...], ...]]:
-    """Column names and rows. Metadata columns are there only if they are `shown`."""
+    """Column names and rows. Metadata columns are included only if they are in `shown`."""
     own = session.newSession()
     provide_calendar(own, calendar)
     for view in views:
@@ -47,11 +47,11 @@ def ask(
         live.select(*(quote(name) for name in columns)).createOrReplaceTempView(view.name)
     try:
         answer = own.sql(sql)
-        found = answer.toArrow()
+        table = answer.toArrow()
     except PySparkException as error:
         raise CallError(
             f"Spark refuses the SQL: {str(error).splitlines()[0]}", remedy="Correct the SQL.", slug="bad-sql"
         ) from error
     return tuple(answer.columns), tuple(
-        zip(*(plain_column(column) for column in found.columns), strict=True)
-    ) if found.num_columns else ()
+        zip(*(plain_column(column) for column in table.columns), strict=True)
+    ) if table.num_columns else ()

@@ -1,4 +1,4 @@
-"""Compare before writing: only key hashes whose rows differ are written, and what differs is what readers are told."""
+"""Compare before writing: only key hashes whose rows differ are written and announced to readers."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,10 +28,11 @@ def stage_differences(
     leaves: Column | None = None,
     strays: Column | None = None,
 ) -> Staged:
-    """From the new and the old rows of a scope (told apart by `__side`), stage those of the key hashes that differ as multisets.
+    """Stage the rows of the key hashes whose new and old rows (see `__side`) differ as multisets.
 
-    `bury`: a hash without new rows gets one `_deleted` row. Snapshots bring their own deleted rows and bury nothing.
-    `leaves` marks old rows whose record will no longer be live, for the guard; `strays` old rows that the scope was not meant to reach.
+    `bury`: a hash without new rows gets one `_deleted` row. Snapshots bring their own deleted rows and bury
+    nothing. `leaves` marks old rows whose record will no longer be live, for the guard. `strays` marks old
+    rows that the scope should not have reached.
     """
     first, second = signatures(sides, compared)
     of_key = f"OVER (PARTITION BY {KEY})"
@@ -40,9 +41,11 @@ def stage_differences(
     def balance(column: str) -> Column:
         return F.expr(f"sum(CASE WHEN {new} THEN {column} WHEN {old} THEN -{column} ELSE 0 END) {of_key}")
 
-    # Expressions as text: each column put together in Python is a call to the JVM, and they cost more than computing few rows.
+    # Expressions are text: each column built in Python is a call to the JVM, which costs more than computing
+    # few rows.
     rows = sides.withColumns({"__s1": first, "__s2": second})
-    # Pieces of 31 bits, added up: two billion rows of one key cannot overflow a sum, and 93 bits do not agree by chance.
+    # Sums over pieces of 31 bits: two billion rows of one key cannot overflow a sum, and 93 bits do not agree
+    # by chance.
     pieces = ("__s1 & 2147483647", "shiftrightunsigned(__s1, 33)", "__s2 & 2147483647")
     rows = rows.withColumns(
         {
@@ -66,7 +69,7 @@ def stage_differences(
         }
     )
     emptied = f"{new} AND {POSITION}.place = {LAST_PLACE}" if POSITION in rows.columns else "false"
-    told = {
+    conditions = {
         "new_rows": f"NOT {old}",
         "old_rows": old,
         "new_live": f"{new} AND NOT {DELETED}",
@@ -76,13 +79,13 @@ def stage_differences(
         "leaving": LEAVES,
         "emptied": emptied,
     }
-    counts = {name: F.expr(f"count_if({condition})") for name, condition in told.items()}
-    kept = [c for c in rows.columns if not c.startswith("__") or c == SIDE]
-    return stage(rows, f"{work.staging}/differences", counts).only(kept)
+    counts = {name: F.expr(f"count_if({condition})") for name, condition in conditions.items()}
+    columns = [c for c in rows.columns if not c.startswith("__") or c == SIDE]
+    return stage(rows, f"{work.staging}/differences", counts).only(columns)
 
 
 def _blank_gone(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The row of a vanished key keeps its key and nothing else."""
+    """The row of a deleted key keeps its key and nothing else."""
     gone = f"{SIDE} = '{GONE}'"
     others = [c for c in user_columns(rows.columns) if c not in key and not c.startswith("__")]
     blanked = {c: F.expr(f"CASE WHEN NOT {gone} THEN {quote(c)} END") for c in others}
@@ -99,11 +102,11 @@ def replace_differences(
     whole: bool,
     within: Within | None = None,
 ) -> Prepared:
-    """The write that makes the output equal to the new rows, or none when nothing differs."""
+    """The write that makes the output equal to the new rows. It is None if nothing differs."""
     counts = staged.counts
     rows = staged.read(work.session).where(F.col(SIDE) != OLD)
     if not counts["new_rows"]:
-        # A recompute of everything that changes no row still says that every row is what this configuration gives.
+        # A full recompute that changes no row still records that every row is what this configuration gives.
         write = Write(operation=Operation.COUNTS, rows=rows.drop(SIDE)) if whole and work.stale else None
         return Prepared(
             write=write,
@@ -130,17 +133,20 @@ def replace_differences(
 
 
 def _list_keys(work: Work, staged: Staged) -> tuple[tuple[int, ...], Within | None]:
-    """The hashes that differ, if they are few, and a range that all their rows are in, of a column with statistics."""
+    """The hashes that differ, if they are few, and a range that covers their rows.
+
+    The range is one of a column with statistics.
+    """
     thresholds = work.project.settings.thresholds
     if staged.counts["new_rows"] + staged.counts["old_rows"] > thresholds.examined_rows:
         return (), None
     ranged = [c for c in work.project.indexed(work.node.name) if c in staged.schema.fieldNames()]
-    found = staged.fetch([KEY, SIDE, *ranged]).filter(pc.field(SIDE) != GONE)
-    hashes = tuple(found.column(KEY).unique().to_pylist())
+    differing = staged.fetch([KEY, SIDE, *ranged]).filter(pc.field(SIDE) != GONE)
+    hashes = tuple(differing.column(KEY).unique().to_pylist())
     if len(hashes) > thresholds.named_keys:
         return (), None
     for column in ranged:
-        values = found.column(column)
+        values = differing.column(column)
         if pa.types.is_integer(values.type) and not values.null_count:
             return hashes, Within(column=column, low=pc.min(values).as_py(), high=pc.max(values).as_py())
     return hashes, None
@@ -149,7 +155,7 @@ def _list_keys(work: Work, staged: Staged) -> tuple[tuple[int, ...], Within | No
 def write_whole(
     work: Work, rows: DataFrame, *, rows_full: int, check: Callable[[DataFrame], None] = lambda _: None
 ) -> Prepared:
-    """The first write of a table, or one after its shape changed: nothing to compare with."""
+    """The first write of a table, or one after its shape changed: there is nothing to compare with."""
     staged = stage(rows, f"{work.staging}/whole", {"live": F.count_if(~F.col(DELETED))})
     check(staged.read(work.session))
     return Prepared(
@@ -168,7 +174,7 @@ def tag(rows: DataFrame, side: str) -> DataFrame:
 
 
 def compared_columns(rows: DataFrame, order_by: Sequence[str] = (), *, backfill: bool) -> list[str]:
-    """What makes a key differ: declared columns, its order, whether it is deleted, and in a backfill the configuration."""
+    """The compared columns: declared ones, order, `_deleted`, and in a backfill the configuration."""
     declared = [c for c in user_columns(rows.columns) if not c.startswith("__")]
     extra = [c for c in order_by if c not in declared]
     return [*declared, *extra, DELETED, *([CONFIG] if backfill else [])]

@@ -1,4 +1,4 @@
-"""A scope of keys: a set of key hashes, few enough to name, or aside in a file."""
+"""A scope of keys: a set of key hashes, few enough to list, or staged in a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,58 +16,64 @@ from strandline.lake.work import Work
 from strandline.model.columns import KEY
 
 _MOST_HELD = 10_000_000
-"""Whatever the threshold: more would not fit into this process."""
+"""The limit whatever the threshold: more would not fit into this process."""
 VALUE = "__value"
-"""The column beside `_key` that says what a hash stands for."""
+"""The column beside `_key` with the value that a hash stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """The key hashes a task covers, and how many changed rows they came from."""
+    """The key hashes a task covers, and the number of changed rows they came from."""
 
     count: int
     rows: int
     listed: tuple[int, ...] | None
-    """The hashes; None where there are too many."""
+    """The hashes. None if there are too many."""
     staged: Staged | None
-    """The same aside; None where they are few."""
+    """The same in a file. None if they are few."""
     values: Mapping[int, object] = field(default_factory=dict)
-    """By hash: what it stands for, where a scope is asked for it and not too large: a cursor's value, a partition's name."""
+    """The value that each hash stands for: a cursor's value or a partition's name.
+
+    Only for small scopes that need it.
+    """
 
     def restrict(self, rows: DataFrame, key: Column) -> DataFrame:
         """The rows whose key hash is in the scope."""
         if self.staged is None:
-            # As text: a value handed over is a call to the JVM each.
+            # As text, because each value that is passed on is a call to the JVM.
             listed = ", ".join(map(str, self.listed or ())) or "NULL"
             return rows.withColumn("__scope", key).where(f"__scope IN ({listed})").drop("__scope")
-        wanted = self.staged.read(rows.sparkSession).select(F.col(KEY).alias("__scope"))
+        scope = self.staged.read(rows.sparkSession).select(F.col(KEY).alias("__scope"))
         return (
-            rows.withColumn("__scope", key).join(F.broadcast(wanted), "__scope", "left_semi").drop("__scope")
+            rows.withColumn("__scope", key).join(F.broadcast(scope), "__scope", "left_semi").drop("__scope")
         )
 
 
-def find_keys(work: Work, found: DataFrame, *, held: int | None = None) -> KeySet:
-    """The distinct hashes of rows that have one in `_key`, with the values they stand for if `found` has them.
+def find_keys(work: Work, rows: DataFrame, *, held: int | None = None) -> KeySet:
+    """The distinct hashes in `_key` of these rows, with the values they stand for if the rows have them.
 
-    At most `held` of them are held here; more stay in a file, without their values.
+    At most `held` of them are held in memory. More stay in a file, without their values.
     """
     most = min(work.project.settings.thresholds.held_keys if held is None else held, _MOST_HELD)
-    valued = [F.min(VALUE).alias(VALUE), (~_same_value()).alias("mixed")] if VALUE in found.columns else []
-    grouped = found.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"), *valued)
+    valued = [F.min(VALUE).alias(VALUE), (~_same_value()).alias("mixed")] if VALUE in rows.columns else []
+    grouped = rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("n"), *valued)
     head = grouped.limit(most + 1).toArrow()
     if head.num_rows <= most:
         hashes = head.column(KEY).to_pylist()
         keys = list_keys(work, hashes, sum(head.column("n").to_pylist()))
-        # Two values with one hash: then the hash alone tells the scope.
-        told = valued and not any(head.column("mixed").to_pylist())
-        values = _read_values(head) if told else None
+        # If two values share a hash, only the hash defines the scope.
+        unambiguous = valued and not any(head.column("mixed").to_pylist())
+        values = _read_values(head) if unambiguous else None
         return keys if values is None else replace(keys, values=dict(zip(hashes, values, strict=True)))
     staged = stage(grouped, f"{work.staging}/keys", {"keys": F.count(F.lit(1)), "rows": F.sum("n")})
     return KeySet(count=staged.counts["keys"], rows=staged.counts["rows"], listed=None, staged=staged)
 
 
 def _read_values(head: pa.Table) -> list[object] | None:
-    """What the hashes stand for; None where Python cannot hold it, such as a timestamp after the year 9999."""
+    """The values of the hashes.
+
+    None if Python cannot represent one, such as a timestamp after the year 9999.
+    """
     try:
         return list(head.column(VALUE).to_pylist())
     except (ValueError, OverflowError):
@@ -75,7 +81,7 @@ def _read_values(head: pa.Table) -> list[object] | None:
 
 
 def _same_value() -> Column:
-    """Whether all rows of a group have one value, or none has any."""
+    """Whether all rows of a group have the same value, or none has one."""
     return F.min(VALUE).eqNullSafe(F.max(VALUE)) & F.count(VALUE).isin(F.lit(0), F.count(F.lit(1)))
 
 
@@ -89,12 +95,12 @@ def find_added_keys(work: Work, dataset: str) -> KeySet:
 
 
 def read_own(work: Work, keys: KeySet) -> DataFrame:
-    """The output's own rows of a scope, deleted ones included."""
+    """The output's own rows of a scope, including deleted ones."""
     assert work.own_version is not None
     if keys.listed is not None:
-        found = work.shared.small.find_rows(work.session, work.node.name, work.own_version, KEY, keys.listed)
-        if found is not None:
-            return found
+        rows = work.shared.small.find_rows(work.session, work.node.name, work.own_version, KEY, keys.listed)
+        if rows is not None:
+            return rows
     return keys.restrict(work.read(work.node.name, work.own_version), F.col(KEY))
 
 

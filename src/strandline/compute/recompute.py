@@ -1,4 +1,7 @@
-"""A full recompute compared with what is published (L2). Each kind of node works out what is expected of it: `expect` of its worker."""
+"""A full recompute compared with what is published (L2).
+
+Each kind of node defines what is expected of it: `expect` of its worker.
+"""
 
 import math
 from bisect import bisect_left
@@ -36,14 +39,17 @@ class Comparison:
     differing: int
     stale: int
     kept: int = 0
-    """Rows of an output that appends which the recompute no longer gives."""
+    """Rows of an appending output that the recompute no longer gives."""
     examples: tuple[Difference, ...]
 
 
 def compare_with_recompute(
     work: Work, expected: Expected, *, stale: bool, sample_percent: float | None
 ) -> Comparison:
-    """Compare what is published with a full recompute, row by row. `stale`: some of its rows are of an older configuration."""
+    """Compare what is published with a full recompute, row by row.
+
+    `stale`: some published rows are of an older configuration.
+    """
     if expected.rows is None:
         return _find_received_twice(work, expected.published)
     rows, published = expected.rows, expected.published
@@ -53,7 +59,7 @@ def compare_with_recompute(
         return _compare_kept(work, rows, published, expected.unique_key, stale=stale)
     columns = [c for c in rows.columns if c in published.columns]
     missing = [c for c in rows.columns if c not in published.columns]
-    columns += missing  # a column that the table does not have yet: its rows wait for a backfill
+    columns += missing  # columns that the table lacks so far: their rows wait for a backfill
     for name in missing:
         published = published.withColumn(name, F.lit(None).cast(rows.schema[name].dataType))
     return _compare(work, rows, published, columns, stale=stale)
@@ -68,7 +74,10 @@ def _sample(rows: DataFrame, columns: Sequence[str], percent: float) -> DataFram
 def _compare_kept(
     work: Work, expected: DataFrame, own: DataFrame, unique_key: Sequence[str], *, stale: bool
 ) -> Comparison:
-    """An output that appends misses nothing that the recompute gives, has no key twice, and keeps what was published (L2)."""
+    """An appending output must have every row that the recompute gives and no key twice.
+
+    It keeps all it published (L2).
+    """
     names = [quote(c) for c in unique_key]
     theirs = expected.select(*names).distinct().withColumns({_EXPECTED: F.lit(1), _ACTUAL: F.lit(0)})
     typed = [_cast(c, expected.schema[c].dataType) for c in unique_key]
@@ -113,7 +122,7 @@ def _compare_kept(
 def _compare(
     work: Work, expected: DataFrame, actual: DataFrame, columns: list[str], *, stale: bool
 ) -> Comparison:
-    """Both sides as multisets; doubles by 12 significant digits."""
+    """Compare both sides as multisets, doubles by 12 significant digits."""
     named = [comparable(F.col(quote(c)), expected.schema[c].dataType).alias(c) for c in columns]
     theirs = expected.select(*named).withColumns(
         {_EXPECTED: F.lit(1), _ACTUAL: F.lit(0), _STALE: F.lit(False)}
@@ -145,7 +154,7 @@ def _compare(
 
 
 def _cast(name: str, kind: DataType) -> Column:
-    """A column in another type, whose nested values may be NULL: a table's always may, a computation's need not."""
+    """A column in another type, with nested values that may be NULL, as a table's always may."""
     return F.col(quote(name)).cast(_nullable(kind)).alias(name)
 
 
@@ -164,14 +173,17 @@ def _nullable(kind: DataType) -> DataType:
 def _explain(
     work: Work, staged: Staged, columns: list[str], *, stale: bool, doubles: list[str]
 ) -> Comparison:
-    """Tell differing rows from stale ones, and pair rows whose doubles agree to 12 digits but were rounded apart."""
+    """Separate differing rows from stale ones.
+
+    Rows whose doubles agree to 12 digits but were rounded apart are paired.
+    """
     if staged.counts["differing"] > 100_000:
         rows = staged.read(work.session).limit(EXAMPLES).collect()
         differing = staged.counts["differing"]
     else:
         rows = _unpaired(staged.read(work.session).collect(), columns, doubles)
         differing = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r in rows)
-    found = [
+    differences = [
         Difference(
             only_in="recomputed" if r[_EXPECTED] > r[_ACTUAL] else "published",
             row={c: r[c] for c in columns},
@@ -179,8 +191,10 @@ def _explain(
         )
         for r in rows
     ]
-    waiting = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r, d in zip(rows, found, strict=True) if d.stale)
-    examples = sorted(found, key=lambda d: (d.stale, str([d.row[c] for c in columns]), d.only_in))[:EXAMPLES]
+    waiting = sum(abs(r[_EXPECTED] - r[_ACTUAL]) for r, d in zip(rows, differences, strict=True) if d.stale)
+    examples = sorted(differences, key=lambda d: (d.stale, str([d.row[c] for c in columns]), d.only_in))[
+        :EXAMPLES
+    ]
     return Comparison(
         compared=staged.counts["compared"],
         differing=differing - waiting,
@@ -190,7 +204,7 @@ def _explain(
 
 
 def _unpaired(rows: list[Row], columns: list[str], doubles: list[str]) -> list[Row]:
-    """Rows without a partner on the other side that agrees in everything, doubles to 12 significant digits."""
+    """Rows without an equal partner on the other side, where doubles are equal to 12 significant digits."""
     if not doubles:
         return rows
     others = [c for c in columns if c not in doubles]
@@ -206,7 +220,10 @@ def _unpaired(rows: list[Row], columns: list[str], doubles: list[str]) -> list[R
 
 
 def _pair(left: list[Row], right: list[Row], doubles: list[str]) -> Iterator[tuple[Row, Row]]:
-    """Rows of two sides whose doubles agree, each in one pair. Sorted by the first double, a partner is near."""
+    """Pairs of rows whose doubles agree, each row in one pair.
+
+    After sorting by the first double a partner is near.
+    """
     ordered = sorted(right, key=lambda row: _as_number(row[doubles[0]]))
     numbers = [_as_number(row[doubles[0]]) for row in ordered]
     for row in left:
@@ -221,12 +238,12 @@ def _pair(left: list[Row], right: list[Row], doubles: list[str]) -> Iterator[tup
 
 
 def _as_number(text: str | None) -> float:
-    """A double by its text; what is none sorts after every number."""
+    """The number of a double's text. What is not a number sorts after every number."""
     return float(text) if text is not None and "n" not in text.lower() else math.inf
 
 
 def _agree(one: str | None, other: str | None) -> bool:
-    """Whether two doubles, written with 12 digits, differ by one unit of the last at most."""
+    """Whether two doubles, written with 12 digits, differ by at most one unit of the last."""
     if one is None or other is None or "n" in (one + other).lower():
         return one == other
     a, b = float(one), float(other)
@@ -234,7 +251,7 @@ def _agree(one: str | None, other: str | None) -> bool:
 
 
 def _find_received_twice(work: Work, own: DataFrame) -> Comparison:
-    """No position was received twice."""
+    """Check that no position was received twice."""
     grouped = own.groupBy(POSITION).agg(F.count(F.lit(1)).alias("n"))
     counts = {
         "compared": F.sum(F.when(F.col(f"{POSITION}.place") > 0, F.col("n")).otherwise(0)),

@@ -13,11 +13,14 @@ from .keys import user_columns
 
 
 class ReshapedError(StrandlineError):
-    """The result has other columns or types than the table, and the task may replace the table."""
+    """The result has different columns or types from the table, and the task may replace the table."""
 
 
 def prepare_in_shape(work: Work, prepare: Callable[[Work], Prepared]) -> Prepared:
-    """Prepare a task; if its result does not fit the table and the task may reshape it, prepare it again as one that writes it anew."""
+    """Prepare a task.
+
+    If its result does not fit the table and the task may reshape it, it is prepared to replace the table.
+    """
     try:
         return prepare(work)
     except ReshapedError:
@@ -25,7 +28,10 @@ def prepare_in_shape(work: Work, prepare: Callable[[Work], Prepared]) -> Prepare
 
 
 def fit_types(rows: DataFrame, own: DataFrame, work: Work) -> DataFrame:
-    """The result in the types of the table. Another type in a column that was there means a change that only a backfill may make."""
+    """The result in the types of the table.
+
+    If an existing column has another type, only a backfill may make that change.
+    """
     retyped = _type_changes(rows.schema, own.schema)
     gone = set(user_columns(own.columns)) - set(rows.columns) if work.task.reshapes else set()
     if not retyped and not gone:
@@ -33,8 +39,8 @@ def fit_types(rows: DataFrame, own: DataFrame, work: Work) -> DataFrame:
     kind = ReshapedError if work.task.reshapes else WorkError
     name = work.node.name.removesuffix("_facts")
     raise kind(
-        f"`{work.node.name}` now gives {', '.join(retyped)}: the types of its table are others.",
-        remedy=f"Run `strandline backfill {name} --all` to write it anew with these types.",
+        f"`{work.node.name}` now gives {', '.join(retyped)}, and its table has other types.",
+        remedy=f"Run `strandline backfill {name} --all` to rewrite it with these types.",
         slug="types-changed",
     )
 

@@ -1,4 +1,4 @@
-"""Blocks read through delta-rs: those announced, and those published, a stretch of numbers at a time."""
+"""Blocks read through delta-rs, announced or published, a range of numbers at a time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,11 @@ class BlockTable:
         return self._opened[0].ask(f"SELECT {select} FROM t WHERE {where}{live} {then}")
 
     def blocks(self, group: Group, low: int, high: int) -> list[Block]:
-        """One a hash, as first announced."""
+        """One per hash, as first announced."""
         number = datafusion_name(self.chain.number)
         where = f"{number} >= {low} AND {number} <= {high} AND {group_condition(self.chain, group)}"
-        found = self.query(", ".join(map(datafusion_name, block_columns(self.chain))), where)
-        return [b for g, b in read_blocks(self.chain, found) if g == group]
+        table = self.query(", ".join(map(datafusion_name, block_columns(self.chain))), where)
+        return [b for g, b in read_blocks(self.chain, table) if g == group]
 
     def groups(self) -> list[Group]:
         if not self.chain.group_by:
@@ -62,7 +62,7 @@ class BlockTable:
         )
 
     def count(self, group: Group, low: int) -> int:
-        """Blocks with numbers from `low` on, each number and hash once."""
+        """Number of blocks from `low` on. Each number and hash counts once."""
         number, hash_name = datafusion_name(self.chain.number), datafusion_name(self.chain.hash)
         where = f"{number} >= {low} AND {hash_name} IS NOT NULL AND {group_condition(self.chain, group)}"
         names = ", ".join(map(datafusion_name, (*self.chain.group_by, self.chain.number, self.chain.hash)))
@@ -80,7 +80,10 @@ def _whole(number: Any) -> int | None:
 
 
 def group_condition(chain: Chain, group: Group) -> str:
-    """The rows of one chain, and perhaps others: a value without a literal is left to whoever reads the answer."""
+    """A condition for the rows of one chain. Rows of others may match too.
+
+    A value without a literal is left out, and whoever reads the answer must check it.
+    """
     parts = []
     for column, value in zip(chain.group_by, group, strict=True):
         literal = datafusion_literal(value)
@@ -106,16 +109,19 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Python's values; instants as microseconds, which have no first and no last year."""
+    """Python's values. Instants are microseconds, which have no first and no last year."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     return list(column.to_pylist())
 
 
 def read_blocks(chain: Chain, table: pa.Table) -> list[tuple[Group, Block]]:
-    """Blocks with the chain each is of, one a number and hash. A row without number or hash is not a block."""
+    """Blocks with the chain each belongs to, one per number and hash.
+
+    A row without number or hash is not a block.
+    """
     columns = {name: _values(table.column(name)) for name in block_columns(chain)}
-    found: dict[tuple[Group, int, Hash], Block] = {}
+    blocks: dict[tuple[Group, int, Hash], Block] = {}
     for i in range(table.num_rows):
         number, hash_ = columns[chain.number][i], columns[chain.hash][i]
         if number is None or hash_ is None:
@@ -128,13 +134,13 @@ def read_blocks(chain: Chain, table: pa.Table) -> list[tuple[Group, Block]]:
             weight=_weigh(chain, int(number), columns[chain.head.column][i] if chain.head.column else None),
             seen=(*(_ordered(columns[c][i]) for c in chain.order_by), _ordered(columns[POSITION][i]), hash_),
         )
-        known = found.get((group, *block.place))
-        found[group, *block.place] = block if known is None else first_announced(chain, known, block)
-    return [(group, block) for (group, _, _), block in found.items()]
+        known = blocks.get((group, *block.place))
+        blocks[group, *block.place] = block if known is None else first_announced(chain, known, block)
+    return [(group, block) for (group, _, _), block in blocks.items()]
 
 
 def first_announced(chain: Chain, one: Block, other: Block) -> Block:
-    """Of two announcements of a block the earlier; under `last` it counts as seen when it was seen last."""
+    """The earlier of two announcements of a block. Under `last` it counts as seen when it was seen last."""
     first, later = (one, other) if one.seen <= other.seen else (other, one)
     if chain.head.kind is not Head.LAST or first.weight >= later.weight:
         return first

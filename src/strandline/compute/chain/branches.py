@@ -1,6 +1,7 @@
-"""Which blocks are canonical: the branch of the best head that is connected to the anchor. Plain arithmetic over announced blocks.
+"""Which blocks are canonical: the branch of the best head that is connected to the anchor.
 
-A block's parent has the number before it, so a branch is walked number by number, and a change is walked only where it reaches.
+This is plain arithmetic over announced blocks. A block's parent has the number before it, so a branch is
+walked number by number, and a change is walked only as far as it reaches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from strandline.model.project import HeadRule
 
 Hash = Any
-"""Of the type that the facts have: text, bytes or a number."""
+"""Of the same type as in the facts: text, bytes or a number."""
 Place = tuple[int, Hash]
 """A block's number and hash. Announcements with one hash and two numbers are two blocks."""
 
@@ -23,9 +24,9 @@ class Block:
     hash: Hash
     parent: Hash | None
     weight: Any
-    """What the head is chosen by: of the rule's column, or the number."""
+    """What the head is chosen by: the value of the rule's column, or the number."""
     seen: tuple[Any, ...]
-    """The source's own order; the lower was seen first."""
+    """The source's own order. The lower was seen first."""
 
     @property
     def place(self) -> Place:
@@ -39,7 +40,7 @@ class Announced(Protocol):
         """Those with numbers from `low` to `high`, each hash once."""
 
     def count(self, low: int) -> int:
-        """How many there are with numbers from `low` on, each hash once."""
+        """Number of blocks with numbers from `low` on, each hash once."""
 
 
 class Canonical(Protocol):
@@ -50,12 +51,12 @@ class Canonical(Protocol):
     def tip(self) -> Block | None: ...
 
     def summed_after(self, number: int) -> Any:
-        """The weights of its blocks with larger numbers, added up."""
+        """The sum of the weights of its blocks with larger numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a change does to the canonical branch: numbers after `fork` are `branch`, and none beyond it."""
+    """What a change does to the canonical branch: numbers after `fork` become `branch`, and it ends there."""
 
     fork: int
     branch: tuple[Block, ...]
@@ -73,8 +74,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """`step` None: the head stays. `joined`: blocks that waited and are connected now; `waiting`: new ones that are not."""
+class Followed:
+    """The effect of newly announced blocks.
+
+    `step` None: the head stays. `joined` counts blocks that waited and are connected now, `waiting` new ones
+    that are not connected.
+    """
 
     step: Step | None
     joined: int
@@ -82,13 +87,13 @@ class Found:
 
 
 def better(one: tuple[Any, tuple[Any, ...]], other: tuple[Any, tuple[Any, ...]] | None) -> bool:
-    """A head is (weight, seen): the heavier wins, of equals the one seen first."""
+    """A head is (weight, seen). The heavier wins; of equals the one that was seen first."""
     return other is None or one[0] > other[0] or (one[0] == other[0] and one[1] < other[1])
 
 
 @dataclass(slots=True)
 class _Linked:
-    """A connected block and how heavy the branch up to it is, against the branch published before."""
+    """A connected block, and the weight of the branch up to it compared with the branch published before."""
 
     block: Block
     below: "_Linked | None"
@@ -97,7 +102,7 @@ class _Linked:
 
 @dataclass(slots=True)
 class _Walk:
-    """Reads numbers in strides, and keeps those of the stride at hand."""
+    """Reads numbers in strides, and keeps those of the current stride."""
 
     announced: Announced
     stride: int
@@ -124,8 +129,8 @@ def follow(
     anchor: int,
     *,
     stride: int,
-) -> Found:
-    """What newly announced blocks do to the branch. `known`: those among them that had been announced before.
+) -> Followed:
+    """What newly announced blocks do to the branch. `known` are those that had been announced before.
 
     `stride` numbers are read at once.
     """
@@ -167,7 +172,7 @@ def follow(
         below = _find_below(rule, walk, canonical, block, anchor, linked)
         if below is not None and block.place not in linked:
             linked[block.place] = _link(rule, block, below)
-    return Found(step=_choose(rule, canonical, tip, linked), joined=joined, waiting=waiting)
+    return Followed(step=_choose(rule, canonical, tip, linked), joined=joined, waiting=waiting)
 
 
 def _link(rule: HeadRule, block: Block, below: _Linked | None) -> _Linked:
@@ -179,7 +184,10 @@ def _link(rule: HeadRule, block: Block, below: _Linked | None) -> _Linked:
 def _find_below(
     rule: HeadRule, walk: _Walk, canonical: Canonical, block: Block, anchor: int, linked: dict[Place, _Linked]
 ) -> _Linked | None:
-    """The connected block that this one stands on; None if it waits. Goes down a side branch as far as the canonical one."""
+    """The connected block that this one is built on; None if it waits.
+
+    Follows a side branch down to the canonical one.
+    """
     trail: list[Block] = []
     at = block
     while True:
@@ -203,7 +211,7 @@ def _find_below(
 
 
 def _on_canonical(rule: HeadRule, canonical: Canonical, number: int, hash_: Hash) -> _Linked:
-    """The point where a branch leaves the canonical one, or starts anew; its weight is what it has less than the old tip."""
+    """The point where a branch leaves the canonical one, or starts. Its weight is relative to the old tip."""
     weight = -canonical.summed_after(number) if rule.summed else 0
     return _Linked(Block(number=number, hash=hash_, parent=None, weight=None, seen=()), None, weight)
 
@@ -226,7 +234,7 @@ def _choose(
     ):
         branch.append(at.block)
         at = at.below
-    assert at is not None  # every branch stands on the canonical one, or on the anchor
+    assert at is not None  # every branch is built on the canonical one, or on the anchor
     return Step(fork=at.block.number, branch=tuple(reversed(branch)), old_tip=tip, new_tip=best.block)
 
 
@@ -240,7 +248,7 @@ class Built:
 
 
 def build(rule: HeadRule, announced: Announced, anchor: int, *, stride: int) -> Built:
-    """Walk every number from the anchor up, once, `stride` at a time. Only branches that are not decided yet are kept."""
+    """Walk every number from the anchor up, once, `stride` at a time. Only undecided branches are kept."""
     walk = _Walk(announced, stride)
     decided: list[Hash] = []
     level: dict[Hash, _Linked] = {b.hash: _link(rule, b, None) for b in walk.at(anchor)}
@@ -266,7 +274,7 @@ def build(rule: HeadRule, announced: Announced, anchor: int, *, stride: int) -> 
 
 
 def _decide(decided: list[Hash], alive: list[_Linked], anchor: int) -> None:
-    """What lies below the lowest block that all live branches share is settled: write it down and let it go."""
+    """Record what is below the lowest block that all live branches share, and forget it: it is decided."""
     floor = anchor + len(decided)
     heads = {id(one): one for one in alive}
     while len(heads) > 1:

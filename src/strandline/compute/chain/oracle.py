@@ -1,7 +1,7 @@
-"""The canonical blocks of a chain, found the plain way: every announced block at once, links followed from the anchor up.
+"""The canonical blocks of a chain, found the plain way: all announced blocks, with links followed upwards.
 
-It shares nothing with the walk that follows a change (`branches`), and no lookup: Spark reads the facts. Memory grows with the
-number of announced blocks, which `verify` may afford and a run may not.
+It shares nothing with the walk that follows a change (`branches`), and no lookup: Spark reads the facts.
+Memory grows with the number of announced blocks, which `verify` can afford and a run cannot.
 """
 
 import math
@@ -23,7 +23,7 @@ from strandline.model.columns import POSITION, quote
 from strandline.model.project import Chain, Head
 
 _Announcement = tuple[int, Any, Any, Any, tuple[Any, ...]]
-"""Number, hash, parent, weight, and the order it was seen in."""
+"""Number, hash, parent, weight, and the order in which it was seen."""
 
 
 def expect_chain(work: Work, chain: Chain) -> DataFrame:
@@ -44,14 +44,14 @@ def expect_chain(work: Work, chain: Chain) -> DataFrame:
     }
     path = f"{work.staging}/canonical.parquet"
     write_parquet(pa.table(columns), path)
-    wanted = work.session.read.schema(schema).parquet(path)
+    staged = work.session.read.schema(schema).parquet(path)
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__{c}"))) for c in names]
     seen = F.struct(
         *(F.col(POSITION if c == POSITION else quote(c)).alias(f"o{i}") for i, c in enumerate(chain.order_by))
     )
     order = F.struct(seen, F.col(POSITION), row_hash(declared))
     row = F.min_by(F.struct(*map(quote, declared)), order).alias("__row")
-    first = facts.join(wanted, same, "left_semi").groupBy(*map(quote, names)).agg(row)
+    first = facts.join(staged, same, "left_semi").groupBy(*map(quote, names)).agg(row)
     return first.select(*(F.col("__row")[c].alias(c) for c in declared))
 
 
@@ -89,7 +89,10 @@ def find_canonical(chain: Chain, announcements: Iterable[_Announcement]) -> list
 def _first_announced(
     chain: Chain, announcements: Iterable[_Announcement]
 ) -> dict[tuple[int, Any], tuple[Any, Any, tuple[Any, ...]]]:
-    """By number and hash: parent, weight and order of the first announcement. Under `last`, the weight of the heaviest one."""
+    """Parent, weight and order of the first announcement, by number and hash.
+
+    Under `last` the weight is that of the heaviest announcement.
+    """
     blocks: dict[tuple[int, Any], tuple[Any, Any, tuple[Any, ...]]] = {}
     for number, hash_, parent, weight, seen in announcements:
         known = blocks.get((number, hash_))

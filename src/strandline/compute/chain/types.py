@@ -1,4 +1,7 @@
-"""Which types the columns of a chain may have. A type that Python and Spark might compare differently is refused."""
+"""Which types the columns of a chain may have.
+
+A type that Python and Spark might compare differently is refused.
+"""
 
 from collections.abc import Mapping
 
@@ -24,7 +27,10 @@ _GROUPS = _NAMES | BooleanType | DateType
 
 
 def require_types(chain: Chain, kinds: Mapping[str, DataType]) -> None:
-    """Refuse a chain over columns of other types. A source with columns of its own tells them only when it is read."""
+    """Refuse a chain over columns of other types.
+
+    The columns of a native source are known only when it is read.
+    """
     number = kinds[chain.number]
     is_whole = isinstance(number, IntegralType) or (
         isinstance(number, DecimalType) and number.scale == 0 and number.precision <= 18
@@ -75,12 +81,13 @@ def show_hash(value: object) -> str:
     return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
-def _require(chain: Chain, word: str, column: str, kind: DataType, fits: bool, wanted: str) -> None:
+def _require(chain: Chain, word: str, column: str, kind: DataType, fits: bool, expected: str) -> None:
     if fits:
         return
     raise WorkError(
-        f"{chain.place}: `{word}` of chain `{chain.name}` names `{column}`, which is {kind.simpleString()} and not {wanted}.",
-        remedy=f"Give `{column}` another type under `columns:` of `{chain.blocks}` and run `strandline backfill {chain.blocks} --all`, "
-        "or name another column.",
+        f"{chain.place}: `{word}` of chain `{chain.name}` names `{column}`, which is {kind.simpleString()}"
+        f" and not {expected}.",
+        remedy=f"Give `{column}` another type under `columns:` of `{chain.blocks}` and run"
+        f" `strandline backfill {chain.blocks} --all`, or name another column.",
         slug="chain-types",
     )

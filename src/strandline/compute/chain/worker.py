@@ -1,4 +1,7 @@
-"""Chains: the canonical blocks, kept as blocks are announced. A reorganisation is one commit that carries its invalidation."""
+"""Chains: the canonical blocks, maintained as blocks are announced.
+
+A reorganisation is one commit that carries its invalidation.
+"""
 
 import uuid
 from dataclasses import dataclass, field, replace
@@ -36,15 +39,15 @@ from .branches import Block, Hash, Place, Step, build, follow
 from .oracle import expect_chain
 from .types import require_types, show_hash
 
-Wanted = dict[tuple[Group, int], Hash | None]
-"""By chain and number: the hash that is canonical there; None where no block is."""
+CanonicalHashes = dict[tuple[Group, int], Hash | None]
+"""The canonical hash by chain and number; None where there is no block."""
 
 
 @dataclass(slots=True)
 class _Touched:
     """What newly announced blocks change."""
 
-    hashes: Wanted = field(default_factory=dict)
+    hashes: CanonicalHashes = field(default_factory=dict)
     steps: list[tuple[Group, Step]] = field(default_factory=list)
     waiting: int = 0
     read: int = 0
@@ -79,10 +82,10 @@ def prepare(work: Work) -> Prepared:
             counts=counts,
             scope=NOTHING,
         )
-    wanted = _stage_wanted(work, chain, touched.hashes)
-    new = _canonical_rows(work, chain, wanted, touched.hashes)
+    affected = _stage_hashes(work, chain, touched.hashes)
+    new = _canonical_rows(work, chain, affected, touched.hashes)
     at_stake = _read_within(work, work.node.name, chain, touched.hashes).where(~F.col(DELETED))
-    old = at_stake.join(F.broadcast(wanted.select(KEY).distinct()), KEY, "left_semi")
+    old = at_stake.join(F.broadcast(affected.select(KEY).distinct()), KEY, "left_semi")
     sides = tag(new, NEW).unionByName(tag(old, OLD), allowMissingColumns=True)
     staged = stage_differences(work, sides, compared_columns(sides, backfill=False), bury=True)
     numbers = [number for _, number in touched.hashes]
@@ -117,10 +120,11 @@ def expect(work: Work) -> Expected:
 
 
 def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
-    """What the blocks announced since the cursor change; None when that is not a step from the branch as it stands.
+    """What the blocks announced since the cursor change. None if everything has to be judged again.
 
-    So when a lower block than any before moves the anchor, and when a block's first announcement is another now, with
-    another parent or weight: what stands on it, and what it was better than, is to be judged again.
+    That is so if a block lower than any before moves the anchor, or if a block's first announcement is now a
+    different one, with another parent or weight. It then affects what is built on the block, and what the
+    block was better than.
     """
     after, upto = work.after(dataset), work.version(dataset)
     assert work.own_version is not None
@@ -148,7 +152,7 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
             anchor = lowest if first is None else first
         stride = work.project.settings.thresholds.followed_numbers
         published = PublishedGroup(own=own, facts=facts, group=group, stride=stride)
-        found = follow(
+        followed = follow(
             chain.head,
             AnnouncedGroup(facts=facts, group=group),
             published,
@@ -157,21 +161,25 @@ def _follow(work: Work, chain: Chain, dataset: str) -> _Touched | None:
             anchor,
             stride=stride,
         )
-        touched.waiting += found.waiting - found.joined
+        touched.waiting += followed.waiting - followed.joined
         for block in blocks:
-            # Announced again, perhaps earlier than before: the row of a canonical block may be another announcement's now.
+            # The block was announced again, perhaps earlier than before: its row may now come from another
+            # announcement.
             if block.place in known and published.hash_at(block.number) == block.hash:
                 touched.hashes[group, block.number] = block.hash
-        if found.step is not None:
-            touched.steps.append((group, found.step))
-            branch = {b.number: b.hash for b in found.step.branch}
-            for number in range(found.step.fork + 1, found.step.last + 1):
+        if followed.step is not None:
+            touched.steps.append((group, followed.step))
+            branch = {b.number: b.hash for b in followed.step.branch}
+            for number in range(followed.step.fork + 1, followed.step.last + 1):
                 touched.hashes[group, number] = branch.get(number)
     return touched
 
 
 def _is_another(chain: Chain, earlier: Block, block: Block) -> bool:
-    """Whether a block counts otherwise now. Under `last` its weight only grows, which `follow` sees."""
+    """Whether a block's first announcement is now a different one.
+
+    Under `last` its weight only grows, which `follow` notices.
+    """
     first = first_announced(chain, earlier, block)
     return first.parent != earlier.parent or (
         chain.head.kind is not Head.LAST and first.weight != earlier.weight
@@ -179,7 +187,7 @@ def _is_another(chain: Chain, earlier: Block, block: Block) -> bool:
 
 
 def _announced_before(before: BlockTable, group: Group, blocks: list[Block]) -> dict[Place, Block]:
-    """Those of these blocks that had been announced before, as they were; looked up in the stretches of numbers they are in."""
+    """Those of these blocks that had been announced before, as they were, looked up by ranges of numbers."""
     numbers = sorted({b.number for b in blocks})
     places = {b.place for b in blocks}
     known: dict[Place, Block] = {}
@@ -191,13 +199,13 @@ def _announced_before(before: BlockTable, group: Group, blocks: list[Block]) -> 
     return known
 
 
-def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:
-    """Every chain from its anchor on, and how many blocks wait."""
+def build_whole(work: Work, chain: Chain) -> tuple[CanonicalHashes, int]:
+    """Every chain from its anchor on, and the number of waiting blocks."""
     dataset = work.node.inputs[0].dataset
     facts = BlockTable(
         lake=work.lake, dataset=dataset, version=work.version(dataset), chain=chain, live_only=False
     )
-    hashes: Wanted = {}
+    hashes: CanonicalHashes = {}
     waiting = 0
     stride = work.project.settings.thresholds.walked_numbers
     for group in facts.groups():
@@ -212,7 +220,7 @@ def build_whole(work: Work, chain: Chain) -> tuple[Wanted, int]:
 
 def _prepare_whole(work: Work, chain: Chain, own: DataFrame | None, full_rows: int, scope: Scope) -> Prepared:
     hashes, waiting = build_whole(work, chain)
-    rows = _canonical_rows(work, chain, _stage_wanted(work, chain, hashes), hashes)
+    rows = _canonical_rows(work, chain, _stage_hashes(work, chain, hashes), hashes)
     if own is None:
         return replace(write_whole(work, rows, rows_full=full_rows), counts={"waiting": waiting})
     sides = tag(fit_types(rows, own, work), NEW).unionByName(
@@ -235,8 +243,8 @@ def _kinds(work: Work) -> dict[str, DataType]:
     }
 
 
-def _stage_wanted(work: Work, chain: Chain, hashes: Wanted) -> DataFrame:
-    """The numbers at stake with their hash, in the types of the facts, and the `_key` of each."""
+def _stage_hashes(work: Work, chain: Chain, hashes: CanonicalHashes) -> DataFrame:
+    """The affected numbers with their hash, in the types of the facts, and the `_key` of each."""
     kinds = _kinds(work)
     schema = StructType([StructField(c, kinds[c]) for c in (*chain.key, chain.hash)])
     values = {
@@ -251,8 +259,8 @@ def _stage_wanted(work: Work, chain: Chain, hashes: Wanted) -> DataFrame:
     return work.session.read.schema(schema).parquet(path).withColumn(KEY, typed_key(chain.key))
 
 
-def _read_within(work: Work, dataset: str, chain: Chain, hashes: Wanted) -> DataFrame:
-    """The rows of the facts or of the chain between the lowest and the highest number at stake."""
+def _read_within(work: Work, dataset: str, chain: Chain, hashes: CanonicalHashes) -> DataFrame:
+    """The rows of the facts or of the chain between the lowest and the highest affected number."""
     version = work.own_version if dataset == work.node.name else work.version(dataset)
     assert version is not None
     numbers = [number for _, number in hashes]
@@ -260,31 +268,31 @@ def _read_within(work: Work, dataset: str, chain: Chain, hashes: Wanted) -> Data
         return work.read(dataset, version).limit(0)
     low, high = min(numbers), max(numbers)
     condition = f"{datafusion_name(chain.number)} >= {low} AND {datafusion_name(chain.number)} <= {high}"
-    found = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
+    rows = work.shared.small.find_where(work.session, dataset, version, chain.number, condition)
     return (
         work.read(dataset, version).where(F.col(quote(chain.number)).between(low, high))
-        if found is None
-        else found
+        if rows is None
+        else rows
     )
 
 
-def _canonical_rows(work: Work, chain: Chain, wanted: DataFrame, hashes: Wanted) -> DataFrame:
+def _canonical_rows(work: Work, chain: Chain, affected: DataFrame, hashes: CanonicalHashes) -> DataFrame:
     """The canonical blocks as they were first announced."""
     facts = _read_within(work, work.node.inputs[0].dataset, chain, hashes)
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
     names = (*chain.key, chain.hash)
-    there = wanted.where(F.col(quote(chain.hash)).isNotNull()).select(
+    there = affected.where(F.col(quote(chain.hash)).isNotNull()).select(
         *(F.col(quote(c)).alias(f"__wanted_{c}") for c in names)
     )
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__wanted_{c}"))) for c in names]
-    found = facts.join(there, same, "left_semi").withColumn(KEY, typed_key(chain.key))
+    announced = facts.join(there, same, "left_semi").withColumn(KEY, typed_key(chain.key))
     order = [F.col(POSITION) if c == POSITION else F.col(quote(c)) for c in chain.order_by]
     once = Window.partitionBy(*map(quote, names)).orderBy(
         *(c.asc_nulls_first() for c in order), F.col(POSITION), row_hash(declared)
     )
-    first = found.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
-    kept = [quote(c) for c in facts.columns if c in declared or c.startswith("_source_")]
-    return first.select(*kept, KEY).withColumns({DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
+    first = announced.withColumn("__nth", F.row_number().over(once)).where(F.col("__nth") == 1)
+    columns = [quote(c) for c in facts.columns if c in declared or c.startswith("_source_")]
+    return first.select(*columns, KEY).withColumns({DELETED: F.lit(False), CONFIG: F.lit(work.config.hash)})
 
 
 def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalidation:

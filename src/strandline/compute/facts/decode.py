@@ -1,7 +1,7 @@
-"""What was received -> rows that pass and rows that fail: one deterministic decode, the same in a run, a backfill and `verify`.
+"""Received rows -> rows that pass and rows that fail: one decode for runs, backfills and `verify`.
 
-Each row of the result is one offered fact, with its `_outcome`. A message that `where` refuses, or whose list is absent or empty, is one
-row `passed_over`; a line that does not parse is one row `quarantined`.
+Each row of the result is one offered fact, with its `_outcome`. A message that `where` refuses, or whose list
+is absent or empty, is one row `passed_over`. A line that does not parse is one row `quarantined`.
 """
 
 from collections.abc import Sequence
@@ -39,17 +39,20 @@ ACCEPTED, QUARANTINED, PASSED_OVER, DERIVED, DUPLICATE = (
     "derived",
     "duplicate",
 )
-# What decoding keeps beside a row for a while; no column of a file may begin so.
+# Columns that exist only while decoding. A file's column may not begin with this prefix.
 _LIST, _MISFIT = (RESERVED_PREFIX + name for name in ("list", "misfit"))
 RAW = f"{RESERVED_PREFIX}raw_"
 _LARGEST = 20_000_000
-"""Characters in one string of a message: Spark's JSON parser takes no more."""
+"""At most this many characters may be in one string of a message: Spark's JSON parser accepts no more."""
 _ESCAPED_BYTES = r"(?<!\\)(\\\\)*\\x[0-9a-f]{2}"
-"""How a byte that is not text is shown in what was received."""
+"""How a byte that is not text is shown in received text."""
 
 
 def decode(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
-    """Decode rows of a source's table. Keeps `_payload` (the message, or the row as JSON) for the quarantine."""
+    """Decode rows of a source's table.
+
+    `_payload` (the message, or the row as JSON) is kept for the quarantine.
+    """
     if dataset.takes_other_columns:
         return _check(_from_columns(received, dataset, calendar), dataset)
     return _check(_from_messages(received, dataset, calendar), dataset)
@@ -72,7 +75,7 @@ def _from_messages(received: DataFrame, dataset: FactDataset, calendar: Calendar
         F.when(undecodable, "The line has bytes that are not text; they are shown as \\xNN.")
         .when(large, "The message is not JSON, or has a string of more than 20,000,000 characters.")
         .otherwise(
-            "The line is not one JSON object, or a name stands twice in it, or it holds half a character."
+            "The line is not one JSON object, a name appears twice in it, or it contains half a character."
         )
     )
     slug = F.when(undecodable, "not-text").when(large, "too-large").otherwise("not-json")
@@ -92,7 +95,8 @@ def _explode(rows: DataFrame, dataset: FactDataset) -> DataFrame:
         _with_outcome(F.col(_LIST), F.lit(None))
     )
     if dataset.record_set and dataset.record_set.children is Children.REPLACE:
-        # An empty list is the whole truth too, so it leaves one deleting fact of its parent; an absent one says nothing.
+        # An empty list is the whole truth too, so it leaves one deleting fact of its parent. An absent one
+        # says nothing.
         emptied = (
             F.when(F.col(OUTCOME).isNull(), get_emptied(dataset.explode))
             if _is_around(dataset, dataset.record_set.parent_key)
@@ -117,7 +121,7 @@ def _with_outcome(elements: Column, outcome: Column) -> Column:
 
 
 def _is_around(dataset: FactDataset, names: Sequence[str]) -> bool:
-    """Whether one of the columns is taken from `parent`, the element around the exploded one, directly or through a column above."""
+    """Whether a column comes, directly or indirectly, from `parent`, the element around the exploded one."""
     around = {"parent"}
     for column in dataset.columns:
         if column.path[:1] == ("parent",) or (
@@ -148,7 +152,7 @@ def _typed(value: Column, column: FactColumn) -> Column:
 
 
 def _add_decoded(rows: DataFrame, column: FactColumn, text: Column) -> DataFrame:
-    """The decoded value under its name, and the raw text beside it for the checks."""
+    """The decoded value under its name, and its raw text beside it for the checks."""
     assert column.type is not None
     rows = rows.withColumn(RAW + column.name, text)
     raw = F.col(quote(RAW + column.name))
@@ -193,11 +197,12 @@ def _from_columns(received: DataFrame, dataset: FactDataset, calendar: Calendar)
         rows = rows.withColumn(column.name, decoded)
         if old != column.name:
             renamed.add(old)
-    kept = {c.name for c in dataset.columns}
-    rows = rows.drop(*(old for old in renamed if old not in kept and not old.startswith("__")))
+    declared = {c.name for c in dataset.columns}
+    rows = rows.drop(*(old for old in renamed if old not in declared and not old.startswith("__")))
     undecodable = F.col(PAYLOAD).rlike(_ESCAPED_BYTES)
     broken = F.when(undecodable, "The row has bytes that are not text; they are shown as \\xNN.").otherwise(
-        "The row has more or fewer fields than its header, or does not fit the types that the source's columns are stored with."
+        "The row has more or fewer fields than its header, or does not fit the types that the source's"
+        " columns are stored with."
     )
     slug = F.when(undecodable, "not-text").otherwise("type-changed")
     return rows.withColumns({SLUG: F.when(F.col(_MISFIT), slug), REASON: F.when(F.col(_MISFIT), broken)})
@@ -211,7 +216,7 @@ def _check(rows: DataFrame, dataset: FactDataset) -> DataFrame:
     failures: list[tuple[str, Column, Column]] = []
 
     def fail(slug: str, column: str, failed: Column, text: Column) -> None:
-        # What only a live record needs does not keep a deleted one alive.
+        # A deleting fact does not need the columns that only a live record needs.
         failures.append(
             (
                 slug,
@@ -264,7 +269,7 @@ def deletes(dataset: FactDataset) -> bool:
 
 
 def is_deleting(dataset: FactDataset) -> Column:
-    """Whether a fact says that its record is gone."""
+    """Whether a fact says that its record is deleted."""
     assert dataset.record_set is not None
     return (
         F.coalesce(F.expr(dataset.record_set.deleted), F.lit(False))
@@ -274,7 +279,7 @@ def is_deleting(dataset: FactDataset) -> Column:
 
 
 def _needed_of_deleting(dataset: FactDataset) -> frozenset[str]:
-    """Key, order and the columns of `deleted`, with the columns that these are computed from."""
+    """Key, order and the columns of `deleted`, with the columns from which these are computed."""
     record_set = dataset.record_set
     if record_set is None:
         return frozenset()
@@ -302,22 +307,22 @@ def _add_metadata(rows: DataFrame, dataset: FactDataset) -> DataFrame:
 
 
 def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]:
-    """`_source_at` (instant) and `_source_ts` (the source's integer, untouched; microseconds otherwise)."""
-    given = dataset.source_at
-    if given is None:
+    """`_source_at` (instant) and `_source_ts` (the source's integer, unchanged; otherwise microseconds)."""
+    declared = dataset.source_at
+    if declared is None:
         return F.lit(None).cast("timestamp"), F.lit(None).cast("bigint")
-    if given.column is not None:
-        column = next((c for c in dataset.columns if c.name == given.column), None)
+    if declared.column is not None:
+        column = next((c for c in dataset.columns if c.name == declared.column), None)
         column_type = column.type if column else None
-        at = F.col(quote(given.column)).cast("timestamp")
-        raw = F.col(quote(RAW + given.column)) if RAW + given.column in rows.columns else None
+        at = F.col(quote(declared.column)).cast("timestamp")
+        raw = F.col(quote(RAW + declared.column)) if RAW + declared.column in rows.columns else None
     else:
-        assert given.type is not None
-        column_type = given.type
+        assert declared.type is not None
+        column_type = declared.type
         raw = (
-            get_text(rows, given.path)
+            get_text(rows, declared.path)
             if MESSAGE in rows.columns
-            else F.col(quote(native_name(".".join(given.path)))).cast("string")
+            else F.col(quote(native_name(".".join(declared.path)))).cast("string")
         )
         at = decode_text(raw, column_type).cast("timestamp")
     if (

@@ -1,6 +1,7 @@
-"""Which facts of complete exports are live, found the plain way: a record is live while every later export has its key.
+"""Which facts of complete exports are live, found the plain way.
 
-It shares nothing with the deleting facts that a run derives from neighbouring exports (`exports`), which it judges.
+A record is live while every later export has its key. This shares nothing with the deleting facts that a run
+derives from neighbouring exports (`exports`), which it judges.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,10 @@ _LIVE, _NAME, _PART, _NTH, _AT, _NEWEST = "_live", "__name", "__part", "__nth", 
 
 
 def expect_live(received: DataFrame, dataset: FactDataset, calendar: Calendar) -> DataFrame:
-    """Key and position of each live fact: the newest of its key, if every export after its own has the key and none of them is empty."""
+    """Key and position of each live fact.
+
+    That is the newest fact of its key, if every export after its own has the key and none of them is empty.
+    """
     key = _key(dataset)
     place = {_NAME: F.col(f"{POSITION}.name"), _PART: F.col(f"{POSITION}.part")}
     rows = decode(received.where(F.col(f"{POSITION}.place") > 0), dataset, calendar).withColumns(place)
@@ -48,7 +52,7 @@ def expect_live(received: DataFrame, dataset: FactDataset, calendar: Calendar) -
 
 
 def find_live(facts: DataFrame, dataset: FactDataset) -> DataFrame:
-    """Key and position of each fact that wins among those that stand, derived ones included, and is not a deleting one."""
+    """Key and position of each winning fact that is not a deleting one. Derived facts take part."""
     newest = _newest(facts, dataset, [])
     return newest.where(~F.col(f"{_NEWEST}.{DELETED}")).select(
         *map(quote, _key(dataset)), F.col(f"{_NEWEST}.{POSITION}")
@@ -56,7 +60,7 @@ def find_live(facts: DataFrame, dataset: FactDataset) -> DataFrame:
 
 
 def mark_live(facts: DataFrame, live: DataFrame, dataset: FactDataset) -> DataFrame:
-    """Facts with a column that tells which of them are live."""
+    """Facts with a column that says which of them are live."""
     marked = facts.join(live.withColumn(_LIVE, F.lit(True)), [*_key(dataset), POSITION], "left")
     return marked.withColumn(_LIVE, F.coalesce(_LIVE, F.lit(False)))
 
@@ -67,7 +71,7 @@ def _key(dataset: FactDataset) -> Sequence[str]:
 
 
 def _newest(facts: DataFrame, dataset: FactDataset, beside: Sequence[str]) -> DataFrame:
-    """By key: the fact of the highest rank. Of two exports of one rank the later is the truth."""
+    """By key: the fact of the highest rank. Of two exports of one rank the later is right."""
     assert dataset.record_set is not None
     order_by = [c for c in dataset.record_set.order_by if c != POSITION]
     declared = [c for c in user_columns(facts.columns) if not c.startswith("__")]
@@ -87,7 +91,10 @@ def _rank_exports(rows: DataFrame, dataset: FactDataset) -> DataFrame:
 
 
 def _last_emptied(received: DataFrame, exports: DataFrame) -> int:
-    """The highest number of an export that an empty one follows: it ranks after the newest received before it. 0 if none does."""
+    """The highest number of an export that is followed by an empty one, or 0.
+
+    An empty export ranks after the newest one received before it.
+    """
     empty = received.where(F.col(f"{POSITION}.place") == 0).select(F.col(INGESTED_AT).alias("__emptied_at"))
-    found = exports.join(empty, F.col(_AT) <= F.col("__emptied_at")).agg(F.max(_NTH)).collect()
-    return int(found[0][0] or 0)
+    highest = exports.join(empty, F.col(_AT) <= F.col("__emptied_at")).agg(F.max(_NTH)).collect()
+    return int(highest[0][0] or 0)

@@ -25,17 +25,18 @@ from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, decode
 
 
 def derive_deletions(work: Work, dataset: FactDataset, received: DataFrame, rows: DataFrame) -> DataFrame:
-    """Add the deleting facts that the received exports imply, against both neighbours of each among all received so far.
+    """Add the deleting facts that the received exports imply.
 
-    The outcome depends on which exports came together and on their ranks, never on the order inside a batch; a snapshot folded from
-    it is the same for any arrival order.
+    Each export is compared with both its neighbours among all received so far. The outcome depends on which
+    exports came together and on their ranks, never on the order inside a batch. A snapshot folded from it is
+    the same for any arrival order.
     """
     assert dataset.record_set is not None
     order_by = [c for c in dataset.record_set.order_by if c != POSITION]
     everything = work.read_all(dataset.source)
     decoded = decode(everything.where(F.col(f"{POSITION}.place") > 0), dataset, work.project.calendar)
     key = [quote(c) for c in dataset.record_set.key]
-    # An export has a key although another value of its row does not fit: a record is not gone because of that.
+    # An export contains a key even if another value of its row does not fit: that does not delete the record.
     has_key = reduce(and_, (F.col(c).isNotNull() for c in key))
     decoded = decoded.where((F.col(OUTCOME) == ACCEPTED) | ((F.col(OUTCOME) == QUARANTINED) & has_key))
     named = decoded.withColumns({"__name": F.col(f"{POSITION}.name"), "__part": F.col(f"{POSITION}.part")})
@@ -76,7 +77,7 @@ def derive_deletions(work: Work, dataset: FactDataset, received: DataFrame, rows
 
 
 def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, order_by: list[str]) -> DataFrame:
-    """Key and order columns, all else NULL."""
+    """Key and order columns; everything else is NULL."""
     assert dataset.record_set is not None
     emptied = (F.col("__rn") != F.col("__tn")) | (F.col("__rp") != F.col("__tp"))
     place = F.when(emptied, F.lit(LAST_PLACE)).otherwise(F.lit(0)).cast("bigint")
@@ -101,13 +102,13 @@ def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, orde
 def _list_exports(
     work: Work, dataset: FactDataset, named: DataFrame, everything: DataFrame, order_by: list[str]
 ) -> list[dict[str, object]]:
-    """Every export received, lowest rank first. A file with two values of `order_by` is refused."""
+    """Every received export, lowest rank first. A file with two values of `order_by` is refused."""
     ordered = (
         F.struct(*(F.col(quote(c)).alias(c) for c in order_by))
         if order_by
         else F.struct(F.lit(0).alias("none"))
     )
-    found = (
+    export_rows = (
         named.groupBy("__name", "__part")
         .agg(
             F.min(ordered).alias("lo"),
@@ -118,12 +119,14 @@ def _list_exports(
         .collect()
     )
     exports: list[dict[str, object]] = []
-    for row in found:
+    for row in export_rows:
         if row["lo"] != row["hi"]:
             raise WorkError(
-                f"{dataset.place}: the export `{row['__name']}` has more than one value of {', '.join(f'`{c}`' for c in order_by)} "
+                f"{dataset.place}: the export `{row['__name']}` has more than one value of"
+                f" {', '.join(f'`{c}`' for c in order_by)} "
                 f"({tuple(row['lo'])} and {tuple(row['hi'])}), so it cannot be ranked as a whole.",
-                remedy="Order a complete source by a column with one value per file, or by [_source_position].",
+                remedy="Order a complete source by a column with one value per file,"
+                " or by [_source_position].",
                 slug="export-not-one-rank",
             )
         exports.append(
@@ -148,7 +151,7 @@ def _list_exports(
 
 
 def _rank_empty(exports: list[dict[str, object]], name: str, part: int, at: object) -> None:
-    """An export without rows ranks after the newest received before it."""
+    """An export without rows ranks after the newest one received before it."""
     before = [i for i, e in enumerate(exports) if e["at"] <= at and "empty" not in e]  # type: ignore[operator]
     if not before:
         return

@@ -1,4 +1,4 @@
-"""Reading JSON messages: exact digits, one parse, and any shape gives NULL where a path leads nowhere."""
+"""Reading JSON messages: exact digits, one parse, and NULL where a path leads nowhere."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -7,23 +7,30 @@ from strandline.model.columns import RESERVED_PREFIX
 from strandline.sql.payload_sql import name_paths
 
 MESSAGE, ITEM, PARENT = (RESERVED_PREFIX + name for name in ("message", "item", "parent"))
-"""Columns that hold a parsed message, one element of its exploded list, and the element around that one."""
+"""Columns with a parsed message, one element of its exploded list, and the element around that one."""
 _SHIELDED, _PARSED = (RESERVED_PREFIX + name for name in ("shielded", "parsed"))
 _MARK = "\x01"
 _SPELT_MARK = "\\u0001"
-"""The mark as JSON spells it. A raw one may not stand in a JSON text."""
+"""The mark as JSON spells it. JSON text cannot contain it raw."""
 _INEXACT = (
     r"[:,\[]\s*+-?+(?:"  # where a number begins
     r"[0-9]++(?:\.[0-9]*0[\s,}\]]|(?:\.[0-9]++)?+[eE])"  # a fraction that ends in 0, an exponent
     r"|[0-9.]{39}"  # more digits than a decimal holds
     r"|(?<=-)0[\s,}\]])"
 )
-"""Numbers that a variant does not keep as they were written. A match inside a string costs time and changes nothing."""
+"""Numbers that a variant does not keep as they were written.
+
+A match inside a string costs time and changes nothing.
+"""
 _NUMBER = (
-    r'\G([^"0-9-]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"0-9-]*+)*+)'  # from the last number on: what is not one, strings whole
+    # From the last number on: what is not a number, with strings as a whole.
+    r'\G([^"0-9-]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"0-9-]*+)*+)'
     r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)(?=\s*+[,}\]])"
 )
-"""The next number of a JSON text. What is not a valid number, or stands where a name has to, ends the search and stays as it is."""
+"""The next number of a JSON text.
+
+Something that is not a valid number, or is where a name must be, ends the search and stays as it is.
+"""
 _MARKS_IN_JSON = r"(?<!\\)((?:\\\\)*+)\\u0001"
 _MARKED_IN_JSON = r'(?<!\\)"\\u0001(-?[0-9][^"]*+)"'
 
@@ -31,10 +38,12 @@ _MARKED_IN_JSON = r'(?<!\\)"\\u0001(-?[0-9][^"]*+)"'
 def parse_messages(rows: DataFrame, text: str) -> DataFrame:
     """The rows with their message as a variant beside them; NULL unless the text is exactly one JSON object.
 
-    Spark's parser ignores what follows the first value, which would lose the second of two messages torn onto one line. So a hash of the
-    text follows the message inside brackets: whoever ends the list early does not reach it.
+    Spark's parser ignores what follows the first value, which would lose the second of two messages on one
+    line. So message and a hash of the text are put into one list: text that ends the list early does not
+    reach the hash.
 
-    Each step is a column of its own, because Spark would otherwise parse a message once for the check and once for the value.
+    Each step is a column of its own. Otherwise Spark would parse a message twice, for the check and for the
+    value.
     """
     written = F.col(text)
     check = F.xxhash64(written)
@@ -49,16 +58,20 @@ def parse_messages(rows: DataFrame, text: str) -> DataFrame:
 
 
 def _shield(text: Column) -> Column:
-    """Every number as a string that begins with the mark: a variant keeps strings exactly, and turns long numbers into doubles.
+    """Every number as a string that begins with the mark.
 
-    A mark that is the message's own stands twice, so the two cannot be taken for each other.
+    A variant keeps strings exactly, and turns long numbers into doubles. A mark in the message itself is
+    doubled, so that the two cannot be confused.
     """
     doubled = F.regexp_replace(text, _MARKS_IN_JSON, r"$1\\u0001\\u0001")
     return F.regexp_replace(doubled, _NUMBER, r'$1"\\u0001$2"')
 
 
 def get_text(rows: DataFrame, path: tuple[str, ...]) -> Column:
-    """The value at a path of a row's message, or of its exploded element, as text; an object or a list as its JSON."""
+    """The value at a path of a row's message or exploded element, as text.
+
+    An object or a list is its JSON.
+    """
     match path:
         case ("item", *rest) if ITEM in rows.columns:
             return _as_text(F.col(ITEM), _path((), tuple(rest)))
@@ -85,15 +98,16 @@ def _as_text(value: Column, path: str) -> Column:
 
 
 def get_list(path: tuple[str, ...]) -> Column:
-    """The elements to explode, each with the element around it; NULL when the (outermost) list is absent, empty when it is empty.
+    """The elements to explode, each with the element around it.
 
-    A step `a[]` goes through every element of the list `a`.
+    NULL if the (outermost) list is absent, empty if it is empty. A step `a[]` goes through every element of
+    the list `a`.
     """
     return _through(_steps(path))
 
 
 def get_emptied(path: tuple[str, ...]) -> Column:
-    """The elements around inner lists that are there and empty; NULL when the (outermost) list is absent."""
+    """The elements around inner lists that exist and are empty. NULL if the (outermost) list is absent."""
     *outer, inner = _steps(path)
 
     def is_empty(pair: Column) -> Column:
@@ -108,7 +122,7 @@ def get_emptied(path: tuple[str, ...]) -> Column:
 
 
 def _steps(path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The path of the outermost list, then from each of its elements on to the next."""
+    """The path of the outermost list, then from each of its elements to the next list."""
     steps: list[tuple[str, ...]] = [()]
     for step in path:
         steps[-1] = (*steps[-1], step.removesuffix("[]"))
@@ -144,15 +158,20 @@ def _path(start: tuple[str, ...], path: tuple[str, ...]) -> str:
 
 
 def _name_path(path: tuple[str, ...], *, exploded: bool) -> str:
-    """A column for the text at a path, another for each path: Spark takes `Id` and `id` for one name, `a.b` may be one step or two, and
-    `item` is a name in the message before its list is exploded, and an element after.
+    """A column name for the text at a path, different for each path.
+
+    Spark takes `Id` and `id` for one name, and `a.b` may be one step or two. `item` is a name in the message
+    before its list is exploded, and an element after.
     """
-    said = f"{RESERVED_PREFIX}{'element' if exploded and path[0] in ('item', 'parent') else 'payload'}_"
-    return said + "_".join(step.encode().hex() for step in path)
+    prefix = f"{RESERVED_PREFIX}{'element' if exploded and path[0] in ('item', 'parent') else 'payload'}_"
+    return prefix + "_".join(step.encode().hex() for step in path)
 
 
 def evaluate(rows: DataFrame, sql: str, columns: frozenset[str]) -> tuple[DataFrame, Column]:
-    """An expression over the payload and some columns: the rows with the payload's values beside them, and the expression over those."""
+    """Prepare an expression over the payload and some columns.
+
+    Returns the rows with the payload's values beside them, and the expression over those.
+    """
     exploded = ITEM in rows.columns
     text, paths = name_paths(sql, columns, lambda path: _name_path(path, exploded=exploded))
     for name, path in paths.items():

@@ -22,7 +22,8 @@ def prepare(work: Work) -> Prepared:
     rows = staged.read(work.session).where(F.col(OUTCOME) == QUARANTINED)
     failed = staged.counts["quarantined"]
     if full and shared is None and not dataset.explode and (facts := read_facts(work, dataset)) is not None:
-        # The facts were not decoded again: what stands among them is not refused as well (L10).
+        # The facts are not decoded again here. A row that is among the facts must not be refused as well
+        # (L10).
         rows = rows.join(facts.select(POSITION), POSITION, "left_anti")
         failed = rows.count()
     if not failed and (not full or work.own_version is None):

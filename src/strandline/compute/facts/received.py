@@ -42,7 +42,7 @@ def stage_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged:
 
 
 def read_facts(work: Work, dataset: FactDataset) -> DataFrame | None:
-    """The facts that stand: by them an identity is known, also to the quarantine."""
+    """The published facts. They decide, also for the quarantine, which identities are known."""
     if isinstance(work.node.definition, FactDataset):
         return work.read_own()
     table = open_table(work.lake.table(f"{dataset.name}_facts"))
@@ -64,29 +64,35 @@ def decode_received(
 
 
 def require_columns(received: DataFrame, dataset: FactDataset) -> None:
-    """A native source tells its columns only when it is read: say what is missing before Spark does."""
+    """Report missing columns before Spark does.
+
+    The columns of a native source are known only when it is read.
+    """
     if not dataset.takes_other_columns:
         return
     _refuse_unnamed(received, dataset)
     have = {c for c in received.columns if not c.startswith("__")} | {c.name for c in dataset.columns}
     record_set = dataset.record_set
     order_by = [c for c in record_set.order_by if c != POSITION] if record_set else []
-    wanted = {*(record_set.key if record_set else dataset.identity), *order_by, *dataset.require}
-    if missing := sorted(wanted - have):
+    needed = {*(record_set.key if record_set else dataset.identity), *order_by, *dataset.require}
+    if missing := sorted(needed - have):
         raise WorkError(
-            f"{dataset.place}: `{dataset.name}` needs the column {', '.join(f'`{m}`' for m in missing)}, which `{dataset.source}` lacks.",
-            remedy=f"Its columns are {', '.join(sorted(have - set(dataset.require)))}. Correct the name, or map it under `columns:`.",
+            f"{dataset.place}: `{dataset.name}` needs the column {', '.join(f'`{m}`' for m in missing)},"
+            f" which `{dataset.source}` lacks.",
+            remedy=f"Its columns are {', '.join(sorted(have - set(dataset.require)))}."
+            " Correct the name, or map it under `columns:`.",
             slug="missing-column",
         )
 
 
 def _refuse_unnamed(received: DataFrame, dataset: FactDataset) -> None:
-    """A fact's column may not begin with two underscores: a source's that does is taken under another name, or nothing is."""
+    """Refuse source columns that begin with two underscores, unless the dataset gives them another name."""
     taken = {native_name(".".join(c.path)) for c in dataset.columns if c.path}
     if left := [name for name in received.columns if name.startswith("__") and name not in taken]:
         named = ", ".join(f"{name.strip('_') or 'other'}: {{path: {name}}}" for name in left)
         raise WorkError(
-            f"{dataset.place}: the files of `{dataset.source}` have {', '.join(f'`{name}`' for name in left)}; a column of `{dataset.name}`"
+            f"{dataset.place}: the files of `{dataset.source}` have"
+            f" {', '.join(f'`{name}`' for name in left)}; a column of `{dataset.name}`"
             " may not begin with `__`, nor have the name of a metadata column.",
             remedy=f"Take them under other names: `columns: {{{named}}}`.",
             slug="metadata-column",
@@ -94,7 +100,10 @@ def _refuse_unnamed(received: DataFrame, dataset: FactDataset) -> None:
 
 
 def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) -> DataFrame:
-    """Facts with the same identity count once: the first received stands, an equal one is a duplicate, another is quarantined."""
+    """Facts with the same identity count once.
+
+    The first received counts, an equal one is a duplicate, a different one is quarantined.
+    """
     declared = [c for c in user_columns(rows.columns) if not c.startswith("__")]
     passed = F.col(OUTCOME) == ACCEPTED
     candidates = rows.where(passed).withColumn("__known", F.lit(False))
@@ -128,7 +137,7 @@ def _count_once(rows: DataFrame, dataset: FactDataset, own: DataFrame | None) ->
 
 
 def count_read(work: Work, dataset: FactDataset, *, full: bool) -> int:
-    """Rows of the source that the task read."""
+    """Number of rows of the source that the task read."""
     source = dataset.source
     return (
         work.input_rows.get(source, 0)
@@ -138,7 +147,7 @@ def count_read(work: Work, dataset: FactDataset, *, full: bool) -> int:
 
 
 def find_decoded(work: Work, dataset: FactDataset, *, full: bool) -> Staged | None:
-    """What the facts' task of this run decoded, if it was the same stretch of the source."""
+    """What the facts' task of this run decoded, if it covered the same versions of the source."""
     return work.shared.find_decoded(
         dataset.name, -1 if full else work.after(dataset.source), work.version(dataset.source)
     )

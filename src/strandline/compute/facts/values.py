@@ -1,4 +1,7 @@
-"""Text and native values -> declared types. NULL where a value does not fit; the caller tells that from an absent one."""
+"""Text and native values -> declared types. A value that does not fit becomes NULL.
+
+The caller distinguishes it from an absent one.
+"""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -9,18 +12,21 @@ from strandline.model.columns import ColumnType, TypeName
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIMESTAMP = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s?(Z|z|[+-]\d{2}(:?\d{2})?)?)?$"
 _LEAST_MS, _MOST_MS = -62135596800000, 253402300799999
-"""The years 1 to 9999: beyond them Spark's own functions raise."""
+"""The years 1 to 9999. Beyond them Spark's own functions raise."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _NO_NUMBER = r"(?i)^([+-]?inf(inity)?|nan)$"
 _FAR = r"[eE][+-]?0*[1-9]\d{3,}$"
-"""An exponent that no decimal reaches, and that takes Java minutes to write out."""
+"""An exponent that no decimal reaches, and that Java needs minutes to write out."""
 _ZERO = r"^[+-]?(0+\.?0*|\.0+)([eE][+-]?\d+)?$"
-"""Nothing, however many times."""
+"""Zero, whatever the exponent."""
 _NEAR_NOTHING = r"^[+-]?\d{1,500}(\.\d{1,500})?[eE]-0*[1-9]\d{3,}$"
 
 
 def decode_text(text: Column, to: ColumnType) -> Column:
-    """A value written as text: numbers and numeric strings; a decimal is rounded half up to its scale; no offset means UTC."""
+    """A value written as text: numbers and numeric strings.
+
+    A decimal is rounded half up to its scale. A time without an offset is UTC.
+    """
     trimmed = F.trim(text)
     match to.name:
         case TypeName.STRING | TypeName.JSON:
@@ -42,7 +48,7 @@ def decode_text(text: Column, to: ColumnType) -> Column:
             within = micros.between(_LEAST_MS * 1000, _MOST_MS * 1000)
             return F.when(within, F.timestamp_micros(F.when(within, micros)))
         case TypeName.DOUBLE:
-            # Java also takes `5d` and `0x1p3` for numbers, and one that is too large for infinity.
+            # Java also reads `5d` and `0x1p3` as numbers, and a number that is too large as infinity.
             value = trimmed.try_cast("double")
             finite = F.abs(value) < F.lit(float("inf"))
             return F.when((trimmed.rlike(_NUMBER) & finite) | trimmed.rlike(_NO_NUMBER), value)
@@ -57,7 +63,7 @@ def decode_text(text: Column, to: ColumnType) -> Column:
 
 
 def _whole_number(text: Column) -> Column:
-    """A bigint, also from `5.0` and `1.7E12`: exact or NULL."""
+    """A bigint, also from `5.0` and `1.7E12`. Exact, or NULL."""
     digits = F.regexp_replace(text, r"[eE].*$|[^0-9]", "")
     fraction = F.length(F.regexp_extract(text, r"\.(\d*)", 1))
     zeros = F.length(F.regexp_extract(digits, r"(0*)$", 1))
@@ -70,7 +76,7 @@ def _whole_number(text: Column) -> Column:
 
 
 def decode_value(value: Column, from_type: DataType, to: ColumnType) -> Column:
-    """A value of a source with columns of its own."""
+    """A value of a source that has its own columns."""
     if from_type.simpleString() == to.stored:
         return value
     if isinstance(from_type, TimestampType | TimestampNTZType | DateType) and to.name in (

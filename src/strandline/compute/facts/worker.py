@@ -21,7 +21,10 @@ from .received import CONFLICT, count_read, decode_received, facts_of, stage_dec
 
 
 def prepare(work: Work) -> Prepared:
-    """Decode what the source received since the cursor (all of it for a new or refilled dataset) and append what passes."""
+    """Decode what the source received since the cursor, and append what passes.
+
+    For a new or refilled dataset this is everything that was received.
+    """
     dataset = facts_of(work)
     full = work.task.strategy is Strategy.FULL
     staged = stage_decoded(work, dataset, full=full)
@@ -43,7 +46,7 @@ def prepare(work: Work) -> Prepared:
         and any(column.type is None for column in dataset.columns)
         and (own := work.read_own()) is not None
     ):
-        rows = fit_types(rows, own, work)  # the type of such a column is whatever its SQL gives
+        rows = fit_types(rows, own, work)  # the SQL alone determines the type of such a column
     written = counts["accepted"] + counts["derived"]
     operation = Operation.OVERWRITE if full else Operation.APPEND if written else Operation.COUNTS
     return Prepared(
@@ -59,16 +62,20 @@ def prepare(work: Work) -> Prepared:
 
 
 def expect(work: Work) -> Expected:
-    """The decode of everything that was received. Which facts of complete exports are live is found without what a run derives."""
+    """The decode of everything that was received.
+
+    Which facts of complete exports are live is found without the facts that a run derives.
+    """
     dataset, own = facts_of(work), work.read_own()
     assert own is not None
     received = work.read_all(dataset.source)
     rows = decode_received(work, dataset, received, own=None).where(F.col(OUTCOME).isin(ACCEPTED, DERIVED))
     columns = [c for c in user_columns(rows.columns) if not c.startswith("__")]
-    kept = [*columns, *([DELETED] if dataset.record_set else []), POSITION]
-    # Deleting facts derived from exports depend on what had arrived when; which facts are live does not, and is compared.
+    compared = [*columns, *([DELETED] if dataset.record_set else []), POSITION]
+    # Which deleting facts are derived from exports depends on what had arrived when, so they are not
+    # compared. Which facts are live does not depend on it, and is compared.
     real = (F.col(f"{POSITION}.place") > 0) & (F.col(f"{POSITION}.place") < LAST_PLACE)
-    rows, facts = rows.where(real).select(*map(quote, kept)), own.where(real)
+    rows, facts = rows.where(real).select(*map(quote, compared)), own.where(real)
     if dataset.complete:
         rows = mark_live(rows, expect_live(received, dataset, work.project.calendar), dataset)
         facts = mark_live(facts, find_live(own, dataset), dataset)
@@ -76,9 +83,12 @@ def expect(work: Work) -> Expected:
 
 
 def _release(work: Work, dataset: FactDataset) -> Staged:
-    """Decode the quarantined positions again; what now passes, less what is among the facts already (elements of the same message).
+    """Decode the quarantined positions again.
 
-    Its counts are what moves from the quarantine: `accepted`, `duplicates` and `passed_over`, together as many rows as leave it (L10).
+    The result is what now passes and is not among the facts already.
+
+    Elements of the same message may be among them. The counts are what leaves the quarantine: `accepted`,
+    `duplicates` and `passed_over` add up to the number of rows that leave it (L10).
     """
     quarantine = f"{dataset.name}_quarantine"
     held = work.read(quarantine, get_table(work.lake.table(quarantine)).version)
@@ -108,26 +118,33 @@ def _release(work: Work, dataset: FactDataset) -> Staged:
 
 
 def _refuse_overtaking(dataset: FactDataset, decoded: DataFrame, own: DataFrame) -> None:
-    """The fact of an identity that was received first stands. One that passes only now cannot take the place of another by an append."""
+    """Refuse a released fact that was received before the published fact of the same identity.
+
+    The fact that was received first counts, and an append cannot replace the other one.
+    """
     identity = [quote(c) for c in dataset.identity]
     known = own.select(KEY, *identity, F.struct(INGESTED_AT, POSITION).alias("__standing"))
     refused = decoded.where(F.col(SLUG) == CONFLICT)
     late = refused.join(known, [KEY, *dataset.identity]).where(
         F.struct(INGESTED_AT, POSITION) < F.col("__standing")
     )
-    if found := late.select(*identity).limit(1).collect():
+    if overtaking := late.select(*identity).limit(1).collect():
         named = ", ".join(
-            f"`{name}` = {value}" for name, value in zip(dataset.identity, found[0], strict=True)
+            f"`{name}` = {value}" for name, value in zip(dataset.identity, overtaking[0], strict=True)
         )
         raise WorkError(
-            f"{dataset.place}: a quarantined fact of `{dataset.name}` with {named} now passes and was received before the one that stands.",
-            remedy=f"`strandline backfill {dataset.name} --all` decodes everything again: the first received stands,"
-            " the other is set aside.",
+            f"{dataset.place}: a quarantined fact of `{dataset.name}` with {named} now passes and was"
+            " received before the published one.",
+            remedy=f"`strandline backfill {dataset.name} --all` decodes everything again: the first received"
+            " counts, the other is quarantined.",
             slug="release-overtakes",
         )
 
 
 def _l10(staged: Staged) -> dict[str, int]:
-    """The counts of L10: offered = accepted + duplicates + quarantined + passed over; derived facts stand beside them."""
+    """The counts of L10: offered = accepted + duplicates + quarantined + passed over.
+
+    Derived facts come on top.
+    """
     counts = {name: staged.counts[name] for name in ("accepted", "duplicates", "quarantined", "passed_over")}
     return {"offered": sum(counts.values()), **counts, "derived": staged.counts["derived"]}

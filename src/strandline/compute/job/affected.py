@@ -1,4 +1,4 @@
-"""From changed rows, invalidations and a person's wish to the scope of a job's output; and each input inside that scope."""
+"""The scope of a job's output for changed rows, invalidations and requests; and its inputs in that scope."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -23,70 +23,79 @@ from .scopes import Scoping
 
 
 def find_affected(work: Work, scoping: Scoping) -> DataFrame:
-    """The scopes that changed rows of any input map to, before and after the change, and those that someone says are wrong."""
-    found: list[DataFrame] = []
+    """The affected scopes: those of changed input rows (before and after), invalidations and requests."""
+    scopes: list[DataFrame] = []
     for planned in work.task.inputs:
-        given = work.node.get_input(planned.name)
+        input_ = work.node.get_input(planned.name)
         if (
             not planned.changes
-            or not isinstance(given.relation, By | Via)
+            or not isinstance(input_.relation, By | Via)
             or work.after(planned.dataset) >= work.version(planned.dataset)
         ):
-            continue  # nothing past the cursor: what this run might have changed it did not
+            continue  # nothing past the cursor: this run might have changed the input and did not
         if work.has_changes(planned.dataset):
-            found.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
-        if said := work.invalidations(given.dataset):
-            live = work.read_live(given.dataset)
-            filters = [_typed(find_filter(i.scope) or EVERY_ROW, live) for i in said]
-            found.append(_scopes_of(work, scoping, planned.name, live.where(any_of(filters))))
-            found += _own_scopes(work, scoping, given, filters)
-    if (asked := find_filter(work.task.scope)) is not None:
-        found += _asked_scopes(work, scoping, asked)
-    if not found:
+            scopes.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
+        if invalidations := work.invalidations(input_.dataset):
+            live = work.read_live(input_.dataset)
+            filters = [_typed(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
+            scopes.append(_scopes_of(work, scoping, planned.name, live.where(any_of(filters))))
+            scopes += _own_scopes(work, scoping, input_, filters)
+    if (request := find_filter(work.task.scope)) is not None:
+        scopes += _requested_scopes(work, scoping, request)
+    if not scopes:
         raise AssertionError(f"{work.node.name} has no changed input to recompute keys for")
-    return reduce(DataFrame.unionByName, found)
+    return reduce(DataFrame.unionByName, scopes)
 
 
-def _typed(given: Filter, rows: DataFrame) -> Filter:
-    return check_filter(given, {f.name: f.dataType.simpleString() for f in rows.schema})
+def _typed(filter_: Filter, rows: DataFrame) -> Filter:
+    return check_filter(filter_, {f.name: f.dataType.simpleString() for f in rows.schema})
 
 
-def _own_scopes(work: Work, scoping: Scoping, given: Input, filters: list[Filter]) -> list[DataFrame]:
-    """Where an invalidation speaks of the key alone, also the output's own rows: one may stand for input rows that are no more."""
+def _own_scopes(work: Work, scoping: Scoping, input_: Input, filters: list[Filter]) -> list[DataFrame]:
+    """If an invalidation names only key columns, also the output's own rows.
+
+    Such a row may come from input rows that no longer exist.
+    """
     own = work.read_own()
-    if own is None or not isinstance(given.relation, By) or not set(scoping.job.key) <= set(own.columns):
+    if own is None or not isinstance(input_.relation, By) or not set(scoping.job.key) <= set(own.columns):
         return []
-    there = dict(zip(given.relation.columns, scoping.job.key, strict=True))
-    told = [f for f in filters if {c.column for c in f.comparisons} <= set(there)]
-    rows = own.where(~F.col(DELETED) & any_of(told, there)) if told else None
+    there = dict(zip(input_.relation.columns, scoping.job.key, strict=True))
+    on_key = [f for f in filters if {c.column for c in f.comparisons} <= set(there)]
+    rows = own.where(~F.col(DELETED) & any_of(on_key, there)) if on_key else None
     return [scoping.select(rows, scoping.job.key)] if rows is not None else []
 
 
-def _asked_scopes(work: Work, scoping: Scoping, asked: Filter) -> list[DataFrame]:
-    """`--where` over the output: its rows, and where it speaks of the key alone the input rows that belong there."""
+def _requested_scopes(work: Work, scoping: Scoping, request: Filter) -> list[DataFrame]:
+    """`--where` over the output: its rows.
+
+    If it names only key columns, also the input rows of those keys.
+    """
     own = work.read_own()
     assert own is not None
-    found = []
-    rows = own.where(~F.col(DELETED) & any_of([_typed(asked, own)]))
+    scopes = []
+    rows = own.where(~F.col(DELETED) & any_of([_typed(request, own)]))
     if set(scoping.job.key) <= set(own.columns):
-        found.append(scoping.select(rows, scoping.job.key))
+        scopes.append(scoping.select(rows, scoping.job.key))
     elif scoping.job.partition is not None:
-        found.append(
+        scopes.append(
             scoping.select_names(work.session, list(work.partitions)).join(rows.select(KEY), KEY, "left_semi")
         )
-    for given in work.node.inputs:
-        if isinstance(given.relation, By):
-            here = dict(zip(scoping.job.key, given.relation.columns, strict=True))
-            if {c.column for c in asked.comparisons} <= set(here):
-                rows = work.read_live(given.dataset)
-                found.append(scoping.select(rows.where(any_of([asked], here)), given.relation.columns))
-    return found
+    for input_ in work.node.inputs:
+        if isinstance(input_.relation, By):
+            here = dict(zip(scoping.job.key, input_.relation.columns, strict=True))
+            if {c.column for c in request.comparisons} <= set(here):
+                rows = work.read_live(input_.dataset)
+                scopes.append(scoping.select(rows.where(any_of([request], here)), input_.relation.columns))
+    return scopes
 
 
 def _scopes_of(work: Work, scoping: Scoping, name: str, rows: DataFrame) -> DataFrame:
-    """What rows of an input belong to; through another input at its old and its new version where they do not say so themselves."""
-    given = work.node.get_input(name)
-    match given.relation:
+    """The scopes that rows of an input belong to.
+
+    Rows that do not name their scope are looked up in another input, at its old and its new version.
+    """
+    input_ = work.node.get_input(name)
+    match input_.relation:
         case By(columns=columns):
             return scoping.select(rows, columns)
         case Via(input=through, on=on):
@@ -99,13 +108,13 @@ def _scopes_of(work: Work, scoping: Scoping, name: str, rows: DataFrame) -> Data
                 there = there.select(*user_columns(there.columns)).unionByName(
                     left.select(*user_columns(_unsigned(left))), allowMissingColumns=True
                 )
-            wanted = rows.select(
+            keys_there = rows.select(
                 *(F.col(quote(here)).alias(f"__on{i}") for i, (here, _) in enumerate(on))
             ).distinct()
             same = [
                 F.col(f"__on{i}").eqNullSafe(F.col(quote(other_name))) for i, (_, other_name) in enumerate(on)
             ]
-            return _scopes_of(work, scoping, through, there.join(F.broadcast(wanted), same, "left_semi"))
+            return _scopes_of(work, scoping, through, there.join(F.broadcast(keys_there), same, "left_semi"))
         case other_relation:
             raise AssertionError(f"{name} is related by {other_relation}")
 
@@ -117,32 +126,33 @@ def _unsigned(rows: DataFrame) -> list[str]:
 def restrict_inputs(
     work: Work, scoping: Scoping, keys: KeySet, part: str = ""
 ) -> tuple[dict[str, DataFrame], dict[str, Observation]]:
-    """Each input as the job may read it: inside the scope where its relation says how, whole otherwise; and counters of the rows read.
+    """Each input as the job may read it, and counters of the rows read.
 
-    `part` tells the counters of one query over several scopes apart.
+    An input is restricted to the scope if its relation says how, and read whole otherwise. `part`
+    distinguishes the counters of several scopes in one query.
     """
     done: dict[str, DataFrame] = {}
 
-    def restricted(given: Input) -> DataFrame:
-        if given.name not in done:
-            match given.relation:
+    def restricted(input_: Input) -> DataFrame:
+        if input_.name not in done:
+            match input_.relation:
                 case By(columns=columns):
                     rows = scoping.restrict(
-                        _read_near(work, scoping, given.dataset, columns, keys), columns, keys
+                        _read_near(work, scoping, input_.dataset, columns, keys), columns, keys
                     )
                 case Via(input=through, on=on):
                     there = restricted(work.node.get_input(through))
-                    wanted = there.select(
+                    keys_there = there.select(
                         *(F.col(quote(name)).alias(f"__on{i}") for i, (_, name) in enumerate(on))
                     ).distinct()
                     same = [
                         F.col(f"__on{i}").eqNullSafe(F.col(quote(here))) for i, (here, _) in enumerate(on)
                     ]
-                    rows = work.read_live(given.dataset).join(wanted, same, "left_semi")
+                    rows = work.read_live(input_.dataset).join(keys_there, same, "left_semi")
                 case _:
-                    rows = work.read_live(given.dataset)
-            done[given.name] = rows
-        return done[given.name]
+                    rows = work.read_live(input_.dataset)
+            done[input_.name] = rows
+        return done[input_.name]
 
     counters = {f"rows of {i.name} for {work.attempt}{part}": i for i in work.node.inputs}
     observed = {name: Observation(name) for name in counters}
@@ -154,20 +164,21 @@ def restrict_inputs(
 
 
 def _read_near(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str], keys: KeySet) -> DataFrame:
-    """An input, or so much of it that a scope's rows are among it, if that is quickly looked up."""
+    """An input, or a part of it that contains the scope's rows, if that can be looked up quickly."""
     kinds = {
         f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), work.version(dataset)))
     }
     condition = scoping.condition(columns, keys, kinds)
-    found = work.find_live(dataset, columns[-1], condition) if condition else None
-    return work.read_live(dataset) if found is None else found
+    nearby = work.find_live(dataset, columns[-1], condition) if condition else None
+    return work.read_live(dataset) if nearby is None else nearby
 
 
 def count_read(result: DataFrame, counters: Mapping[str, Observation]) -> int:
-    """Input rows left after restriction to the scope, for the report alone.
+    """Number of input rows left after restriction to the scope, for the report alone.
 
-    An input that the user's code leaves out is in no plan, and would be waited for. One whose counter Spark dropped counts as not read.
+    An input that the user's code does not use is not in the plan, and its counter would be waited for. One
+    whose counter Spark dropped counts as not read.
     """
     plan = result._jdf.queryExecution().analyzed().toString()
-    told = [find_counts(counter) for name, counter in counters.items() if name in plan]
-    return sum(counted["rows"] or 0 for counted in told if counted)
+    counts = [find_counts(counter) for name, counter in counters.items() if name in plan]
+    return sum(counted["rows"] or 0 for counted in counts if counted)

@@ -1,4 +1,4 @@
-"""Jobs that append: rows whose unique key is new are inserted, and what was published stays for ever."""
+"""Jobs that append: rows whose unique key is new are inserted, and what was published is kept for ever."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -50,12 +50,12 @@ def _append_scope(work: Work, job: Job, own: DataFrame, full_rows: int) -> Prepa
 
 
 def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
-    """The result with its metadata columns, one row a unique key: the same one whatever order Spark has them in."""
+    """The result with its metadata columns, one row per unique key, independent of Spark's order."""
     rows = lower_columns(job, result)
     require_columns(job, rows, (*job.key, *job.unique_key, *job.row_key))
     require_key_types(job, rows, (*job.key, *job.unique_key, *job.row_key))
     columns = user_columns(rows.columns)
-    # The text of a nested value does not always tell it from another, so the signatures follow.
+    # The text of a nested value is not always unique, so the signatures follow.
     of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(
         row_hash(columns), *signatures(rows, columns)
     )
@@ -66,7 +66,10 @@ def _unique(work: Work, job: Job, result: DataFrame) -> DataFrame:
 
 
 def _stage_new(work: Work, job: Job, rows: DataFrame) -> Staged:
-    """The rows whose unique key (null-safe, L5) the table does not have. Only rows with their hashes are looked at there."""
+    """The rows whose unique key (null-safe, L5) the table lacks.
+
+    Only rows with their hashes are read there.
+    """
     candidates = stage(rows, f"{work.staging}/candidates", {"rows": F.count(F.lit(1))})
     hashes = _read_hashes(candidates) if candidates.counts["rows"] else []
     if not hashes:
@@ -102,13 +105,16 @@ def _insert(
 
 
 def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, full_rows: int) -> Prepared:
-    """The first rows of the table; or, after its unique key or types changed, the table anew: with everything it ever published."""
+    """The first rows of the table, or the whole table after its unique key or types changed.
+
+    In the second case it is written with everything it ever published.
+    """
     if own is not None:
-        kept = _keep_published(work, rows, own)
-        kept = kept.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False)}).withColumn(
+        published = _keep_published(work, rows, own)
+        published = published.withColumns({KEY: typed_key(job.unique_key), DELETED: F.lit(False)}).withColumn(
             "__first", F.lit(True)
         )
-        both = kept.unionByName(rows.withColumn("__first", F.lit(False)), allowMissingColumns=True)
+        both = published.unionByName(rows.withColumn("__first", F.lit(False)), allowMissingColumns=True)
         of_key = Window.partitionBy(*(quote(c) for c in job.unique_key)).orderBy(
             F.col("__first").desc(), row_hash(user_columns(rows.columns))
         )
@@ -129,7 +135,10 @@ def _write_first(work: Work, job: Job, rows: DataFrame, own: DataFrame | None, f
 
 
 def _keep_published(work: Work, rows: DataFrame, own: DataFrame) -> DataFrame:
-    """What was published, in the types that the result has now. A column that it no longer gives stays."""
+    """What was published, in the types that the result has now.
+
+    A column that the result no longer has is kept.
+    """
     types = {f.name: f.dataType for f in rows.schema}
     retyped = [f.name for f in own.schema if f.name in types and f.dataType != types[f.name]]
     lost = [
@@ -139,8 +148,10 @@ def _keep_published(work: Work, rows: DataFrame, own: DataFrame) -> DataFrame:
     counts = own.agg(*lost).collect()[0].asDict() if lost else {}
     if misfits := [f"{n:,} of `{c}` as {types[c].simpleString()}" for c, n in counts.items() if n]:
         raise WorkError(
-            f"`{work.node.name}` keeps what it published, and values of it do not fit the types it would have now: {', '.join(misfits)}.",
-            remedy="Give the column another name in the job, so that the old one stays beside it, or the job another `output_dataset`.",
+            f"`{work.node.name}` keeps what it published, and some values do not fit the types that it would"
+            f" have now: {', '.join(misfits)}.",
+            remedy="Give the column another name in the job, so that the old one is kept beside it,"
+            " or give the job another `output_dataset`.",
             slug="published-does-not-fit",
         )
     fitted = (

@@ -49,7 +49,7 @@ def compute_whole(work: Work, job: Job) -> DataFrame:
 
 
 def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Run the user's code over given inputs, each with its columns in declared order."""
+    """Run the user's code over these inputs, each with its columns in declared order."""
     inputs = {name: _in_order(work, job, name, rows) for name, rows in inputs.items()}
     if job.language is Language.SQL:
         provide_calendar(work.session, work.project.calendar, job.code)
@@ -62,19 +62,25 @@ def compute(work: Work, job: Job, inputs: Mapping[str, DataFrame]) -> DataFrame:
         scope=describe(work.task.scope),
         row_filter=describe_pending(work),
         cause=work.task.cause.value,
-        invalidation_ids=tuple(i.id for given in work.node.inputs for i in work.invalidations(given.dataset)),
+        invalidation_ids=tuple(
+            i.id for input_ in work.node.inputs for i in work.invalidations(input_.dataset)
+        ),
         run_id=work.run,
     )
     return call_python(job, work.project.folder, bare, context)
 
 
 def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
-    """An input with its columns in declared order. Code that goes by position is refused while a declared column is not in the table."""
+    """An input with its columns in declared order.
+
+    Code that uses positions is refused while the table lacks a declared column.
+    """
     node = work.project.get(work.node.get_input(name).dataset)
     missing = [column for column in node.columns if column not in rows.columns]
     if missing and job.language is Language.SQL and uses_positions(parse_known(job.code)):
         raise WorkError(
-            f"{job.file}: the SQL of `{job.name}` takes columns of `{name}` by their position, and its table lacks `{missing[0]}` so far.",
+            f"{job.file}: the SQL of `{job.name}` takes columns of `{name}` by their position, and its table"
+            f" lacks `{missing[0]}` so far.",
             remedy=f"Run `strandline backfill {node.name} --all`, or name the columns in the SQL.",
             slug="column-not-built",
         )
@@ -88,20 +94,20 @@ def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None
 
 
 def describe_pending(work: Work) -> str | None:
-    """The filters of the invalidations a task answers, as JSON; None when there are none."""
-    named = [find_filter(i.scope) for given in work.node.inputs for i in work.invalidations(given.dataset)]
+    """The filters of the invalidations that a task answers, as JSON. None if there are none."""
+    named = [find_filter(i.scope) for input_ in work.node.inputs for i in work.invalidations(input_.dataset)]
     filters = [to_row_filter(where) for where in named if where and where.comparisons]
     return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
 
 
 def run_sql(session: SparkSession, job: Job, inputs: Mapping[str, DataFrame], as_of: datetime) -> DataFrame:
-    """Run a SQL job. Metadata columns are there only if the SQL asks for them by name, and never in `*`."""
-    asked = find_column_names(job.code) & set(METADATA_COLUMNS)
+    """Run a SQL job. Metadata columns are visible only if the SQL names them, and never in `*`."""
+    named = find_column_names(job.code) & set(METADATA_COLUMNS)
     for name, rows in inputs.items():
-        rows.drop(*(c for c in METADATA_COLUMNS if c not in asked)).createOrReplaceTempView(name)
+        rows.drop(*(c for c in METADATA_COLUMNS if c not in named)).createOrReplaceTempView(name)
     text = (
-        hide_from_stars(job.code, {name: asked & set(rows.columns) for name, rows in inputs.items()})
-        if asked
+        hide_from_stars(job.code, {name: named & set(rows.columns) for name, rows in inputs.items()})
+        if named
         else job.code
     )
     try:
@@ -120,14 +126,18 @@ def spell(name: str, value: object) -> str:
     if literal is None:
         raise WorkError(
             f"`:{name}` is {value!r}, which cannot be written as a literal of SQL.",
-            remedy=f"Give `{name}` under `config` a number of at most 38 digits, a text, a date or true/false, or use it in a Python job.",
+            remedy=f"Give `{name}` under `config` a number of at most 38 digits, a text, a date or"
+            " true/false, or use it in a Python job.",
             slug="parameter-type",
         )
     return literal
 
 
 def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context: object) -> DataFrame:
-    """Call a Python job's function. What runs is what was declared and hashed, helper modules among it."""
+    """Call a Python job's function.
+
+    The code that runs is what was declared and hashed, including helper modules.
+    """
     try:
         module = load_job_module(job, folder)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A checked filter -> the Column Spark filters by: exact literals and quoted names."""
+"""A checked filter -> the Column that Spark filters by, with exact literals and quoted names."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -13,16 +13,23 @@ from strandline.sql.literals import spark_literal
 
 
 def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Column:
-    """True for the rows of the filter; false or NULL for others, as in SQL. `rename` says what the rows call a column of the filter."""
+    """True for the rows of the filter; false or NULL for others, as in SQL.
+
+    `rename` maps a column of the filter to its name in the rows.
+    """
     names = rename or {}
     conditions = [
-        _compare(F.col(quote(names.get(said.column, said.column))), said) for said in filter.comparisons
+        _compare(F.col(quote(names.get(comparison.column, comparison.column))), comparison)
+        for comparison in filter.comparisons
     ]
     return reduce(and_, conditions) if conditions else F.lit(True)
 
 
 def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -> Column:
-    """True for the rows of any of them. Said twice counts once, and a thousand are a shallow tree: Spark walks it by recursion."""
+    """True for the rows of any of them. Repeated filters count once.
+
+    A thousand filters still make a shallow tree, because Spark walks it by recursion.
+    """
     columns = [filter_column(f, rename) for f in dict.fromkeys(filters)]
     while len(columns) > 1:
         pairs = [columns[i : i + 2] for i in range(0, len(columns), 2)]
@@ -30,9 +37,9 @@ def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -
     return columns[0] if columns else F.lit(False)
 
 
-def _compare(column: Column, said: Comparison) -> Column:
-    values = [F.expr(spark_literal(value) or "NULL") for value in said.values]
-    match said.operator:
+def _compare(column: Column, comparison: Comparison) -> Column:
+    values = [F.expr(spark_literal(value) or "NULL") for value in comparison.values]
+    match comparison.operator:
         case Operator.EQ:
             return column == values[0]
         case Operator.NEQ:
@@ -50,4 +57,4 @@ def _compare(column: Column, said: Comparison) -> Column:
         case Operator.NIN:
             return ~column.isin(values) if values else F.lit(True)
         case Operator.IS_NULL:
-            return column.isNull() if said.value else column.isNotNull()
+            return column.isNull() if comparison.value else column.isNotNull()

@@ -29,7 +29,7 @@ from .scopes import Scoping, make_scoping
 
 
 def prepare_keyed(work: Work, job: Job, full_rows: int) -> Prepared:
-    """Compute the job over its keys and compare with what is there."""
+    """Compute the job over its keys and compare with what is published."""
     own = None if work.task.overwrite else work.read_own()
     if own is not None and work.task.strategy is Strategy.RECOMPUTE:
         return _recompute_keys(work, job, own, full_rows)
@@ -52,17 +52,20 @@ def _recompute_keys(work: Work, job: Job, own: DataFrame, full_rows: int) -> Pre
     keys = find_keys(work, find_affected(work, scoping))
     if not keys.count:
         return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope=NOTHING)
-    # Where another key has the hash of one in the scope, both are computed, told by their hash alone.
-    for told in (keys, replace(keys, values={})):
-        if (prepared := _recompute(work, job, scoping, told, own, full_rows)) is not None:
+    # If another key shares a hash with one in the scope, both are computed, selected by their hash alone.
+    for scope in (keys, replace(keys, values={})):
+        if (prepared := _recompute(work, job, scoping, scope, own, full_rows)) is not None:
             return prepared
-    raise AssertionError(f"{work.node.name}: a scope told by hashes has no strays")
+    raise AssertionError(f"{work.node.name}: a scope of hashes has no strays")
 
 
 def _recompute(
     work: Work, job: Job, scoping: Scoping, keys: KeySet, own: DataFrame, full_rows: int
 ) -> Prepared | None:
-    """The keys computed and compared; None if the output has rows of others under their hashes, which the inputs were not read for."""
+    """The keys computed and compared. None if the output has rows of other keys under the same hashes.
+
+    The inputs were not read for those keys.
+    """
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = compute(work, job, inputs)
     rows = fit_types(_keyed(work, result, keys), own, work)
@@ -89,7 +92,10 @@ def _recompute(
 
 
 def _keyed(work: Work, rows: DataFrame, keys: KeySet | None) -> DataFrame:
-    """The result with its metadata columns, and only the scope's rows: others may have been computed from part of their inputs."""
+    """The result with its metadata columns, restricted to the scope.
+
+    Rows outside it may have been computed from part of their inputs.
+    """
     job = job_of(work.node)
     result = lower_columns(job, rows)
     require_columns(job, result, (*job.key, *job.row_key))
@@ -100,7 +106,10 @@ def _keyed(work: Work, rows: DataFrame, keys: KeySet | None) -> DataFrame:
 
 
 def _with_others(work: Work, job: Job, staged: Staged, own: DataFrame) -> DataFrame:
-    """The rows to be written; where the row key does not hold the scope key, beside those that stay, for one of them may be its twin."""
+    """The rows to be written.
+
+    If the row key lacks the scope key, also those that stay: one may have the same key.
+    """
     differing = staged.read(work.session)
     new = differing.where(F.col(SIDE) == NEW)
     if set(job.key) <= set(job.row_key) or not set(job.row_key) <= set(own.columns) or not job.row_key:

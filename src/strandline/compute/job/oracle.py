@@ -1,6 +1,7 @@
-"""The result of a job, worked out without the code that it judges (L2).
+"""The result of a job, computed without the code that it judges (L2).
 
-Nothing here uses scopes, ranges or lookups: an oracle that shares them is wrong together with them. Every table is read by Spark, whole.
+Nothing here uses scopes, ranges or lookups: an oracle that shares them would share their mistakes. Every
+table is read by Spark, whole.
 """
 
 import re
@@ -27,7 +28,7 @@ _RANK, _ROW, _HASH = "__rank", "__row", "__h"
 
 
 def expect_job(work: Work, job: Job) -> DataFrame:
-    """The user's code over everything; of a partitioned job without the partitions that wait to be final."""
+    """The user's code over everything. Partitions that wait to be final are left out."""
     whole = lower_columns(job, compute_whole(work, job))
     waiting = _find_waiting(work, job.partition) if job.partition is not None and work.waiting else []
     if job.partition is None or (set(job.key) <= set(whole.columns) and not waiting):
@@ -39,7 +40,10 @@ def expect_job(work: Work, job: Job) -> DataFrame:
 
 
 def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
-    """The partitions that are said to wait and do. One that is final by the newest value of its group should have been built."""
+    """The partitions that are recorded as waiting, and rightly so.
+
+    One that is final by the newest value of its group should have been built.
+    """
     if partitioning.final_after is None:
         return []
     first: dict[str, str] = {}
@@ -47,10 +51,10 @@ def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
     def place(own: str) -> tuple[int, str]:
         return (int(re.split(r"(?<=\d)-", own)[0]), "") if partitioning.size is not None else (0, own)
 
-    for given in work.node.inputs:
-        if isinstance(given.relation, By):
-            rows = work.read_live(given.dataset)
-            *groups, column = given.relation.columns
+    for input_ in work.node.inputs:
+        if isinstance(input_.relation, By):
+            rows = work.read_live(input_.dataset)
+            *groups, column = input_.relation.columns
             newest = (
                 rows.groupBy(*map(quote, groups))
                 .agg(F.max(quote(column)).alias(column))
@@ -60,7 +64,7 @@ def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
                 partitioning,
                 work.project.calendar,
                 newest,
-                given.relation.columns,
+                input_.relation.columns,
                 behind=partitioning.final_after,
             )
             for group, _, own in (row[0].rpartition("/") for row in newest.select(name).collect()):
@@ -68,7 +72,7 @@ def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
     split = {name: name.rpartition("/") for name in work.waiting}
     dated = {
         name: (group, own) for name, (group, _, own) in split.items() if own != "null"
-    }  # rows without value wait for nothing
+    }  # rows without a value wait for nothing
     return [
         name
         for name, (group, own) in dated.items()
@@ -77,13 +81,13 @@ def _find_waiting(work: Work, partitioning: Partitioning) -> list[str]:
 
 
 def _expect_each(work: Work, job: Job, partitioning: Partitioning, waiting: Sequence[str]) -> DataFrame:
-    """Where the result does not say which partition its rows are of, each is computed from its own rows."""
+    """Each partition computed from its own rows, where the result lacks the partition column."""
     named = {}
-    for given in work.node.inputs:
-        if isinstance(given.relation, By):
-            rows = work.read_live(given.dataset)
-            named[given.name] = rows.withColumn(
-                _NAME, _name_column(partitioning, work.project.calendar, rows, given.relation.columns)
+    for input_ in work.node.inputs:
+        if isinstance(input_.relation, By):
+            rows = work.read_live(input_.dataset)
+            named[input_.name] = rows.withColumn(
+                _NAME, _name_column(partitioning, work.project.calendar, rows, input_.relation.columns)
             )
     names = {row[0] for rows in named.values() for row in rows.select(_NAME).distinct().collect()}
     results = []
@@ -97,20 +101,20 @@ def _expect_each(work: Work, job: Job, partitioning: Partitioning, waiting: Sequ
     )
 
 
-def _rows_of(work: Work, given: Input, name: str, named: Mapping[str, DataFrame]) -> DataFrame:
+def _rows_of(work: Work, input_: Input, name: str, named: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of an input that one partition is computed from."""
-    match given.relation:
+    match input_.relation:
         case By():
-            return named[given.name].where(F.col(_NAME) == name).drop(_NAME)
+            return named[input_.name].where(F.col(_NAME) == name).drop(_NAME)
         case Via(input=through, on=on):
             there = _rows_of(work, work.node.get_input(through), name, named)
-            wanted = there.select(
+            keys_there = there.select(
                 *(F.col(quote(theirs)).alias(f"__on{i}") for i, (_, theirs) in enumerate(on))
             ).distinct()
             same = [F.col(f"__on{i}").eqNullSafe(F.col(quote(ours))) for i, (ours, _) in enumerate(on)]
-            return work.read_live(given.dataset).join(wanted, same, "left_semi")
+            return work.read_live(input_.dataset).join(keys_there, same, "left_semi")
         case _:
-            return work.read_live(given.dataset)
+            return work.read_live(input_.dataset)
 
 
 def _name_column(
@@ -121,7 +125,10 @@ def _name_column(
     *,
     behind: int | None = None,
 ) -> Column:
-    """The name of each row's partition, by plain Python; or of the one that lies so far behind it: the first that is not final yet."""
+    """The name of each row's partition, in plain Python.
+
+    With `behind`, the name of the partition that is this far behind it: the first that is not final yet.
+    """
     size, unit, zone = partitioning.size, partitioning.unit, calendar.timezone
     kind, value = rows.schema[columns[-1]].dataType, F.col(quote(columns[-1]))
     is_date = isinstance(kind, DateType)
@@ -147,15 +154,16 @@ def _name_column(
 
 
 def _go_back(number: int, seconds: int, *, is_date: bool) -> int:
-    """The day or microsecond that lies `seconds` earlier, and two hours more, because clocks may be set back by that much."""
+    """The day or microsecond that is `seconds` and two hours earlier. Clocks may be set back by that much."""
     seconds += 2 * 3600
     return (number * 86_400 - seconds) // 86_400 if is_date else number - seconds * 1_000_000
 
 
 def _time_text(number: int, unit: Unit | None, zone: str | None) -> str:
-    """A day since 1970, or a microsecond in a time zone, as a partition's name has it.
+    """A day since 1970, or a microsecond in a time zone, as it appears in a partition's name.
 
-    Calendar and zone rules repeat after 400 years, so years that Python does not have are looked up in ones that it has.
+    Calendar and zone rules repeat after 400 years, so years that Python lacks are looked up in ones that it
+    has.
     """
     since = timedelta(days=number) if zone is None else timedelta(microseconds=number)
     cycles = (since.days + 719_162) // _DAYS_OF_400_YEARS

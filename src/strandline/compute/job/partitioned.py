@@ -33,11 +33,11 @@ from .scopes import Scoping, make_scoping
 
 _NAME = "__partition"
 MOST_PARTITIONS = 200_000
-"""In one task: their names are held in this process."""
+"""At most this many in one task: their names are held in this process."""
 
 
 def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_rows: int) -> Prepared:
-    """Build the partitions that changed rows fall in, and those that have become final; the others wait."""
+    """Build the partitions that changed rows fall in, and those that have become final. The others wait."""
     own = None if work.task.overwrite else work.read_own()
     scoping = make_scoping(work, job, own)
     names, changed_rows = _find_names(work, scoping, whole=own is None or work.task.strategy is Strategy.FULL)
@@ -76,24 +76,24 @@ def prepare_partitions(work: Work, job: Job, partitioning: Partitioning, full_ro
 
 
 def _find_names(work: Work, scoping: Scoping, *, whole: bool) -> tuple[list[str], int]:
-    """The partitions a task may have to build, and how many changed rows they came from."""
+    """The partitions a task may have to build, and the number of changed rows they came from."""
     if whole:
         inputs = [
             scoping.select(work.read_live(i.dataset), i.relation.columns)
             for i in work.node.inputs
             if isinstance(i.relation, By)
         ]
-        found = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs), held=MOST_PARTITIONS))
-        return sorted({*found.values(), *work.partitions}), 0
-    asked = {*find_partitions(work.task.scope), *work.waiting}
+        names = _names(work, find_keys(work, reduce(DataFrame.unionByName, inputs), held=MOST_PARTITIONS))
+        return sorted({*names.values(), *work.partitions}), 0
+    requested = {*find_partitions(work.task.scope), *work.waiting}
     if not _has_news(work):
-        return sorted(asked), 0
+        return sorted(requested), 0
     keys = find_keys(work, find_affected(work, scoping), held=MOST_PARTITIONS)
-    return sorted({*_names(work, keys).values(), *asked}), keys.rows
+    return sorted({*_names(work, keys).values(), *requested}), keys.rows
 
 
 def _has_news(work: Work) -> bool:
-    """Whether anything but a person's list of partitions asks for work."""
+    """Whether there is work besides a person's list of partitions."""
     changed = [
         i.dataset for i in work.task.inputs if i.changes and work.after(i.dataset) < work.version(i.dataset)
     ]
@@ -117,7 +117,7 @@ def _names(work: Work, keys: KeySet) -> Mapping[int, str]:
 def _collide(work: Work) -> WorkError:
     return WorkError(
         f"Two partitions of `{work.node.name}` have the same hash.",
-        remedy="Give the partitions another size: their names, and with them the hashes, are others then.",
+        remedy="Give the partitions another size: that changes their names, and with them the hashes.",
         slug="partitions-collide",
     )
 
@@ -125,42 +125,45 @@ def _collide(work: Work) -> WorkError:
 def _find_tips(work: Work, scoping: Scoping) -> dict[str, object]:
     """By group: the newest value of the partition's column among the inputs."""
     tips: dict[str, object] = {}
-    for given in work.node.inputs:
-        if isinstance(given.relation, By):
-            for group, newest in _read_newest(work, scoping, given.dataset, given.relation.columns).items():
+    for input_ in work.node.inputs:
+        if isinstance(input_.relation, By):
+            for group, newest in _read_newest(work, scoping, input_.dataset, input_.relation.columns).items():
                 if group not in tips or newest > tips[group]:  # type: ignore[operator]
                     tips[group] = newest
     return tips
 
 
 def _read_newest(work: Work, scoping: Scoping, dataset: str, columns: Sequence[str]) -> dict[str, object]:
-    """Through delta-rs where it writes the groups as Spark names them: text and whole numbers."""
+    """Read through delta-rs where it writes groups as Spark does: text and whole numbers."""
     version = work.version(dataset)
     kinds = {f.name: f.dataType for f in spark_schema(get_table(work.lake.table(dataset), version))}
     if all(isinstance(kinds[c], StringType | IntegralType) for c in columns[:-1]):
         return read_newest(work.lake, dataset, version, columns[-1], columns[:-1])
-    found = scoping.newest(work.read_live(dataset), columns).toArrow()
-    groups, values = found.column("group").to_pylist(), plain_newest(found.column("newest"))
+    newest = scoping.newest(work.read_live(dataset), columns).toArrow()
+    groups, values = newest.column("group").to_pylist(), plain_newest(newest.column("newest"))
     return {group: newest for group, newest in zip(groups, values, strict=True) if newest is not None}
 
 
 def _is_due(work: Work, partitioning: Partitioning, name: str, tips: Mapping[str, object]) -> bool:
     span = find_span(partitioning, work.project.calendar, name)
-    # A name that is none of ours is of a time beyond the calendar: nothing newer can come.
+    # A name that is not one of ours belongs to a time beyond the calendar: nothing newer can come.
     return span is None or is_final(partitioning, span, tips)  # type: ignore[arg-type]
 
 
 def _keys_of(work: Work, scoping: Scoping, names: Iterable[str]) -> KeySet:
     listed = sorted(names)
-    found = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, listed).collect()}
-    if len(found) < len(listed):
+    names_by_hash = {int(r[KEY]): r[VALUE] for r in scoping.select_names(work.session, listed).collect()}
+    if len(names_by_hash) < len(listed):
         raise _collide(work)
-    keys = list_keys(work, list(found), 0)
-    return KeySet(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=found)
+    keys = list_keys(work, list(names_by_hash), 0)
+    return KeySet(count=keys.count, rows=0, listed=keys.listed, staged=keys.staged, values=names_by_hash)
 
 
 def _compute(work: Work, job: Job, scoping: Scoping, keys: KeySet) -> tuple[DataFrame, "_Reading"]:
-    """The rows of the partitions, each with the name of its own. Where the result does not say, each is computed by itself."""
+    """The rows of the partitions, each with its partition's name.
+
+    Where the result lacks the partition column, each is computed separately.
+    """
     inputs, counters = restrict_inputs(work, scoping, keys)
     result = lower_columns(job, compute(work, job, inputs))
     require_columns(job, result, job.row_key)
@@ -169,7 +172,7 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: KeySet) -> tuple[Data
         named = result.withColumn(_NAME, scoping.name(result, job.key))
         return keys.restrict(named, key_hash([F.col(_NAME)])), reading
     names = [str(name) for name in keys.values.values()]
-    found = result.withColumn(_NAME, F.lit("")).limit(0)
+    rows = result.withColumn(_NAME, F.lit("")).limit(0)
     at_once = min(work.project.settings.thresholds.partitions_at_once, len(names) or 1)
     for start in range(0, len(names), at_once):
         parts = [_compute_one(work, job, scoping, name) for name in names[start : start + at_once]]
@@ -178,8 +181,8 @@ def _compute(work: Work, job: Job, scoping: Scoping, keys: KeySet) -> tuple[Data
             f"{work.staging}/partitions_{start}",
             {"rows": F.count(F.lit(1))},
         )
-        found = found.unionByName(staged.read(work.session))
-    return found, _Reading(result, {})
+        rows = rows.unionByName(staged.read(work.session))
+    return rows, _Reading(result, {})
 
 
 def _compute_one(work: Work, job: Job, scoping: Scoping, name: str) -> DataFrame:
@@ -188,7 +191,7 @@ def _compute_one(work: Work, job: Job, scoping: Scoping, name: str) -> DataFrame
 
 
 class _Reading:
-    """How many rows were read, once that was done."""
+    """The number of rows read, available once they have been read."""
 
     def __init__(self, result: DataFrame, counters: Mapping[str, Observation]) -> None:
         self._result, self._counters = result, counters
@@ -229,22 +232,22 @@ def _replace(
     rows_full: int,
     scope: Scope,
 ) -> Prepared:
-    """The write of the partitions that differ; those that do not are as they were."""
+    """The write of the partitions that differ. The others stay as they are."""
     differing = _count_sides(staged) if staged.counts["new_rows"] or staged.counts["old_live"] else {}
     built = tuple(
         BuiltPartition(partition_key=str(keys.values[key]), rows=new) for key, new in differing.items()
     )
     whole = work.task.strategy is Strategy.FULL
     same = sorted(str(n) for key, n in keys.values.items() if key not in differing)
-    # Built and found as it was: new, or now known to be what this configuration gives.
-    told = [
+    # Built and found unchanged: these are new, or now known to be what this configuration gives.
+    unchanged = [
         n
         for n in same
         if n not in work.partitions or ((whole or work.task.cause is Cause.PERSON) and work.stale)
     ]
     built += tuple(
         BuiltPartition(partition_key=n, rows=work.partitions[n].row_count if n in work.partitions else 0)
-        for n in told
+        for n in unchanged
     )
     rows = staged.read(work.session).where(F.col(SIDE) == NEW).drop(SIDE)
     if differing:
@@ -270,7 +273,7 @@ def _replace(
 
 
 def _count_sides(staged: Staged) -> dict[int, int]:
-    """By hash of each partition that differs: its new rows."""
+    """The number of new rows of each partition that differs, by its hash."""
     table = staged.fetch([KEY, SIDE])
     counts: dict[int, int] = {}
     for key, side in zip(table.column(KEY).to_pylist(), table.column(SIDE).to_pylist(), strict=True):

@@ -1,7 +1,8 @@
-"""Python jobs run exactly the text that was hashed: the job's module and every project file it imports, loaded anew for each call.
+"""Python jobs run exactly the text that was hashed: the job's module and every project file it imports.
 
-None of them stays in `sys.modules`, so that a process that lives on never runs an older helper, projects do not see each other's
-modules, and functions that Spark's workers need travel with their code.
+They are loaded anew for each call, and none of them stays in `sys.modules`. So a long-lived process never
+runs an older helper, projects do not see each other's modules, and functions that Spark's workers need travel
+with their code.
 """
 
 import builtins
@@ -29,13 +30,13 @@ class _Loader:
         return self._run("", self._job.file, self._job.code, package="")
 
     def _run(self, name: str, file: str, text: str, package: str) -> ModuleType:
-        # A name that no other module has: another thread may be importing one that is called the same.
+        # A unique name: another thread may be importing a module with the same name.
         module = ModuleType(f"strandline_job_{self._job.name}" + (f".{name}" if name else ""))
         module.__file__ = str(self._folder / file)
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._importer(package)}
         if name:
-            self._modules[name] = module  # before its code runs: modules may import each other
-        # `dataclasses` looks up the module that a class says it is from while that is being loaded.
+            self._modules[name] = module  # before its code runs, because modules may import each other
+        # `dataclasses` looks up a class's module while that is being loaded.
         sys.modules[module.__name__] = module
         try:
             exec(compile(text, module.__file__, "exec"), module.__dict__)
@@ -55,10 +56,10 @@ class _Loader:
             if not level and full.split(".")[0] not in self._tops():
                 return self._installed(name, globals_, locals_, fromlist, level)
             module = self._get(full) if full else ModuleType("")
-            for wanted in fromlist or ():
-                inner = f"{full}.{wanted}" if full else wanted
-                if wanted != "*" and not hasattr(module, wanted) and self._is_ours(inner):
-                    setattr(module, wanted, self._get(inner))
+            for attribute in fromlist or ():
+                inner = f"{full}.{attribute}" if full else attribute
+                if attribute != "*" and not hasattr(module, attribute) and self._is_ours(inner):
+                    setattr(module, attribute, self._get(inner))
             return module if fromlist else self._get(full.split(".")[0])
 
         return import_
@@ -70,7 +71,7 @@ class _Loader:
         return name in self._texts or any(other.startswith(f"{name}.") for other in self._texts)
 
     def _get(self, name: str) -> ModuleType:
-        """A module of the project, loaded once for a call, and set as an attribute of the package it is in."""
+        """A module of the project, loaded once per call, and set as an attribute of its package."""
         if name not in self._modules:
             if not self._is_ours(name):
                 raise ModuleNotFoundError(f"No module named {name!r} in the project", name=name)
@@ -98,7 +99,8 @@ class _Loader:
             and "site-packages" not in Path(file).parts
         ):
             raise ImportError(
-                f"{file} lies in the project, beside neither the job's file nor the project file, and is not hashed"
+                f"{file} is in the project, beside neither the job's file nor the project file,"
+                " and is not hashed"
             )
         return module
 

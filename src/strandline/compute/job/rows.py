@@ -13,34 +13,39 @@ from strandline.model.project import Job
 
 
 def lower_columns(job: Job, rows: DataFrame) -> DataFrame:
-    """A job's result with the names of its columns in small letters. The engine's own names are not for jobs."""
+    """A job's result with column names in lower case. Metadata names are not for jobs."""
     names = [c.lower() for c in rows.columns]
     if twice := sorted({c for c in names if names.count(c) > 1}):
         raise WorkError(
-            f"{job.place}: the result of `{job.name}` has more than one column {', '.join(f'`{c}`' for c in twice)}.",
+            f"{job.place}: the result of `{job.name}` has more than one column"
+            f" {', '.join(f'`{c}`' for c in twice)}.",
             remedy="Give each a name of its own with `AS`.",
             slug="columns-coincide",
         )
     if taken := [c for c in names if c in METADATA_COLUMNS]:
         raise WorkError(
-            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in taken)}, a name of metadata.",
-            remedy=f"Give it another name, as `{taken[0].lstrip('_')}`. Metadata columns are there without being selected.",
+            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in taken)},"
+            " a name of metadata.",
+            remedy=f"Give it another name, as `{taken[0].lstrip('_')}`."
+            " Metadata columns are there without being selected.",
             slug="metadata-column",
         )
     if bad := [c for c in names if not is_column_name(c)]:
         raise WorkError(
-            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in bad)}, which cannot be the name of one.",
+            f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in bad)},"
+            " which cannot be a column's name.",
             remedy="Give it another name with `AS`: letters, digits and `_`, not `__` at its start.",
             slug="bad-name",
         )
     return rows.toDF(*names)
 
 
-def require_columns(job: Job, result: DataFrame, wanted: Sequence[str]) -> None:
-    if missing := [c for c in dict.fromkeys(wanted) if c not in result.columns]:
+def require_columns(job: Job, result: DataFrame, required: Sequence[str]) -> None:
+    if missing := [c for c in dict.fromkeys(required) if c not in result.columns]:
         raise WorkError(
-            f"{job.place}: the result of `{job.name}` has no column {', '.join(f'`{c}`' for c in missing)}, which its key names.",
-            remedy=f"Give it, or name another key: its columns are {', '.join(result.columns)}.",
+            f"{job.place}: the result of `{job.name}` has no column"
+            f" {', '.join(f'`{c}`' for c in missing)}, which its key names.",
+            remedy=f"Add it, or name another key: the columns are {', '.join(result.columns)}.",
             slug="key-not-in-result",
         )
 
@@ -50,14 +55,15 @@ def require_key_types(job: Job, result: DataFrame, key: Sequence[str]) -> None:
     kinds = {c: result.schema[c].dataType for c in key}
     if maps := [c for c, kind in kinds.items() if holds_map(kind)]:
         raise WorkError(
-            f"{job.place}: `{maps[0]}` of `{job.name}` is {kinds[maps[0]].simpleString()}. A map cannot be part of a key.",
+            f"{job.place}: `{maps[0]}` of `{job.name}` is {kinds[maps[0]].simpleString()}."
+            " A map cannot be part of a key.",
             remedy="Take its entries: `map_entries(...)`, sorted, or single values of it.",
             slug="key-type",
         )
 
 
 def check_row_key(job: Job, rows: DataFrame) -> None:
-    """The key described under `datasets:` names one row each."""
+    """Check that no two rows share the key described under `datasets:`."""
     if not job.row_key:
         return
     twice = (

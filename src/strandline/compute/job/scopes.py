@@ -1,4 +1,7 @@
-"""What a scope of a job is made of: keys, values of the cursor's column, or partitions; and how a row tells which is its own."""
+"""What a scope of a job consists of: keys, cursor values or partitions.
+
+And which of them a row belongs to.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,28 +33,31 @@ from strandline.model.project import Calendar, Job, Mode, Partitioning, Unit
 from strandline.sql.literals import datafusion_literal, datafusion_name, spark_literal
 
 _MARGIN = timedelta(days=2)
-"""Around the instants of a partition. Spark names partitions by Java's time-zone rules and these spans come from Python's; the
-two may differ, and an hour that comes twice around midnight belongs to a day that is not one stretch of time."""
+"""Margin around the instants of a partition.
+
+Spark names partitions by Java's time-zone rules and these spans come from Python's, which may differ. An hour
+that occurs twice around midnight belongs to a day that is not one continuous span of time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoping:
-    """Of one job. `types` are those of its output's key columns; a partition's name needs none."""
+    """The scopes of one job. `types` are those of its output's key columns; a partition's name needs none."""
 
     job: Job
     calendar: Calendar
     types: Mapping[str, DataType]
     listed_keys: int
-    """At most this many values are named in a condition."""
+    """At most this many values are listed in a condition."""
 
     def hash(self, rows: DataFrame, columns: Sequence[str]) -> Column:
-        """`_key` of rows whose `columns` hold what the scope is made of, in the order of the job's key."""
+        """`_key` of rows whose `columns` contain the parts of the scope, in the order of the job's key."""
         if self.job.partition is not None:
             return key_hash([self.name(rows, columns)])
         return typed_key(columns, self.types, self.job.key)
 
     def select(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """The hashes of rows, and for a cursor or a partition what they stand for."""
+        """The hashes of rows and, for a cursor or a partition, the values they stand for."""
         valued = []
         if self.job.partition is not None:
             valued = [self.name(rows, columns).alias(VALUE)]
@@ -60,14 +66,14 @@ class Scoping:
         return rows.select(self.hash(rows, columns).alias(KEY), *valued)
 
     def select_names(self, session: SparkSession, names: Sequence[str]) -> DataFrame:
-        """The hashes of partitions given by name."""
+        """The hashes of partitions with these names."""
         rows = session.createDataFrame([(name,) for name in names], f"{VALUE} string")
         return rows.select(key_hash([F.col(VALUE)]).alias(KEY), VALUE)
 
     def condition(self, columns: Sequence[str], keys: KeySet, kinds: Mapping[str, DataType]) -> str | None:
-        """A DataFusion condition over the last of the columns that every row of the scope meets.
+        """A DataFusion condition on the last of the columns that every row of the scope meets.
 
-        Other rows may meet it too. None where no such condition can be written exactly.
+        Other rows may meet it too. None if no such condition can be written exactly.
         """
         column, kind = datafusion_name(columns[-1]), kinds.get(columns[-1])
         if self.job.partition is not None:
@@ -87,7 +93,7 @@ class Scoping:
         return " OR ".join([*listed, *([f"{column} IS NULL"] if None in values else [])])
 
     def is_stray(self, keys: KeySet) -> Column:
-        """Whether a row of the output has the hash of a key in the scope and is of another, which the scope's values do not tell."""
+        """Whether a row of the output shares the hash of a key in the scope but has another value."""
         values = self._values(keys)
         if not values:
             return F.lit(False)
@@ -98,7 +104,10 @@ class Scoping:
         return F.expr(f"NOT coalesce({' OR '.join(parts)}, false)")
 
     def within(self, keys: KeySet) -> Within | None:
-        """The range of a cursor's values in a scope. Right for a write once no row under their hashes is a stray."""
+        """The range of a cursor's values in a scope.
+
+        Valid for a write once no row under their hashes is a stray.
+        """
         values = self._values(keys)
         if self.job.mode is not Mode.CURSOR or not values:
             return None
@@ -110,17 +119,17 @@ class Scoping:
         )
 
     def _values(self, keys: KeySet) -> list[object]:
-        """The values of a key of one column, where they are known, few, and each has an exact literal."""
+        """The values of a key of one column, if they are known, few, and each has an exact literal."""
         if self.job.partition is not None or len(self.job.key) != 1 or len(keys.values) > self.listed_keys:
             return []
-        # Doubles are left to their hashes: NaN, and -0.0 beside 0.0, are ordered by rules of their own.
+        # Doubles are selected by their hashes: NaN, and -0.0 beside 0.0, have their own rules of order.
         if isinstance(self.types.get(self.job.key[0]), DoubleType | FloatType):
             return []
         values = list(keys.values.values())
         return values if all(spark_literal(v) is not None for v in values) else []
 
     def restrict(self, rows: DataFrame, columns: Sequence[str], keys: KeySet) -> DataFrame:
-        """The rows inside a scope; by a range too, where there is one: Delta skips files by it."""
+        """The rows inside a scope. Where there is a range it is used too, because Delta skips files by it."""
         return keys.restrict(self._narrow(rows, columns, keys), self.hash(rows, columns))
 
     def name(self, rows: DataFrame, columns: Sequence[str]) -> Column:
@@ -131,7 +140,7 @@ class Scoping:
         return F.concat_ws("/", *self._groups(rows, columns), own)
 
     def newest(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """By the group's part of a partition's name: the largest value of the partition's column."""
+        """The largest value of the partition's column, by the group's part of a partition's name."""
         group = F.concat_ws("/", *self._groups(rows, columns))
         return rows.groupBy(group.alias("group")).agg(F.max(quote(columns[-1])).alias("newest"))
 
@@ -141,7 +150,10 @@ class Scoping:
         return [F.coalesce(_encoded(F.col(quote(c)).cast("string")), F.lit(NULL)) for c in columns[:-1]]
 
     def _narrow(self, rows: DataFrame, columns: Sequence[str], keys: KeySet) -> DataFrame:
-        """Rows in a range that holds the scope, so that Delta skips files. The hash decides; this may only leave out what it would."""
+        """Rows in a range that contains the scope, so that Delta skips files.
+
+        The hash decides. This may only leave out rows that the hash would leave out.
+        """
         column, kind = quote(columns[-1]), rows.schema[columns[-1]].dataType
         if self.job.partition is not None:
             low, high = self._span(keys, kind)
@@ -162,7 +174,7 @@ class Scoping:
     def _span(
         self, keys: KeySet, kind: DataType | None
     ) -> tuple[int | datetime | None, int | datetime | None]:
-        """A range of a column of this type that holds the scope's partitions; None where it is open."""
+        """A range of a column of this type that contains the scope's partitions. None where it is open."""
         assert self.job.partition is not None
         spans = [find_span(self.job.partition, self.calendar, str(name)) for name in keys.values.values()]
         covered = None if None in spans else cover([s for s in spans if s is not None])
@@ -185,7 +197,7 @@ def _later(at: datetime) -> datetime | None:
 
 
 def _encoded(text: Column) -> Column:
-    """A group's value with the separator of names in it spelt otherwise, as `partitions.encode_group` does."""
+    """A group's value with the separator of names escaped, as `partitions.encode_group` does."""
     spelt = F.replace(F.replace(text, F.lit("%"), F.lit("%25")), F.lit("/"), F.lit("%2F"))
     return F.when(text == NULL, F.lit(NULL_TEXT)).otherwise(spelt)
 
@@ -199,7 +211,7 @@ def make_scoping(work: Work, job: Job, own: DataFrame | None) -> Scoping:
 def _own_name(partition: Partitioning, calendar: Calendar, rows: DataFrame, name: str, job: Job) -> Column:
     column, kind = F.col(quote(name)), rows.schema[name].dataType
     if partition.size is not None and isinstance(kind, IntegralType):
-        # Near the ends of a bigint the edges of a partition lie beyond it.
+        # Near the ends of a bigint the edges of a partition are outside it.
         far = ~column.between(F.lit(-(1 << 62)), F.lit(1 << 62))
         return F.when(far, _range_name(column.cast("decimal(20,0)"), partition.size)).otherwise(
             _range_name(column.cast("bigint"), partition.size)
@@ -215,10 +227,14 @@ def _own_name(partition: Partitioning, calendar: Calendar, rows: DataFrame, name
         return _time_name(column, partition.unit)
     if partition.unit is not None and isinstance(kind, TimestampType | TimestampNTZType):
         return _time_name(F.from_utc_timestamp(column.cast("timestamp"), calendar.timezone), partition.unit)
-    wanted = "a whole number of at most 37 digits" if partition.size is not None else "a date or a timestamp"
+    expected = (
+        "a whole number of at most 37 digits" if partition.size is not None else "a date or a timestamp"
+    )
     raise WorkError(
-        f"{job.place}: `partition` of `{job.name}` names `{name}`, which is {kind.simpleString()} and not {wanted}.",
-        remedy="Give the column a type where it is declared and backfill that dataset with `--all`, or name another.",
+        f"{job.place}: `partition` of `{job.name}` names `{name}`, which is {kind.simpleString()}"
+        f" and not {expected}.",
+        remedy="Give the column a type where it is declared and backfill that dataset with `--all`,"
+        " or name another.",
         slug="partition-type",
     )
 
@@ -229,7 +245,8 @@ def _require_group_type(rows: DataFrame, name: str, job: Job) -> None:
     if isinstance(kind, AtomicType) and not isinstance(kind, BinaryType | DoubleType | FloatType):
         return
     raise WorkError(
-        f"{job.place}: `by` of `{job.name}` names `{name}`, which is {kind.simpleString()}. Partitions cannot be grouped by it.",
+        f"{job.place}: `by` of `{job.name}` names `{name}`, which is {kind.simpleString()}."
+        " Partitions cannot be grouped by it.",
         remedy="Name a column of text, whole numbers, decimals, dates or timestamps.",
         slug="partition-type",
     )

@@ -13,7 +13,7 @@ from .rows import job_of
 
 
 def prepare(work: Work) -> Prepared:
-    """Compute the job over its scope and compare with what is there."""
+    """Compute the job over its scope and compare with what is published."""
     job = job_of(work.node)
     full_rows = sum(work.input_rows.get(i.dataset, 0) for i in work.node.inputs)
     if job.unique_key:

@@ -1,4 +1,7 @@
-"""The snapshot of a record set, worked out without the code that it judges (L2): from every fact, by the columns of its key."""
+"""The snapshot of a record set, computed without the code that it judges (L2).
+
+It uses every fact, and the columns of the key instead of its hash.
+"""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -37,7 +40,7 @@ def expect_snapshot(facts: DataFrame, dataset: FactDataset) -> DataFrame:
 
 
 def _latest_non_null(ranked: DataFrame, key: list[str], column: str) -> DataFrame:
-    """By key: the value of the highest rank that is not NULL, among the facts after the last deleting one."""
+    """By key: the non-NULL value of the highest rank, among the facts after the last deleting one."""
     last = ranked.where(F.col(DELETED)).groupBy(*key).agg(F.max(_RANK).alias("__last"))
     names = [c.strip("`") for c in key]
     newer = ranked.join(last, names, "left").where(
@@ -51,7 +54,10 @@ def _latest_non_null(ranked: DataFrame, key: list[str], column: str) -> DataFram
 
 
 def _expect_children(facts: DataFrame, record_set: RecordSet, declared: Sequence[str]) -> DataFrame:
-    """The elements of the newest message about each parent. Messages rank by `order_by`, a hash over the list, and position."""
+    """The elements of the newest message about each parent.
+
+    Messages are ranked by `order_by`, a hash over the list, and position.
+    """
     parent = [quote(c) for c in record_set.parent_key]
     message = F.struct(
         *(F.col(quote(c)).alias(f"o{i}") for i, c in enumerate(record_set.order_by)),

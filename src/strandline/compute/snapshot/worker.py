@@ -23,7 +23,7 @@ _WINS = "__wins"
 
 
 def prepare(work: Work) -> Prepared:
-    """Bring a snapshot up to its facts."""
+    """Bring a snapshot up to date with its facts."""
     facts = _facts_of(work)
     own = None if work.task.overwrite else work.read_own()
     name = work.node.inputs[0].dataset
@@ -48,7 +48,10 @@ def expect(work: Work) -> Expected:
 
 
 def _read_scope(work: Work, facts: FactDataset, name: str) -> tuple[DataFrame, DataFrame]:
-    """The increment (or all facts of its keys, where a column takes its latest non-NULL value) and the current rows of its keys."""
+    """The increment and the current rows of its keys.
+
+    If a column takes its latest non-NULL value, all facts of the keys are read instead of the increment.
+    """
     assert facts.record_set is not None
     keys = find_added_keys(work, name)
     incoming = (
@@ -69,7 +72,7 @@ def _merge(
     both = incoming.drop(CONFIG).withColumn(SIDE, F.lit(NEW)).withColumn(CONFIG, F.lit(work.config.hash))
     both = both.unionByName(current.withColumn(SIDE, F.lit(OLD)), allowMissingColumns=True).repartition(
         KEY
-    )  # once for all that follows
+    )  # computed once for everything below
     sides = _choose(both, facts, old_counts=not recompute)
     live_new = F.max(((F.col(SIDE) == NEW) & ~F.col(DELETED)).cast("int")).over(
         Window.partitionBy(KEY, *(quote(c) for c in record_set.key))
@@ -90,13 +93,16 @@ def _merge(
 
 
 def fold(rows: DataFrame, facts: FactDataset) -> DataFrame:
-    """All facts of some keys -> the row of each key, deleted records as `_deleted` rows. The full recompute of a snapshot."""
+    """All facts of some keys -> the row of each key. This is the full recompute of a snapshot.
+
+    Deleted records are `_deleted` rows.
+    """
     chosen = _choose(rows.drop(CONFIG).withColumn(SIDE, F.lit(NEW)), facts, old_counts=True)
     return chosen.drop(SIDE)
 
 
 def _choose(rows: DataFrame, facts: FactDataset, *, old_counts: bool) -> DataFrame:
-    """From facts (side new) and current rows (side old): the winners as new rows, beside the old rows as they are.
+    """From facts (side new) and current rows (side old): the winners as new rows, beside the old rows.
 
     `old_counts`: a current row stands for all earlier facts of its key, so it takes part in the choice.
     """
@@ -116,7 +122,7 @@ def _choose(rows: DataFrame, facts: FactDataset, *, old_counts: bool) -> DataFra
 
 
 def _ranks(facts: FactDataset) -> tuple[str, ...]:
-    """What ranks facts. Of two exports of one rank the later one is the truth, also about what is gone."""
+    """What ranks facts. Of two exports of one rank the later one is right, also about what it lacks."""
     assert facts.record_set is not None
     order_by = facts.record_set.order_by
     return (*order_by, POSITION) if facts.complete and POSITION not in order_by else order_by
@@ -132,8 +138,9 @@ def _winning_message(
 ) -> DataFrame:
     """`children: replace`: the newest message about a parent is the whole truth about its children.
 
-    Messages are ranked by `order_by`, then by a hash over parent and list, then by position. The list's hash is the sum over its
-    elements, so it is the same for the facts of a message and for the snapshot's rows that came from it.
+    Messages are ranked by `order_by`, then by a hash over parent and list, then by position. The list's hash
+    is the sum over its elements, so that it is the same for the facts of a message and for the snapshot's
+    rows that came from it.
     """
     parent = [KEY, *(quote(c) for c in record_set.parent_key)]
     ordered = [F.col(quote(c)) for c in record_set.order_by]
@@ -157,7 +164,7 @@ def _winning_message(
     elements = elements.withColumn("__rank", F.dense_rank().over(best)).withColumn(
         "__side0", F.first(SIDE).over(side_first)
     )
-    # The same message may stand on both sides (a current row is its fact): one side's rows are enough.
+    # The same message may be on both sides (a current row is its fact): the rows of one side are enough.
     wins = takes_part & (F.col("__rank") == 1) & (F.col(SIDE) == F.col("__side0"))
     return elements.withColumn(_WINS, wins).drop("__h", "__nth", "__list", "__rank", "__side0")
 
@@ -171,7 +178,7 @@ def _all_null(record_set: RecordSet) -> Column:
 
 
 def _fill_latest(rows: DataFrame, record_set: RecordSet, ranked: Column, takes_part: Column) -> DataFrame:
-    """Each named column takes its newest non-NULL value among the facts newer than the key's last deleting fact."""
+    """Each named column takes its newest non-NULL value among facts after the key's last deleting fact."""
     of_key = Window.partitionBy(KEY, *(quote(c) for c in record_set.key))
     rows = rows.withColumn("__rank", F.when(takes_part, ranked))
     rows = rows.withColumn("__deleted_at", F.max(F.when(F.col(DELETED), F.col("__rank"))).over(of_key))
@@ -189,14 +196,16 @@ def _fill_latest(rows: DataFrame, record_set: RecordSet, ranked: Column, takes_p
 
 
 def _guard(work: Work, facts: FactDataset, leaving: int, *, emptied: bool) -> None:
-    """Sources fail by sending less: stop when too much would leave, and always when an export had no rows at all."""
+    """Stop if too many records would leave, or an export had no rows at all. Sources fail by sending less."""
     guard, before = facts.guard, work.live_rows
     within = leaving < guard.at_least or leaving * 100 <= before * guard.max_deleted_percent
     if work.accept_guard or leaving == 0 or (within and not emptied):
         return
     raise GuardedError(
-        f"{leaving} of {before} live records of `{work.node.name}` would leave, more than {guard.max_deleted_percent:g} %.",
-        remedy=f"If that is right, run again with --accept-guard {work.node.name}. Facts are kept; readers see the last published state.",
+        f"{leaving} of {before} live records of `{work.node.name}` would leave, more than"
+        f" {guard.max_deleted_percent:g} %.",
+        remedy=f"If that is right, run again with --accept-guard {work.node.name}."
+        " Facts are kept; readers see the last published state.",
         slug="guarded",
     )
 

@@ -49,7 +49,7 @@ class Ledger:
     def summed_after(self, number: int) -> Any:
         return sum(self.known[h].weight for n, h in self.branch.items() if n > number)
 
-    def announce(self, blocks: Iterable[Block], anchor: int) -> branches.Found:
+    def announce(self, blocks: Iterable[Block], anchor: int) -> branches.Followed:
         listed = list(blocks)
         before = frozenset(self.known)
         for block in listed:
