@@ -6,6 +6,7 @@ The tests cover values, defaults, lists, identities, changed declarations and th
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from textwrap import dedent, indent
 
 import pytest
 
@@ -18,32 +19,34 @@ pytestmark = pytest.mark.spark
 Make = Callable[[str], TestProject]
 
 
+def over_events(datasets: str) -> str:
+    """A project file with these datasets over one source, `events`."""
+    source = 'project: facts\nsources:\n  events: {files: "data/*.jsonl"}\n'
+    return f"{source}datasets:\n{indent(dedent(datasets), '  ')}"
+
+
 def test_values_are_exact_or_quarantined_with_the_reason(make_project: Make) -> None:
     project = make_project(
-        """
-        project: values
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          v:
-            from: events
-            where: "kind = 'v' and draft is null"
-            columns:
-              id: id
-              whole: {path: whole, type: int}
-              big: {path: big, type: bigint}
-              money: {path: money, type: "decimal(30,10)"}
-              ratio: {path: ratio, type: double}
-              flag: {path: flag, type: boolean}
-              day: {path: day, type: date}
-              at: {path: at, type: timestamp}
-              ms: {path: ms, type: timestamp_ms}
-              us: {path: us, type: timestamp_us}
-              body: {path: body, type: json}
-              kept: {path: kept, type: int, default: 7}
-              year: {sql: "financial_year(ms)"}
-            source_at: ms
-        """
+        over_events("""
+        v:
+          from: events
+          where: "kind = 'v' and draft is null"
+          columns:
+            id: id
+            whole: {path: whole, type: int}
+            big: {path: big, type: bigint}
+            money: {path: money, type: "decimal(30,10)"}
+            ratio: {path: ratio, type: double}
+            flag: {path: flag, type: boolean}
+            day: {path: day, type: date}
+            at: {path: at, type: timestamp}
+            ms: {path: ms, type: timestamp_ms}
+            us: {path: us, type: timestamp_us}
+            body: {path: body, type: json}
+            kept: {path: kept, type: int, default: 7}
+            year: {sql: "financial_year(ms)"}
+          source_at: ms
+        """)
     )
     numbers = (
         '{"kind":"v","id":"numbers","whole":5,"big":9007199254740993,'
@@ -209,17 +212,13 @@ def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_del
     make_project: Make,
 ) -> None:
     project = make_project(
-        """
-        project: people
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          person:
-            from: events
-            columns: {id: id, name: name, email: email, seq: {path: seq, type: int}, op: op}
-            record_set: {key: [id], order_by: [seq], deleted: "op = 'D'", latest_non_null: [email]}
-            source_at: {path: sent, type: timestamp_us}
-        """
+        over_events("""
+        person:
+          from: events
+          columns: {id: id, name: name, email: email, seq: {path: seq, type: int}, op: op}
+          record_set: {key: [id], order_by: [seq], deleted: "op = 'D'", latest_non_null: [email]}
+          source_at: {path: sent, type: timestamp_us}
+        """)
     )
 
     def fact(id: str, seq: int | None, **more: object) -> dict[str, object]:
@@ -257,18 +256,14 @@ def test_null_ranks_lowest_and_latest_non_null_looks_back_as_far_as_the_last_del
 
 def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project: Make) -> None:
     project = make_project(
-        """
-        project: trades
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          trade:
-            from: events
-            columns:
-              {id: id, leg: {path: leg, type: int}, price: {path: price, type: "decimal(10,2)"}, note: note}
-            event_stream: {identity: [id, leg]}
-          seen: {from: events, columns: {id: id}}
-        """
+        over_events("""
+        trade:
+          from: events
+          columns:
+            {id: id, leg: {path: leg, type: int}, price: {path: price, type: "decimal(10,2)"}, note: note}
+          event_stream: {identity: [id, leg]}
+        seen: {from: events, columns: {id: id}}
+        """)
     )
     project.lines(
         "data/1.jsonl",
@@ -312,16 +307,12 @@ def test_an_identity_counts_once_inside_a_batch_and_across_batches(make_project:
 def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_it(
     make_project: Make,
 ) -> None:
-    yaml = """
-        project: changes
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          item:
-            from: events
-            columns: {tenant: tenant, id: id, v: {path: v, type: int}}
-            record_set: {key: [tenant, id], order_by: [v]}
-        """
+    yaml = over_events("""
+        item:
+          from: events
+          columns: {tenant: tenant, id: id, v: {path: v, type: int}}
+          record_set: {key: [tenant, id], order_by: [v]}
+    """)
     project = make_project(yaml)
     project.lines(
         "data/1.jsonl",
@@ -333,7 +324,7 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
 
     # The next run fills a dataset that is added later. An added column makes the existing rows stale.
     yaml = yaml.replace("v: {path: v, type: int}}", "v: {path: v, type: int}, size: {path: size, type: int}}")
-    yaml = yaml.rstrip() + "\n          log: {from: events, columns: {id: id}}\n"
+    yaml = yaml.rstrip() + "\n  log: {from: events, columns: {id: id}}\n"
     project.declare(yaml)
     project.lines("data/2.jsonl", {"tenant": "t", "id": "d", "v": 1, "size": 6})
     grown = project.run()
@@ -456,23 +447,19 @@ def test_the_guard_holds_back_a_snapshot_and_its_readers_until_it_is_accepted(ma
 
 def test_a_deleting_fact_needs_only_its_key_order_and_what_says_that_it_deletes(make_project: Make) -> None:
     project = make_project(
-        """
-        project: gone
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          item:
-            from: events
-            columns:
-              id: id
-              at: {path: at, type: bigint}
-              price: {path: price, type: int}
-              note: note
-              op: op
-              rank: {sql: "at * 2"}
-            require: [note]
-            record_set: {key: [id], order_by: [rank], deleted: "op = 'D'"}
-        """
+        over_events("""
+        item:
+          from: events
+          columns:
+            id: id
+            at: {path: at, type: bigint}
+            price: {path: price, type: int}
+            note: note
+            op: op
+            rank: {sql: "at * 2"}
+          require: [note]
+          record_set: {key: [id], order_by: [rank], deleted: "op = 'D'"}
+        """)
     )
     project.lines("data/1.jsonl", *({"id": i, "at": 1, "price": 1, "note": "n", "op": "U"} for i in "abcd"))
     project.lines(
@@ -496,17 +483,13 @@ def test_a_deleting_fact_needs_only_its_key_order_and_what_says_that_it_deletes(
 
 
 def test_a_release_leaves_a_fact_neither_in_both_tables_nor_in_neither(make_project: Make) -> None:
-    yaml = """
-        project: trades
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          trade:
-            from: events
-            columns: {id: id, price: {path: price, type: int}, venue: venue}
-            require: [venue]
-            event_stream: {identity: [id]}
-        """
+    yaml = over_events("""
+        trade:
+          from: events
+          columns: {id: id, price: {path: price, type: int}, venue: venue}
+          require: [venue]
+          event_stream: {identity: [id]}
+    """)
     project = make_project(yaml)
 
     def where_they_are() -> tuple[set[object], set[object]]:
@@ -660,21 +643,17 @@ def test_an_empty_list_inside_another_clears_the_element_around_it(make_project:
 
 def test_sql_over_the_payload_tells_paths_apart_that_look_alike(make_project: Make) -> None:
     project = make_project(
-        """
-        project: alike
-        sources:
-          events: {files: "data/*.jsonl"}
-        datasets:
-          v:
-            from: events
-            where: "item.kind = 'message'"
-            explode: items
-            columns:
-              case: {sql: "concat_ws(' ', userId, userid)"}
-              steps: {sql: "concat_ws(' ', `a.b`, a.b)"}
-              one: {sql: "a.b"}
-              kind: {sql: "item.kind"}
-        """
+        over_events("""
+        v:
+          from: events
+          where: "item.kind = 'message'"
+          explode: items
+          columns:
+            case: {sql: "concat_ws(' ', userId, userid)"}
+            steps: {sql: "concat_ws(' ', `a.b`, a.b)"}
+            one: {sql: "a.b"}
+            kind: {sql: "item.kind"}
+        """)
     )
     message = {
         "userId": 1,

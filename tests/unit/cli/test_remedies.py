@@ -449,6 +449,15 @@ def test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable(
     assert told.split() == ["count(*)", "3"]
 
 
+def move_away_as_told(lake: Written, capsys: pytest.CaptureFixture[str], *options: str) -> None:
+    """Move the table away that `doctor` names."""
+    lake.call("doctor", *options)
+    report = capsys.readouterr().out
+    named = re.search(r"move `(.+?)` away and run", report)
+    assert named, report
+    Path(named[1]).rename(lake.folder / "away")
+
+
 def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -457,15 +466,11 @@ def test_a_table_whose_log_is_damaged_is_made_again_as_the_doctor_says(
     log.write_bytes(log.read_bytes()[:-40])
 
     refused, why = ask(lake, capsys, 'query "SELECT * FROM customer_totals"')
-    lake.call("doctor")
-    told = capsys.readouterr().out
-    away = re.search(r"move `(.+?)` away and run", told)
+    move_away_as_told(lake, capsys)
 
     assert not refused
     assert "[table-unreadable]" in why
     assert "Run `strandline doctor`" in why
-    assert away, told
-    Path(away[1]).rename(tmp_path / "away")
     assert ask(lake, capsys, "status")[0]
     assert ask(lake, capsys, "run")[0]
 
@@ -479,15 +484,11 @@ def test_a_damaged_file_is_settled_as_the_deep_doctor_says(
     flip(file)
 
     refused, why = ask(lake, capsys, 'query "SELECT * FROM customer_totals"')
-    lake.call("doctor", "--deep")
-    told = capsys.readouterr().out
-    away = re.search(r"move `(.+?)` away and run", told)
+    move_away_as_told(lake, capsys, "--deep")
 
     assert not refused
     assert "[file-damaged]" in why
     assert "Run `strandline doctor --deep`" in why
-    assert away, told
-    Path(away[1]).rename(tmp_path / "away")
     assert ask(lake, capsys, "run")[0]
 
 
