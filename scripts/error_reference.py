@@ -1,7 +1,8 @@
 """Writes `docs/reference/errors.md`: every error slug with its messages and remedies, read from the source.
 
-The source is parsed, not imported. A message is shown as it is written, with `<name>` where a value is put in. A message or remedy that is
-a variable, a parameter or a call is looked up: the assignments in its function, the calls of its function, the returns of the called one.
+The source is parsed, not imported. A message is shown as it is written, with `<name>` in place of a value. A
+message or remedy that is a variable, a parameter or a call is looked up: in the assignments of its function,
+the calls of its function, or the returns of the called one.
 """
 
 import ast
@@ -52,7 +53,10 @@ CLASSES = {
     "kind": "WorkError",
     "replace": "WorkError",
 }
-"""By what is called to make an error: the class that says who must act, where the name is not that of the class."""
+"""By the function that makes an error: the class that says who must act.
+
+Only functions whose name is not that of the class are listed.
+"""
 DEFAULTS: Mapping[str, str] = {"FencedError": "fenced", "OutsideError": "outside"}
 """The slug of an error that is made without one."""
 ACTORS = {
@@ -91,7 +95,11 @@ class Module:
         return None
 
     def find_values(self, name: ast.Name) -> list[ast.expr]:
-        """What a name stands for: the assignment before it, else the arguments of its function's calls, else the module's constant."""
+        """The values of a name.
+
+        They come from the assignment before it, else from the arguments of its function's calls, else from
+        the module's constant.
+        """
         function = self.function_around(name)
         if function and (assigned := self._assigned_before(name)):
             return assigned
@@ -100,7 +108,10 @@ class Module:
         return _assignments(self.tree, name.id)
 
     def _assigned_before(self, name: ast.Name) -> list[ast.expr]:
-        """The values of the last statement before a name that assigns it; all of them if that statement has branches."""
+        """The values of the last statement before a name that assigns it.
+
+        If that statement has branches, all their values.
+        """
         inner: ast.AST = name
         while not isinstance(inner, ast.FunctionDef | ast.Module):
             outer = self._parents[inner]
@@ -353,7 +364,7 @@ def _item(message: Message) -> str:
 
 
 def _show(texts: tuple[str, ...]) -> str:
-    """Markdown: a placeholder is written `<name>`, in backticks of its own where it is not in some already."""
+    """Markdown: a placeholder is written `<name>`, in its own backticks unless it is inside some."""
     parts = " Or: ".join(texts).split("`")
     return "`".join(PLACEHOLDER.sub(r"<\1>" if i % 2 else r"`<\1>`", part) for i, part in enumerate(parts))
 
@@ -370,11 +381,13 @@ SUMMARIES: Mapping[str, tuple[Message, ...]] = {
             ("Run `strandline doctor --deep`: it finds every such file and says what to do.",),
         ),
         "import-not-followed": (
-            "A Python job imports a module in a way that cannot be followed, so a change of that module would go unnoticed.",
+            "A Python job imports a module in a way that cannot be followed, "
+            "so a change of that module would go unnoticed.",
             ("Import the module at the top of the file, by its name. The message shows the line.",),
         ),
         "input-relation-unknown": (
-            "How an input relates to the key of a job is neither declared nor proved from the SQL. Python jobs always declare it.",
+            "How an input relates to the key of a job is neither declared nor proved from the SQL. "
+            "Python jobs always declare it.",
             (
                 "Declare it under `incremental: {inputs: ...}`. The message shows the YAML to paste. "
                 "`whole` is always right; a change in a `whole` input recomputes everything.",
@@ -393,16 +406,19 @@ SUMMARIES: Mapping[str, tuple[Message, ...]] = {
             ("Remove it. The message says what holds instead.",),
         ),
         "order-not-total": (
-            "A window, `LIMIT` or aggregate of a job's SQL orders rows by columns in which two of them can be equal, so its result "
+            "A window, `LIMIT` or aggregate of a job's SQL orders rows by columns in which two of them can "
+            "be equal, so its result "
             "would depend on how rows are stored.",
             ("Add columns to the order until no two rows are equal. The message shows which.",),
         ),
         "outside-input": (
-            "A Python job reads a file, the network, the environment or a table that is not among its inputs.",
+            "A Python job reads a file, the network, "
+            "the environment or a table that is not among its inputs.",
             ("Read it as a source of the project, or put the value into `config:`.",),
         ),
         "spark-failed": (
-            "Spark, or a library, raised an error that Strandline does not know. The message is its first lines.",
+            "Spark, or a library, raised an error that Strandline does not know. "
+            "The message is its first lines.",
             ("Run again; `strandline doctor` says more.",),
         ),
     }.items()
@@ -411,7 +427,8 @@ SUMMARIES: Mapping[str, tuple[Message, ...]] = {
 REFUSED: Mapping[str, tuple[str, str]] = {
     "does-not-fit": (
         "A value does not fit the type that its column declares.",
-        "Correct the type under `columns:`, or the value in a new message. Then `strandline quarantine DATASET --release`.",
+        "Correct the type under `columns:`, or the value in a new message. "
+        "Then `strandline quarantine DATASET --release`.",
     ),
     "identity-conflict": (
         "A fact with the same `identity` was received before, with other values.",
@@ -427,18 +444,21 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     ),
     "null-key": (
         "A column of the key, or of `identity`, is missing or null.",
-        "Send the message again with its key, or give the column a `default`. Then `strandline quarantine DATASET --release`.",
+        "Send the message again with its key, or give the column a `default`. "
+        "Then `strandline quarantine DATASET --release`.",
     ),
     "required-missing": (
         "A column that `require:` names is missing or null.",
-        "Send the message again, or remove the column from `require:`. Then `strandline quarantine DATASET --release`.",
+        "Send the message again, or remove the column from `require:`. "
+        "Then `strandline quarantine DATASET --release`.",
     ),
     "too-large": (
         "The message is not JSON, or contains a string of more than 20,000,000 characters.",
         "Send a smaller message.",
     ),
     "type-changed": (
-        "The row has more or fewer fields than its header, or does not fit the types that the source's columns are stored with.",
+        "The row has more or fewer fields than its header, "
+        "or does not fit the types that the source's columns are stored with.",
         "Write the rows again in a new file, with the fields of its header.",
     ),
 }
@@ -446,24 +466,31 @@ REFUSED: Mapping[str, tuple[str, str]] = {
 
 HEADER = """# Errors
 
-<!-- Generated by `python scripts/error_reference.py`. Change the messages in the source, then run it again. -->
+<!-- Generated by `python scripts/error_reference.py`. Change the messages in the source, \
+then run it again. -->
 
-Every error ends with a stable slug in square brackets. This page lists each slug with its messages. Below each message stands what to do.
-`<name>` stands for a value of your project. Scripts may rely on slugs and exit codes; the wording of a message may change.
+Every error ends with a stable slug in square brackets. This page lists each slug with its messages. Below \
+each message stands what to do.
+`<name>` stands for a value of your project. Scripts may rely on slugs \
+and exit codes; the wording of a message may change.
 
 | exit code | who must act |
 |---|---|
-| 2, the project | the author of the project. `strandline check` reports all of these mistakes at once, with file and line |
+| 2, the project | the author of the project. `strandline check` reports all of these mistakes \
+at once, with file and line |
 | 2, the call | the caller: a name, a value or an option is wrong |
-| 1, a task | the author of the project, or whoever writes the source's files. The task fails, its readers are blocked, the rest of the run goes on |
+| 1, a task | the author of the project, or whoever writes the source's files. \
+The task fails, its readers are blocked, the rest of the run goes on |
 | 1, another writer | nobody, as a rule: the next run plans the task again |
-| 3, something outside | an operator: Spark, disk, database, Java. A run in which only some tasks fail this way ends with 1 |
+| 3, something outside | an operator: Spark, disk, database, Java. A run in which only some \
+tasks fail this way ends with 1 |
 
 ## Slugs
 """
 REFUSED_HEADER = """## Reasons in the quarantine
 
-A row that cannot be used does not fail its task. It goes to the quarantine, where `strandline quarantine DATASET` shows it with a slug.
+A row that cannot be used does not fail its task. It goes to the quarantine, \
+where `strandline quarantine DATASET` shows it with a slug.
 
 | slug | cause | what to do |
 |---|---|---|"""
