@@ -79,9 +79,9 @@ class TestProject:
 
     def rows(self, dataset: str, *columns: str) -> set[tuple[Any, ...]]:
         """Rows that a reader sees, as a set. No row may occur twice."""
-        found = self.query(f"select {', '.join(columns) or '*'} from {dataset}")
-        assert len(found) == len(set(found)), f"{dataset} has equal rows: {found}"
-        return set(found)
+        rows = self.query(f"select {', '.join(columns) or '*'} from {dataset}")
+        assert len(rows) == len(set(rows)), f"{dataset} has equal rows: {rows}"
+        return set(rows)
 
     def verify(self, *names: str) -> VerifyOutcome:
         with open_workspace(self.folder) as workspace:

@@ -242,11 +242,11 @@ def test_one_node_is_found_as_the_view_shows_it(catalog: Catalog) -> None:
         )
         record_task(catalog, "run-1", a_result(dataset))
 
-    found = find_node(catalog, "payments")
+    node = find_node(catalog, "payments")
 
-    assert found == read_view(catalog).nodes["payments"]
-    assert found
-    assert (set(found.cursors), set(found.files)) == ({"payments"}, {"payments"})
+    assert node == read_view(catalog).nodes["payments"]
+    assert node
+    assert (set(node.cursors), set(node.files)) == ({"payments"}, {"payments"})
     assert find_node(catalog, "refunds") is None
 
 

@@ -61,10 +61,10 @@ def in_processes(processes: Pool, act: Callable[[str, str], object], address: st
 def test_processes_that_open_a_fresh_catalog_together_all_find_it_migrated_once(
     processes: Pool, shared_address: str
 ) -> None:
-    found = in_processes(processes, racers.open_and_use, shared_address)
+    results = in_processes(processes, racers.open_and_use, shared_address)
 
     catalog = open_catalog(shared_address)
-    assert found == [0] * PROCESSES
+    assert results == [0] * PROCESSES
     assert len(read_runs(catalog, 10)) == PROCESSES
     with catalog.reading() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).all() == [(HEAD,)]
@@ -220,9 +220,9 @@ def test_a_migrated_catalog_takes_partitions_and_invalidations_where_it_left_off
 def test_processes_that_migrate_an_old_catalog_together_all_find_it_migrated_once(
     processes: Pool, first_revision: str
 ) -> None:
-    found = in_processes(processes, racers.open_and_use, first_revision)
+    results = in_processes(processes, racers.open_and_use, first_revision)
 
-    assert found == [1] * PROCESSES
+    assert results == [1] * PROCESSES
 
 
 def test_a_catalog_of_a_newer_strandline_is_refused(shared_address: str) -> None:

@@ -72,9 +72,9 @@ def test_a_partition_built_again_is_a_new_version_and_the_others_stay(catalog: C
         "10-20": (2, "config-b", 5),
         "20-30": (2, "config-b", 6),
     }
-    found = orders(catalog).partitions
-    assert [found[key].version for key in ("0-10", "10-20", "20-30")] == [COMMITTED_AT, LATER, LATER]
-    assert found["10-20"].schema_hash == "schema of config-b"
+    partitions = orders(catalog).partitions
+    assert [partitions[key].version for key in ("0-10", "10-20", "20-30")] == [COMMITTED_AT, LATER, LATER]
+    assert partitions["10-20"].schema_hash == "schema of config-b"
 
 
 def test_commits_recorded_together_leave_each_partition_as_the_last_built_it(catalog: Catalog) -> None:
@@ -177,11 +177,11 @@ def test_one_node_is_found_with_its_own_partitions(catalog: Catalog) -> None:
             a_commit(1, node=dataset, operation=BUILT, partitions={dataset: 1}, waiting=("w",)),
         )
 
-    found = find_node(catalog, "payments")
+    node = find_node(catalog, "payments")
 
-    assert found == read_view(catalog).nodes["payments"]
-    assert found is not None
-    assert set(found.partitions) == {"payments"}
+    assert node == read_view(catalog).nodes["payments"]
+    assert node is not None
+    assert set(node.partitions) == {"payments"}
 
 
 def test_a_stale_token_builds_no_partition(catalog: Catalog) -> None:

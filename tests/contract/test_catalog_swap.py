@@ -53,8 +53,8 @@ def fill(catalog: Catalog, version: int) -> None:
 
 def seen(catalog: Catalog) -> tuple[object, ...]:
     node = read_view(catalog).nodes["orders"]
-    said = [row["id"] for row in read_invalidations(catalog, ["totals"])[0]]
-    return node.table_version, dict(node.cursors), dict(node.files), list(node.partitions), said
+    ids = [row["id"] for row in read_invalidations(catalog, ["totals"])[0]]
+    return node.table_version, dict(node.cursors), dict(node.files), list(node.partitions), ids
 
 
 @pytest.fixture

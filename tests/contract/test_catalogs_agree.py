@@ -178,11 +178,11 @@ class Player:
             elif call.verb == "release":
                 release_lease(self.catalog, lease)
             elif call.verb == "record":
-                told = [of(lease.dataset, commit) for commit in call.commits]
+                commits = [of(lease.dataset, commit) for commit in call.commits]
                 record(
                     self.catalog,
                     lease,
-                    *told,
+                    *commits,
                     kind=call.kind,
                     release=call.release,
                     readers=readers_of(lease.dataset),
@@ -234,8 +234,8 @@ def readers_of(dataset: str) -> tuple[str, ...]:
 
 def of(dataset: str, commit: CommitRecord) -> CommitRecord:
     """The commit for this dataset, with its own ids of invalidations."""
-    said = tuple(replace(i, id=f"{dataset} {i.id}") for i in commit.metadata.invalidations)
-    return replace(commit, metadata=replace(commit.metadata, node=dataset, invalidations=said))
+    invalidations = tuple(replace(i, id=f"{dataset} {i.id}") for i in commit.metadata.invalidations)
+    return replace(commit, metadata=replace(commit.metadata, node=dataset, invalidations=invalidations))
 
 
 def timeless_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -299,11 +299,11 @@ def test_recording_a_log_in_overlapping_pieces_equals_recording_it_at_once(
     if log:
         partitions = {key: replace(p, dataset="orders") for key, p in nodes["payments"].partitions.items()}
         assert replace(nodes["payments"], dataset="orders", partitions=partitions) == nodes["orders"]
-    found = [
+    recorded = [
         (row["dataset"], str(row["id"]).removeprefix(f"{row['dataset']} "))
         for row in read_invalidations(in_memory, JOBS)[0]
     ]
-    assert sorted(id_ for name, id_ in found if name == "orders") == sorted(
-        id_ for name, id_ in found if name == "payments"
+    assert sorted(id_ for name, id_ in recorded if name == "orders") == sorted(
+        id_ for name, id_ in recorded if name == "payments"
     )
-    assert len(found) == len(set(found))
+    assert len(recorded) == len(set(recorded))

@@ -87,14 +87,14 @@ def fuzz_published(tally: Tally, seed: int, until: float, session: SparkRun) -> 
         cases = list(accepted_cases(seed, JOBS, session))
         with tempfile.TemporaryDirectory() as folder:
             project = TestProject.create(Path(folder) / "fuzzed", make_yaml(cases))
-            found = compare(
+            compared = compare(
                 project, cases, random.Random(seed), {"published, spark": session, "published, duckdb": duck}
             )
-        tally.counts["accepted"] += found.jobs
-        tally.counts["compared"] += found.jobs
-        for engine, number in found.compared.items():
+        tally.counts["accepted"] += compared.jobs
+        tally.counts["compared"] += compared.jobs
+        for engine, number in compared.compared.items():
             tally.counts[f"by {engine}"] += number
-        for text in found.wrong:
+        for text in compared.wrong:
             tally.wrong(text)
         tally.tell()
         seed = cases[-1].seed + 1
@@ -106,32 +106,32 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 10_000_000 * 100)
     parser.add_argument("--only", choices=SHARES, help="one of the three")
-    given = parser.parse_args()
-    shares = {given.only: 1.0} if given.only else SHARES
-    _say(f"seed {given.seed}")
+    call = parser.parse_args()
+    shares = {call.only: 1.0} if call.only else SHARES
+    _say(f"seed {call.seed}")
     tally, now = Tally(), time.monotonic()
     session = None
     for what, share in shares.items():
         if what != "duckdb" and session is None:
             session = _plain_session()
         now = max(now, time.monotonic())
-        until = now + 60 * given.minutes * share
+        until = now + 60 * call.minutes * share
         match what:
             case "duckdb":
                 ducks = {profile.timezone: Duck(profile.timezone) for profile in PROFILES}
-                fuzz_laws(tally, given.seed, until, what, ducks)
+                fuzz_laws(tally, call.seed, until, what, ducks)
             case "spark":
                 assert session is not None
                 fuzz_laws(
                     tally,
-                    given.seed,
+                    call.seed,
                     until,
                     what,
                     {p.timezone: SparkRun(session, p.timezone) for p in PROFILES},
                 )
             case _:
                 assert session is not None
-                fuzz_published(tally, given.seed, until, SparkRun(session))
+                fuzz_published(tally, call.seed, until, SparkRun(session))
         now = until
         tally.tell()
     return 1 if tally.counts["wrong"] else 0

@@ -169,10 +169,10 @@ class Duck:
                 values = ", ".join(f"({', '.join(_literal(value) for value in row)})" for row in rows)
                 insert = f"; INSERT INTO {name} VALUES {values}" if values else ""
                 self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({listed}){insert}")
-        found = self.connection.execute(
+        result = self.connection.execute(
             sqlglot.transpile(sql, read="spark", write="duckdb", identify=True)[0]
         )
-        return tuple(column[0] for column in found.description), [tuple(row) for row in found.fetchall()]
+        return tuple(column[0] for column in result.description), [tuple(row) for row in result.fetchall()]
 
 
 def _literal(value: object) -> str:
@@ -204,5 +204,5 @@ class SparkRun:
         local = rf"from_utc_timestamp(\1, '{self.timezone}')"
         sql = re.sub(r"local_date\(([^()]*)\)", f"to_date({local})", sql)
         sql = re.sub(r"local_month\(([^()]*)\)", f"date_format({local}, 'yyyy-MM')", sql)
-        found = self.session.sql(sql)
-        return tuple(found.columns), [tuple(row) for row in found.collect()]
+        result = self.session.sql(sql)
+        return tuple(result.columns), [tuple(row) for row in result.collect()]

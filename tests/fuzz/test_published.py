@@ -24,12 +24,12 @@ def test_random_jobs_publish_what_a_full_recompute_gives(
     with open_workspace(project.folder) as workspace:
         spark = SparkRun(get_session(workspace.project.settings).newSession())
 
-    found = compare(project, cases, random.Random(1), {"spark": spark, "duckdb": duck}, times=2)
+    compared = compare(project, cases, random.Random(1), {"spark": spark, "duckdb": duck}, times=2)
 
-    assert not found.wrong, "\n".join(found.wrong)
-    assert min(found.compared["spark"], found.compared["duckdb"]) >= JOBS
+    assert not compared.wrong, "\n".join(compared.wrong)
+    assert min(compared.compared["spark"], compared.compared["duckdb"]) >= JOBS
     assert all(holds(case, spark) for case in cases[:3])
     say(
-        f"fuzz: jobs accepted {found.jobs}, compared {sum(found.compared.values())} times, "
-        f"wrong {len(found.wrong)}; make fuzz does more"
+        f"fuzz: jobs accepted {compared.jobs}, compared {sum(compared.compared.values())} times, "
+        f"wrong {len(compared.wrong)}; make fuzz does more"
     )

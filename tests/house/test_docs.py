@@ -56,7 +56,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_files_and_folders_that_are_named_exist(page: Path) -> None:
-    """A path in backticks is relative to the repository or to the package: `tests/house`, `compute/facts/worker.py`."""
+    """A path in backticks is relative to the repository or to the package.
+
+    Examples are `tests/house` and `compute/facts/worker.py`.
+    """
     folders = (ROOT, ROOT / "src" / "strandline")
     first = {path.name for folder in folders for path in folder.iterdir() if path.is_dir()}
     named = re.findall(r"`(\w+/[\w/.]*\w)`", page.read_text())
@@ -72,9 +75,9 @@ def test_files_and_folders_that_are_named_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/command-line.md"])
 def test_every_verb_is_told_and_no_other(page: str) -> None:
-    told = re.findall(r"^\| `([\w-]+)[^`]*` \|", (ROOT / page).read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `([\w-]+)[^`]*` \|", (ROOT / page).read_text(), re.MULTILINE)
 
-    assert {verb.name for verb in VERBS} == set(told)
+    assert {verb.name for verb in VERBS} == set(listed)
 
 
 def test_decisions_are_numbered_without_a_gap() -> None:

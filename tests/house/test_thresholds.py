@@ -45,14 +45,14 @@ def test_every_threshold_is_forced_both_ways(name: str) -> None:
 
 
 def test_no_other_module_has_a_size_of_its_own() -> None:
-    found = {
+    sizes = {
         name
         for package in ("compute", "dispatch", "ingest", "lake", "plan")
         for path in (SOURCE / package).rglob("*.py")
         for name in re.findall(r"^(_?[A-Z][A-Z0-9_]*)(?:: int)? = \(?\d", path.read_text(), re.MULTILINE)
     }
 
-    assert found <= set(NOT_A_PATH), "a size that chooses a path belongs to model/thresholds.py"
+    assert sizes <= set(NOT_A_PATH), "a size that chooses a path belongs to model/thresholds.py"
 
 
 def test_a_later_part_overrides_an_earlier_one_and_a_wrong_one_is_refused() -> None:

@@ -266,13 +266,13 @@ def connected_blocks(blocks: Sequence[Row]) -> dict[str, Row]:
     for block in blocks:
         children[block["parent_hash"]].append(block)
     lowest = min((block["block_number"] for block in blocks), default=None)
-    found = {block["block_hash"]: block for block in blocks if block["block_number"] == lowest}
-    unfollowed = list(found)
+    connected = {block["block_hash"]: block for block in blocks if block["block_number"] == lowest}
+    unfollowed = list(connected)
     while unfollowed:
         for child in children[unfollowed.pop()]:
-            found[child["block_hash"]] = child
+            connected[child["block_hash"]] = child
             unfollowed.append(child["block_hash"])
-    return found
+    return connected
 
 
 def canonical_chain(blocks: Sequence[Row]) -> Rows:

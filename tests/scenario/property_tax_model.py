@@ -50,25 +50,25 @@ class Model:
             take(line, message)
 
     def _take_property(self, line: str, message: Row) -> None:
-        said = message["property"]
-        names = {"tenant_id": message.get("tenantId"), "property_id": said.get("propertyId")}
+        content = message["property"]
+        names = {"tenant_id": message.get("tenantId"), "property_id": content.get("propertyId")}
         rank = {
-            "last_modified_at": said["auditDetails"]["lastModifiedTime"],
-            "version": said.get("version", 0),
+            "last_modified_at": content["auditDetails"]["lastModifiedTime"],
+            "version": content.get("version", 0),
         }
         self._offer(
             "property",
             line,
             {
                 **names,
-                "property_type": said.get("propertyType"),
-                "usage_category": said.get("usageCategory"),
-                "ownership_category": said.get("ownershipCategory"),
-                "status": said.get("status"),
-                "land_area": _decimal(said.get("landArea"), 4),
-                "created_at": said["auditDetails"]["createdTime"],
+                "property_type": content.get("propertyType"),
+                "usage_category": content.get("usageCategory"),
+                "ownership_category": content.get("ownershipCategory"),
+                "status": content.get("status"),
+                "land_area": _decimal(content.get("landArea"), 4),
+                "created_at": content["auditDetails"]["createdTime"],
                 **rank,
-                "financial_year": financial_year(said["auditDetails"]["createdTime"]),
+                "financial_year": financial_year(content["auditDetails"]["createdTime"]),
             },
             ("tenant_id", "property_id"),
         )
@@ -82,9 +82,9 @@ class Model:
                 "built_up_area": _decimal(unit["builtUpArea"], 4),
                 **rank,
             }
-            for unit in said.get("units") or []
+            for unit in content.get("units") or []
         ]
-        if said.get("units") is not None and None not in names.values():
+        if content.get("units") is not None and None not in names.values():
             self._unit_lists.append(({**names, **rank}, units))
         self._offer_each("unit", line, units, ("tenant_id", "property_id", "unit_id"))
         owners = [
@@ -96,10 +96,10 @@ class Model:
                 "status": owner.get("status") or "ACTIVE",
                 **rank,
             }
-            for owner in said.get("owners") or []
+            for owner in content.get("owners") or []
         ]
         self._offer_each("owner", line, owners, ("tenant_id", "property_id", "owner_id"))
-        if (address := said.get("address")) is None:
+        if (address := content.get("address")) is None:
             self.offered["address"] += 1
         else:
             place = {
@@ -113,25 +113,25 @@ class Model:
             self._offer("address", line, {**names, **place, **rank}, ("tenant_id", "property_id"))
 
     def _take_demand(self, line: str, message: Row) -> None:
-        said = message["demand"]
-        names = {"tenant_id": message.get("tenantId"), "demand_id": said.get("id")}
+        content = message["demand"]
+        names = {"tenant_id": message.get("tenantId"), "demand_id": content.get("id")}
         rank = {
-            "last_modified_at": said["auditDetails"]["lastModifiedTime"],
-            "version": said.get("version", 0),
+            "last_modified_at": content["auditDetails"]["lastModifiedTime"],
+            "version": content.get("version", 0),
         }
         self._offer(
             "demand",
             line,
             {
                 **names,
-                "consumer_code": said["consumerCode"],
-                "business_service": said.get("businessService", "PT"),
-                "status": said.get("status", "ACTIVE"),
-                "is_payment_completed": said["isPaymentCompleted"],
-                "tax_period_from": said["taxPeriodFrom"],
-                "tax_period_to": said["taxPeriodTo"],
+                "consumer_code": content["consumerCode"],
+                "business_service": content.get("businessService", "PT"),
+                "status": content.get("status", "ACTIVE"),
+                "is_payment_completed": content["isPaymentCompleted"],
+                "tax_period_from": content["taxPeriodFrom"],
+                "tax_period_to": content["taxPeriodTo"],
                 **rank,
-                "financial_year": financial_year(said["taxPeriodFrom"]),
+                "financial_year": financial_year(content["taxPeriodFrom"]),
             },
             ("tenant_id", "demand_id"),
         )
@@ -145,7 +145,7 @@ class Model:
                 **rank,
                 "month": local(rank["last_modified_at"]).strftime("%Y-%m"),
             }
-            for detail in said["demandDetails"]
+            for detail in content["demandDetails"]
         ]
         self._offer_each(
             "demand_detail", line, details, ("tenant_id", "demand_id", "detail_id", "tax_amount")

@@ -18,7 +18,7 @@ from tests.harness import PATHS
 
 
 @dataclass
-class Told:
+class Played:
     """The exit code and the output of a command."""
 
     command: Command
@@ -34,12 +34,12 @@ def copy_project(example: str, folder: Path) -> Path:
     return Path(shutil.copytree(EXAMPLES / example, folder / example, ignore=MADE_BY_RUNNING))
 
 
-def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[Told]:
+def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[Played]:
     """Run commands in the working directory, one after the other. `after` sees the result of each.
 
     Each run uses another of the paths that depend on sizes, so each reads what another one wrote.
     """
-    told = []
+    played = []
     paths = cycle(PATHS.values())
     for command in commands:
         printed = io.StringIO()
@@ -47,9 +47,9 @@ def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[
             if command.words[:2] in (["strandline", "run"], ["strandline", "backfill"]):
                 patch.setenv("STRANDLINE_THRESHOLDS", next(paths))
             code = run_command(command)
-        told.append(Told(command=command, code=code, printed=printed.getvalue()))
+        played.append(Played(command=command, code=code, printed=printed.getvalue()))
         after(command)
-    return told
+    return played
 
 
 def ask(*arguments: str) -> Any:

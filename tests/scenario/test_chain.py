@@ -20,7 +20,7 @@ from tests.scenario.chain_model import (
     as_json,
     play_days,
 )
-from tests.scenario.story import Told, ask, commands_of, copy_project, in_some_order, play, query
+from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +30,7 @@ Published = dict[str, list[dict[str, Any]]]
 
 @dataclass
 class Story:
-    told: list[Told] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list)
     published: dict[int, Published] = field(default_factory=dict)
     counts: dict[int, dict[str, dict[str, int]]] = field(default_factory=dict)
     alerts_filled: list[dict[str, Any]] = field(default_factory=list)
@@ -65,13 +65,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                 story.jobs = query("SELECT * FROM invalidation_jobs")
 
     with chdir(project):
-        story.told = play(COMMANDS, look)
+        story.played = play(COMMANDS, look)
         story.model = play_days(project / "data")
         yield story
 
 
 def test_every_command_of_the_readme_succeeds(story: Story) -> None:
-    assert [(told.command.text, told.code) for told in story.told] == [
+    assert [(ended.command.text, ended.code) for ended in story.played] == [
         (command.text, 0) for command in COMMANDS
     ]
 
@@ -104,8 +104,8 @@ def test_nothing_is_lost_or_doubled(story: Story, dataset: str) -> None:  # L10
 def test_each_reorg_is_recorded_once_with_its_range_and_processed_by_every_job(story: Story) -> None:
     reorgs = [state.reorg for state in story.model.values() if state.reorg]
     recorded = [i for i in story.invalidations if i["reason"] == "reorg"]
-    told = [(json.loads(i["row_filter"]), json.loads(i["source_event"])) for i in recorded]
-    assert told == [
+    invalidations = [(json.loads(i["row_filter"]), json.loads(i["source_event"])) for i in recorded]
+    assert invalidations == [
         (
             {"block_number": {"gte": r.first, "lte": r.last}},
             {"old_tip": r.old_tip, "new_tip": r.new_tip, "fork_block": r.fork_block},
@@ -138,6 +138,6 @@ def test_backfills_fire_old_blocks_and_apply_the_new_setting(story: Story) -> No
 
 
 def test_a_run_of_the_deep_reorg_reads_what_changed_and_not_the_chain(story: Story) -> None:
-    runs = [told.printed for told in story.told if told.command.words == ["strandline", "run"]]
+    runs = [ended.printed for ended in story.played if ended.command.words == ["strandline", "run"]]
     assert "2 partitions (2500-3000, 3000-3500)" in runs[4] or "partition (2500-3000)" in runs[4]
     assert "reorg of block_number 2970 to 3120" in runs[4]

@@ -18,7 +18,7 @@ import pytest
 
 from examples.play import Command
 from tests.scenario.property_tax_model import DATASETS, Model
-from tests.scenario.story import Told, ask, commands_of, copy_project, in_some_order, play, query, rows_of
+from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ class Day:
 
 @dataclass
 class Story:
-    told: list[Told] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list)
     days: dict[int, Day] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             story.days[day] = look_at(project)
 
     with chdir(project):
-        story.told = play(COMMANDS, look)
+        story.played = play(COMMANDS, look)
         yield story
 
 
@@ -97,20 +97,20 @@ def test_the_generator_makes_the_same_messages_each_time(tmp_path: Path) -> None
 
 
 def test_every_command_of_the_readme_succeeds(story: Story) -> None:
-    assert [(told.command.text, told.code) for told in story.told] == [
+    assert [(ended.command.text, ended.code) for ended in story.played] == [
         (command.text, 0) for command in COMMANDS
     ]
 
 
 @pytest.mark.parametrize("place", [number for number, command in enumerate(COMMANDS) if command.shown])
 def test_the_readme_shows_what_the_command_prints(story: Story, place: int) -> None:
-    told = story.told[place]
-    shown = "\n".join(line.rstrip() for line in told.command.shown)
-    printed = "\n".join(line.rstrip() for line in told.printed.rstrip("\n").splitlines())
+    ended = story.played[place]
+    shown = "\n".join(line.rstrip() for line in ended.command.shown)
+    printed = "\n".join(line.rstrip() for line in ended.printed.rstrip("\n").splitlines())
 
     as_shown = re.escape(shown).replace(re.escape("..."), ".*")
 
-    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{told.command.text} printed\n{printed}"
+    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{ended.command.text} printed\n{printed}"
 
 
 @pytest.mark.parametrize("dataset", [*DATASETS, *JOBS])

@@ -14,15 +14,15 @@ def assert_conserved(project: TestProject, *datasets: str) -> dict[str, dict[str
     """
     with open_workspace(project.folder) as workspace:
         observed = workspace.observe()
-    found = {}
+    counts_by_dataset = {}
     for name in datasets:
         counts = dict(observed.view.nodes[f"{name}_facts"].counts)
         assert counts["offered"] == sum(counts[part] for part in PARTS), counts
         assert count(project, f"{name}_facts") == counts["accepted"] + counts["derived"], counts
         refused = count(project, f"{name}_quarantine") if f"{name}_quarantine" in observed.tables else 0
         assert refused == counts["quarantined"], counts
-        found[name] = counts
-    return found
+        counts_by_dataset[name] = counts
+    return counts_by_dataset
 
 
 def count(project: TestProject, dataset: str) -> int:

@@ -31,9 +31,9 @@ def ask(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Ask:
 
     def call(*words: str, code: int = 0) -> Any:
         ended = main([*words, "--project", str(tmp_path / "shop"), "--output", "json"])
-        told = capfd.readouterr()
-        assert ended == code, told.err
-        return json.loads(told.out)
+        output = capfd.readouterr()
+        assert ended == code, output.err
+        return json.loads(output.out)
 
     return call
 

@@ -96,9 +96,9 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
     rows = parse_messages(session.createDataFrame(list(enumerate(messages)), "i int, text string"), "text")
 
     def decoded(kind: str) -> Column:
-        found = find_type(kind)
-        assert found is not None
-        value = decode_text(get_text(rows, ("n",)), found)
+        row_by_place = find_type(kind)
+        assert row_by_place is not None
+        value = decode_text(get_text(rows, ("n",)), row_by_place)
         return (F.unix_micros(value) if kind.startswith("timestamp") else value).alias(kind)
 
     items = rows.select("*", F.posexplode(get_list(("o", "l"))).alias("place", "element")).withColumn(
@@ -107,7 +107,7 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
     items = items.select("i", "place", get_text(items, ("item",)).alias("item"))
     item_of = {(row["i"], row["place"]): row["item"] for row in items.collect()}
     rows = rows.select("i", *map(decoded, TYPES), get_text(rows, ("o",)).alias("o"))
-    found = {row["i"]: row for row in rows.collect()}
+    row_by_place = {row["i"]: row for row in rows.collect()}
 
     wrong = []
     for i, number in enumerate(numbers):
@@ -115,12 +115,12 @@ def test_a_number_is_exact_in_every_type_or_does_not_fit() -> None:
             expected = expect(number, kind)
             if isinstance(expected, datetime):
                 expected = (expected - _EPOCH) // timedelta(microseconds=1)
-            if found[i][kind] != expected or str(found[i][kind]) == "-0.0" != str(expected):
-                wrong.append((number, kind, expected, found[i][kind]))
-        if (found[i]["o"], item_of[i, 0], item_of[i, 1]) != (
+            if row_by_place[i][kind] != expected or str(row_by_place[i][kind]) == "-0.0" != str(expected):
+                wrong.append((number, kind, expected, row_by_place[i][kind]))
+        if (row_by_place[i]["o"], item_of[i, 0], item_of[i, 1]) != (
             f'{{"l":[{number},"{number}"]}}',
             number,
             number,
         ):
-            wrong.append((number, "nested", number, found[i]["o"]))
+            wrong.append((number, "nested", number, row_by_place[i]["o"]))
     assert not wrong, wrong[:20]

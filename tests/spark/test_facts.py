@@ -333,8 +333,8 @@ def test_a_changed_declaration_is_filled_stale_or_frozen_and_a_backfill_settles_
     assert project.rows("log", "id") == {("a",), ("b",), ("c",), ("d",)}
     assert {h.node for h in project.plan().stale} == {"item_facts", "item_quarantine", "item"}
     assert project.rows("item", "id", "size") == {("a", None), ("d", 6)}
-    found = {d.dataset: d for d in project.verify("item").datasets}
-    assert (found["item_facts"].result, found["item_facts"].stale_rows) == ("stale", 2)
+    by_dataset = {d.dataset: d for d in project.verify("item").datasets}
+    assert (by_dataset["item_facts"].result, by_dataset["item_facts"].stale_rows) == ("stale", 2)
 
     project.run(RunRequest(backfill="item", only_stale=True))
 

@@ -52,15 +52,17 @@ def expected(column: str) -> list[tuple[Filter, set[int]]]:
     there = [(i, v) for i, v in enumerate(values) if v is not None]
     picked = there[1][1]
 
-    def said(operator: Operator, value: object) -> Filter:
+    def filter_of(operator: Operator, value: object) -> Filter:
         return Filter(comparisons=(Comparison(column=column, operator=operator, value=value),))  # type: ignore[arg-type]
 
-    cases = [(said(o, picked), {i for i, v in there if holds(v, picked)}) for o, holds in ORDERED.items()]
+    cases = [
+        (filter_of(o, picked), {i for i, v in there if holds(v, picked)}) for o, holds in ORDERED.items()
+    ]
     two = (there[0][1], there[2][1])
-    cases.append((said(Operator.IN, two), {i for i, v in there if v in two}))
-    cases.append((said(Operator.NIN, two), {i for i, v in there if v not in two}))
-    cases.append((said(Operator.IS_NULL, True), {3}))
-    cases.append((said(Operator.IS_NULL, False), {0, 1, 2}))
+    cases.append((filter_of(Operator.IN, two), {i for i, v in there if v in two}))
+    cases.append((filter_of(Operator.NIN, two), {i for i, v in there if v not in two}))
+    cases.append((filter_of(Operator.IS_NULL, True), {3}))
+    cases.append((filter_of(Operator.IS_NULL, False), {0, 1, 2}))
     return cases
 
 
@@ -73,12 +75,12 @@ def test_every_operator_holds_the_rows_that_plain_python_holds() -> None:
     cases = [(name, filter, held) for name in COLUMNS for filter, held in expected(name)]
 
     # One query for all of them, with a column per case.
-    told = rows.select(
+    matches = rows.select(
         "place", *(filter_column(filter).alias(f"c{i}") for i, (_, filter, _) in enumerate(cases))
     ).collect()
 
     for i, (name, filter, held) in enumerate(cases):
-        assert {row["place"] for row in told if row[f"c{i}"]} == held, (name, filter)
+        assert {row["place"] for row in matches if row[f"c{i}"]} == held, (name, filter)
     both = any_of([cases[0][1], cases[1][1]])
     assert {row["place"] for row in rows.where(both).collect()} == cases[0][2] | cases[1][2]
     assert rows.where(any_of([])).count() == 0

@@ -43,8 +43,8 @@ PEOPLE = """id,Name,note,age,version
 
 def positions(project: TestProject, source: str, *columns: str) -> list[tuple[object, ...]]:
     """(file, revision, place, columns...) of each received row, in the order of the source."""
-    found = project.query(f"select _source_position, {', '.join(columns)} from {source}")
-    return sorted(((*at, *rest) for at, *rest in found), key=str)
+    rows = project.query(f"select _source_position, {', '.join(columns)} from {source}")
+    return sorted(((*at, *rest) for at, *rest in rows), key=str)
 
 
 def test_csv_rows_keep_what_was_written_and_what_is_broken_goes_to_the_quarantine(make_project: Make) -> None:

@@ -92,13 +92,13 @@ def version_of(project: TestProject, dataset: str) -> int:
 def stored(project: TestProject, dataset: str, condition: str) -> int:
     """Rows of the table itself, deleted ones included."""
     table = DeltaTable(str(project.folder / ".strandline/lake" / dataset))
-    found = (
+    counted = (
         QueryBuilder()
         .register("t", table)
         .execute(f"select count(*) as n from t where {condition}")
         .read_all()
     )
-    return int(found["n"][0].as_py())
+    return int(counted["n"][0].as_py())
 
 
 @pytest.mark.parametrize("collide", [False, True], ids=["hashed", "every_third_key_collides"])
@@ -270,8 +270,8 @@ def test_every_kind_of_job_keeps_its_own_rule_about_what_makes_it_run(make_proje
     project.lines("data/2.jsonl", item("d", "y", 5.0, 3 * day))
     project.run(at("1970-01-12T00:00:00+00:00"))
     assert project.rows("labelled") == {("x", "X", 2), ("y", "Y2", 2)}
-    (found,) = project.verify("labelled").datasets
-    assert (found.result, found.stale_rows) == ("stale", 2), (
+    (verified,) = project.verify("labelled").datasets
+    assert (verified.result, verified.stale_rows) == ("stale", 2), (
         "the row of the older labels, and the one that the newer would give"
     )
     project.run(RunRequest(backfill="labelled", only_stale=True, as_of=at("1970-01-12T00:00:00+00:00").as_of))

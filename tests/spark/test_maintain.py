@@ -105,11 +105,13 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     assert [t.error for t in outcome.tables] == [""] * len(outcome.tables)
     for node in NODES:
-        told = of(outcome, node)
-        assert told.files_after == len(read_files(project.table(node), -1).live) < told.files_before, told
-        assert (told.removed_files, told.freed_bytes) == (0, 0)
-        assert "last 30 days" in told.kept_because
-        assert told.kept_files > 0
+        maintained = of(outcome, node)
+        assert (
+            maintained.files_after == len(read_files(project.table(node), -1).live) < maintained.files_before
+        ), maintained
+        assert (maintained.removed_files, maintained.freed_bytes) == (0, 0)
+        assert "last 30 days" in maintained.kept_because
+        assert maintained.kept_files > 0
         assert set(project.operations(node)[versions[node] + 1 :]) == {Operation.COMPACT}
         assert not project.last(node).data_change
     assert project.everything() == before
@@ -144,17 +146,17 @@ def test_a_life_with_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     stored, rows = len(list_stored(project.table("item"))), project.rows("item", "id", "name")
     for point in POINTS:
         monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}:item=raise")
-        told = of(project.maintain(timedelta(0), "item"), "item")
-        assert f"failpoint {point} of item" in told.error
+        maintained = of(project.maintain(timedelta(0), "item"), "item")
+        assert f"failpoint {point} of item" in maintained.error
         assert project.rows("item", "id", "name") == rows
     monkeypatch.delenv("STRANDLINE_FAILPOINTS")
     assert all(hits[point] for point in POINTS)
 
-    told = of(project.maintain(timedelta(0), "events"), "events")
+    maintained = of(project.maintain(timedelta(0), "events"), "events")
 
-    assert (told.error, told.files_after) == ("", 1)
-    assert told.removed_files > 0
-    assert told.freed_bytes > 0
+    assert (maintained.error, maintained.files_after) == ("", 1)
+    assert maintained.removed_files > 0
+    assert maintained.freed_bytes > 0
     assert of(project.maintain(timedelta(0), "item"), "item").error == ""
     assert len(list_stored(project.table("item"))) < stored
     announced = [
@@ -206,5 +208,5 @@ def test_whoever_reads_meanwhile_sees_the_same_rows_all_the_time(tmp_path: Path)
     assert [t.error for t in outcome.tables] == [""] * len(outcome.tables)
     assert all(t.removed_files for t in outcome.tables if t.dataset in NODES), outcome.tables
     assert len(seen) > 3
-    assert all(found == expected for found in seen)
+    assert all(rows == expected for rows in seen)
     assert project.everything() == expected

@@ -56,11 +56,11 @@ def nasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestProject, RunOut
 
 def by_file(project: TestProject, sql: str) -> dict[str, list[tuple[object, ...]]]:
     """Rows by their file, in the order of the file."""
-    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    rows_by_file: dict[str, list[tuple[object, ...]]] = defaultdict(list)
     for position, *rest in sorted(project.query(sql), key=lambda row: tuple(row[0])):
         name, *_ = position
-        found[name.rpartition("/")[2]].append(tuple(rest))
-    return found
+        rows_by_file[name.rpartition("/")[2]].append(tuple(rest))
+    return rows_by_file
 
 
 def test_every_csv_file_gives_the_rows_that_python_reads_from_it(
@@ -68,10 +68,10 @@ def test_every_csv_file_gives_the_rows_that_python_reads_from_it(
 ) -> None:
     project, _ = nasty
 
-    found = by_file(project, "select _source_position, k, v from t")
+    rows_by_file = by_file(project, "select _source_position, k, v from t")
     aside = by_file(project, "select _source_position, payload from t_quarantine")
 
-    assert found == {f.name: f.rows for f in CSV_FILES if f.rows}
+    assert rows_by_file == {f.name: f.rows for f in CSV_FILES if f.rows}
     assert aside == {f.name: [(text,) for text in f.broken] for f in CSV_FILES if f.broken}
     odd = 'select k, given, a_b_, "\U0001f600", a_b_c, "select" from t where k = \'odd headers\''
     assert project.query(odd) == [("odd headers", "Ann", "x", "smile", "eq", "sel")]
@@ -83,10 +83,10 @@ def test_every_csv_file_gives_the_rows_that_python_reads_from_it(
 def test_every_json_file_gives_the_text_that_stands_in_it(nasty: tuple[TestProject, RunOutcome]) -> None:
     project, _ = nasty
 
-    found = by_file(project, "select _source_position, v from l")
+    rows_by_file = by_file(project, "select _source_position, v from l")
     aside = by_file(project, "select _source_position, slug from l_quarantine")
 
-    assert found == {f.name: [(v,) for v in f.values] for f in JSON_FILES if f.values}
+    assert rows_by_file == {f.name: [(v,) for v in f.values] for f in JSON_FILES if f.values}
     assert aside == {f.name: [(slug,) for slug in f.broken] for f in JSON_FILES if f.broken}
 
 
@@ -95,10 +95,10 @@ def test_every_parquet_type_keeps_its_values(nasty: tuple[TestProject, RunOutcom
     files = [f for f in PARQUET_FILES if f.expected]
 
     names = ", ".join(f'"{f.name}"' for f in files)
-    found = by_file(project, f"select _source_position, {names} from c")
+    rows_by_file = by_file(project, f"select _source_position, {names} from c")
 
     for index, file in enumerate(files):
-        assert [row[index] for row in found[f"{file.name}.parquet"]] == file.expected, file.name
+        assert [row[index] for row in rows_by_file[f"{file.name}.parquet"]] == file.expected, file.name
     ((nested, plain),) = by_file(project, "select _source_position, odd_name, a_b from c")[
         "odd_names.parquet"
     ]
@@ -175,13 +175,15 @@ def test_files_that_grow_go_on_where_they_were_and_mended_ones_are_taken(
 
     project.run()
 
-    found = by_file(project, "select _source_position, k, v from t")
+    rows_by_file = by_file(project, "select _source_position, k, v from t")
     assert {
-        name: found[name][-1] for name in ("lone_cr.csv", "blank_lines.csv", "ragged.csv")
+        name: rows_by_file[name][-1] for name in ("lone_cr.csv", "blank_lines.csv", "ragged.csv")
     } == dict.fromkeys(("lone_cr.csv", "blank_lines.csv", "ragged.csv"), ("later", "9"))
-    assert found["quoted_newlines.csv"][-1] == ("plain", "5"), "its last record waits for the closing quote"
+    assert rows_by_file["quoted_newlines.csv"][-1] == ("plain", "5"), (
+        "its last record waits for the closing quote"
+    )
     assert by_file(project, 'select _source_position, "int8" from c')["no_bytes.parquet"] == [(5,)]
-    assert found["twice.csv"] == [("mended", "2")]
+    assert rows_by_file["twice.csv"] == [("mended", "2")]
     assert project.rows("r") == {("a", "1"), ("b", "\u00c3\u00a9")}
     assert project.rows("lost", "id", "op", "k", "o") == {("1", "c", "x", "q"), ("2", "r", "y", "q")}
 

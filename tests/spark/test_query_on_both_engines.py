@@ -11,7 +11,7 @@ from strandline.model.project import Settings
 from strandline.spark.session import get_session
 from strandline.sql.dialect import rewrite
 from tests.spark.asked.chance import make_expressions
-from tests.spark.asked.engines import Engines, Told, make_engines
+from tests.spark.asked.engines import Answer, Engines, make_engines
 from tests.spark.asked.questions import EXPRESSIONS, ORDINARY, SHAPES
 
 pytestmark = pytest.mark.spark
@@ -55,7 +55,7 @@ def test_the_differences_in_the_documentation_are_those(engines: Engines) -> Non
     assert len(lines) > 25
 
 
-def _cell(answer: Told) -> str:
+def _cell(answer: Answer) -> str:
     """The first row as the documentation shows it."""
     if answer.values is None:
         return "refused"

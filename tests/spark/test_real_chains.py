@@ -120,7 +120,7 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
     shuffled = blocks[:]
     random.Random(7).shuffle(shuffled)
     branches: dict[str, list[str]] = defaultdict(list)
-    told: set[tuple[str, str]] = set()
+    ever_canonical: set[tuple[str, str]] = set()
     reorgs: set[tuple[str, int, int, str, str]] = set()
     write_csv(project, "transactions/all.csv", transactions)
     size = len(blocks) // 2
@@ -141,7 +141,7 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
             if shared < len(old):
                 reorgs.add((scenario, shared + 1, max(len(old), len(branch)), old[-1], branch[-1]))
             branches[scenario] = branch
-            told |= {(scenario, hash_) for hash_ in branch}
+            ever_canonical |= {(scenario, hash_) for hash_ in branch}
         assert project.rows("hot_blocks", "scenario", "block_number", "block_hash") == {
             (scenario, n, hash_) for scenario, branch in branches.items() for n, hash_ in enumerate(branch, 1)
         }
@@ -157,15 +157,15 @@ def test_twenty_fork_scenarios_end_with_the_heads_and_balances_of_their_authors(
         "select row_filter, source_event from data_invalidations "
         "where reason = 'reorg' and dataset = 'hot_blocks'"
     )
-    said = [(json.loads(str(f)), json.loads(str(e))) for f, e in recorded]
-    found = [
+    invalidations = [(json.loads(str(f)), json.loads(str(e))) for f, e in recorded]
+    recorded_reorgs = [
         (f["scenario"]["eq"], f["block_number"]["gte"], f["block_number"]["lte"], e["old_tip"], e["new_tip"])
-        for f, e in said
+        for f, e in invalidations
     ]
-    assert len(found) == len(set(found))
-    assert set(found) == reorgs
+    assert len(recorded_reorgs) == len(set(recorded_reorgs))
+    assert set(recorded_reorgs) == reorgs
     assert reorgs
-    assert project.rows("told", "scenario", "block_hash") == told
+    assert project.rows("told", "scenario", "block_hash") == ever_canonical
     _compare_accounts(project, blocks, transactions, accounts)
     project.assert_verified("hot_blocks", "other_blocks", "hot_transactions", "told", "received", "sent")
 
@@ -301,7 +301,7 @@ def test_nodes_that_step_back_competing_blocks_and_token_transfers(
     assert len(project.rows("alerts", "block_hash", "txid")) == 687
     with gzip.open(folder / "eth_mainnet_17173049_17173050_token_transfers.jsonl.gz", "rt") as stream:
         transfers = [json.loads(line) for line in stream]
-    told = {
+    expected = {
         (
             t["transaction_hash"],
             t["log_index"],
@@ -323,8 +323,8 @@ def test_nodes_that_step_back_competing_blocks_and_token_transfers(
             "to_address",
             "value",
         )
-        >= told
+        >= expected
     )
     assert len(project.rows("transfers", "transaction_hash", "log_index")) == len(transfers)
-    assert len(told) > 250
+    assert len(expected) > 250
     project.assert_verified("heights", "alerts", "transfers")

@@ -226,7 +226,7 @@ def mend(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> "Told":
+def mended(tmp_path_factory: pytest.TempPathFactory) -> "Mended":
     """The project, the run with every mistake, and the tasks after all mistakes were corrected."""
     project = TestProject.create(tmp_path_factory.mktemp("remedies") / "project", PROJECT)
     write_wrong(project)
@@ -241,12 +241,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> "Told":
     return project, wrong, (*thawed.results, *right.results)
 
 
-Told = tuple[TestProject, RunOutcome, tuple[TaskResult, ...]]
+Mended = tuple[TestProject, RunOutcome, tuple[TaskResult, ...]]
 
 
 @pytest.mark.parametrize("node", MENDS)
-def test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells(told: Told, node: str) -> None:
-    _, wrong, right = told
+def test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells(mended: Mended, node: str) -> None:
+    _, wrong, right = mended
     slug, remedy, _, _ = MENDS[node]
 
     assert result_of(wrong, node).slug == slug, result_of(wrong, node).error
@@ -254,8 +254,10 @@ def test_a_task_that_failed_is_done_after_the_edit_that_its_error_tells(told: To
     assert [(str(r.status), r.error) for r in right if r.node == node] == [("done", "")]
 
 
-def test_files_that_were_refused_are_received_once_they_are_written_as_their_errors_tell(told: Told) -> None:
-    project, wrong, right = told
+def test_files_that_were_refused_are_received_once_they_are_written_as_their_errors_tell(
+    mended: Mended,
+) -> None:
+    project, wrong, right = mended
     errors = {source: result_of(wrong, source).error for source in ("tables", "columns")}
 
     for file, (slug, _) in FILES.items():
@@ -266,8 +268,8 @@ def test_files_that_were_refused_are_received_once_they_are_written_as_their_err
     assert sorted(project.rows("columns", "a")) == [(1,), (2,), (3,)]
 
 
-def test_nothing_is_lost_by_what_went_wrong_before(told: Told) -> None:
-    project, *_ = told
+def test_nothing_is_lost_by_what_went_wrong_before(mended: Mended) -> None:
+    project, *_ = mended
 
     assert project.rows("many", "id") == project.rows("item", "id") == {(str(n),) for n in range(8)}
     assert project.rows("canonical", "hash") == project.rows("typed", "hash") == {("a",), ("b",)}
@@ -319,10 +321,10 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     # A file that became shorter while it was read.
     survey = surveying.survey
 
-    def shorten(*given: object) -> object:
-        found = survey(*given)  # type: ignore[arg-type]
+    def shorten(*arguments: object) -> object:
+        surveyed = survey(*arguments)  # type: ignore[arg-type]
         project.lines("events/1.jsonl", *({"id": str(n), "k": "x", "v": n} for n in range(3)))
-        return found
+        return surveyed
 
     monkeypatch.setattr(receive, "survey", shorten)
     outcome = project.run(ok=False)

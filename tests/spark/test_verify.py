@@ -66,8 +66,8 @@ def test_what_a_broken_engine_leaves_out_is_found(
     decode_received, read = facts.decode_received, TextWriter.read
     with monkeypatch.context() as broken:
 
-        def without_markers(*given: object, **more: object) -> DataFrame:
-            return decode_received(*given, **more).where(F.col(OUTCOME) != DERIVED)  # type: ignore[arg-type]
+        def without_markers(*arguments: object, **more: object) -> DataFrame:
+            return decode_received(*arguments, **more).where(F.col(OUTCOME) != DERIVED)  # type: ignore[arg-type]
 
         broken.setattr(facts, "decode_received", without_markers)
         broken.setattr(TextWriter, "read", lambda writer, session: read(writer, session).where("place != 4"))

@@ -152,10 +152,10 @@ def _expected_through(kind: Kind, rows: Rows) -> set[tuple[str, int]]:
     total: dict[str, int] = defaultdict(int)
     for _, pick, seq in rows.values():
         total[_identity(kind, pick)] += seq
-    found: dict[str, int] = defaultdict(int)
+    total_by_group: dict[str, int] = defaultdict(int)
     for g, pick, _ in rows.values():
-        found[g] += total[_identity(kind, pick)]
-    return set(found.items())
+        total_by_group[g] += total[_identity(kind, pick)]
+    return set(total_by_group.items())
 
 
 def _check(project: TestProject, kind: Kind, rows: Rows, ever: set[str]) -> None:
@@ -168,8 +168,8 @@ def _check(project: TestProject, kind: Kind, rows: Rows, ever: set[str]) -> None
             }
             assert published == _expected_groups(kind, rows), f"{role} {kind.name}"
     if "partition" not in refused:
-        found = {(id_, seq) for id_, seq in project.query(f"select id, seq from partition_{kind.name}")}
-        assert found == {(id_, seq) for id_, (_, _, seq) in rows.items()}, f"partition {kind.name}"
+        partitioned = {(id_, seq) for id_, seq in project.query(f"select id, seq from partition_{kind.name}")}
+        assert partitioned == {(id_, seq) for id_, (_, _, seq) in rows.items()}, f"partition {kind.name}"
     if "append" not in refused:
         ((count,),) = project.query(f"select count(*) from append_{kind.name}")
         assert count == len(ever), f"append {kind.name}"

@@ -133,8 +133,8 @@ def test_every_type_is_a_key_an_order_and_found_in_history(
 
     project.assert_verified()
     with open_workspace(project.folder) as workspace:
-        for name, (_, given) in TYPES.items():
-            for value in given:
+        for name, (_, samples) in TYPES.items():
+            for value in samples:
                 known = sorted(
                     f[1]
                     for f in facts
@@ -209,10 +209,10 @@ def test_chains_follow_hashes_and_groups_of_every_type(
         project.run()
 
         for name, (_, make, group_kind, groups) in cases.items():
-            found = project.query(f"select n, h{', g' if group_kind is not None else ''} from c_{name}")
+            rows = project.query(f"select n, h{', g' if group_kind is not None else ''} from c_{name}")
             wanted = {
                 (n, make(h), *((g,) if group_kind is not None else ())) for g in groups for n, h in expected
             }
-            assert len(found) == len(wanted), name
-            assert set(found) == wanted, name
+            assert len(rows) == len(wanted), name
+            assert set(rows) == wanted, name
     project.assert_verified()

@@ -82,7 +82,7 @@ FAR_COLUMNS = {"id": pa.int32(), "dt": pa.date32(), "at": pa.timestamp("us", "UT
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Answer:
     """An answer: its rows as values and as text, and its notes. Both are None if it was refused."""
 
     values: tuple[tuple[object, ...], ...] | None = None
@@ -97,31 +97,31 @@ class Engines:
     tables: tuple[Published, ...]
     columns: Mapping[str, Columns]
 
-    def ask_here(self, sql: str) -> Told:
+    def ask_here(self, sql: str) -> Answer:
         asked = rewrite(sql, self.columns)
         answer = self.ask_datafusion(asked.sql)
         if answer.values is None:
             return answer
-        return Told(
+        return Answer(
             answer.values,
             _in_order(answer.values, sql),
             tuple(str(note) for note in asked.notes_for(len(answer.values))),
         )
 
-    def ask_datafusion(self, sql: str) -> Told:
+    def ask_datafusion(self, sql: str) -> Answer:
         try:
             rows = query_tables(sql, self.tables).rows
         except CallError as error:
-            return Told(error=error.what)
-        return Told(rows, _in_order(rows, sql))
+            return Answer(error=error.what)
+        return Answer(rows, _in_order(rows, sql))
 
-    def ask_spark(self, sql: str) -> Told:
+    def ask_spark(self, sql: str) -> Answer:
         try:
             answer = self.session.sql(sql).toArrow()
         except PySparkException as error:
-            return Told(error=str(error).splitlines()[0])
+            return Answer(error=str(error).splitlines()[0])
         rows = tuple(zip(*(plain_column(column) for column in answer.columns), strict=True))
-        return Told(rows, _in_order(rows, sql))
+        return Answer(rows, _in_order(rows, sql))
 
     def unexplained(self, sql: str) -> str | None:
         """How the two answers to a query differ without a note. A refusal is not an answer."""
@@ -132,9 +132,9 @@ class Engines:
         """The same for expressions over `r`, in as few queries as possible, and the number of equal ones."""
         plain = [e for e in expressions if not rewrite(f"select {e} from r", self.columns).notes]
         here = [
-            (e, told)
-            for e, told in zip(plain, _together(self.ask_here, plain), strict=True)
-            if told.rows is not None
+            (e, answer)
+            for e, answer in zip(plain, _together(self.ask_here, plain), strict=True)
+            if answer.rows is not None
         ]
         spark = _together(self.ask_spark, [e for e, _ in here])
         differences = [_difference(e, one, two) for (e, one), two in zip(here, spark, strict=True)]
@@ -162,13 +162,13 @@ def make_engines(session: SparkSession, folder: Path) -> Engines:
     return Engines(own, tuple(tables), typed)
 
 
-def _difference(sql: str, here: Told, spark: Told) -> str | None:
+def _difference(sql: str, here: Answer, spark: Answer) -> str | None:
     return (
         None if spark.rows in (None, here.rows) else f"{sql}\n    here  {here.rows}\n    Spark {spark.rows}"
     )
 
 
-def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[Told]:
+def _together(ask: Callable[[str], Answer], expressions: Sequence[str]) -> list[Answer]:
     """Ask all in one query. If it is refused, ask each half."""
     if not expressions:
         return []
@@ -178,7 +178,7 @@ def _together(ask: Callable[[str], Told], expressions: Sequence[str]) -> list[To
         return _together(ask, expressions[:half]) + _together(ask, expressions[half:])
     if answer.rows is None:
         return [answer]
-    return [Told(rows=[(row[i],) for row in answer.rows]) for i in range(len(expressions))]
+    return [Answer(rows=[(row[i],) for row in answer.rows]) for i in range(len(expressions))]
 
 
 def _in_order(rows: tuple[tuple[object, ...], ...], sql: str) -> list[tuple[str, ...]]:

@@ -32,7 +32,7 @@ def append_by_hand(lake: Written, dataset: str, **more: pa.Array) -> None:
     write_deltalake(str(lake.table(dataset)), data, mode="append", schema_mode="merge" if more else None)
 
 
-def said(lake: Written, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def refusal(lake: Written, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """The refusal of a call that did not commit anything."""
     before = {p.parent.name: list_versions(str(p.parent)) for p in lake.table("").glob("*/_delta_log")}
 
@@ -47,10 +47,10 @@ def said(lake: Written, capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_where_nobody_else_wrote_there_is_nothing_to_adopt(
     lake: Written, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "[nothing-to-adopt]" in said(lake, capsys, "--adopt")
+    assert "[nothing-to-adopt]" in refusal(lake, capsys, "--adopt")
     append_by_hand(lake, "orders")
 
-    refused = said(lake, capsys, "--adopt", "orders", "customer_totals")
+    refused = refusal(lake, capsys, "--adopt", "orders", "customer_totals")
 
     assert "`customer_totals` has no commits that are not Strandline's" in refused
     assert "[nothing-to-adopt]" in refused
@@ -109,7 +109,7 @@ def test_what_nobody_could_go_on_from_is_refused(
     write, what, remedy = OBSTACLES[name]
     dataset = write(lake)
 
-    refused = said(lake, capsys, "--adopt", dataset)
+    refused = refusal(lake, capsys, "--adopt", dataset)
 
     assert f"`{dataset}` (version 2) can't be adopted" in refused
     assert what in refused
@@ -130,7 +130,7 @@ def test_rows_without_what_later_runs_go_by_are_refused(
     )
     append_by_hand(lake, "orders", **{**values, column: pa.array([None], values[column].type)})
 
-    assert f"1 of its rows have no `{column}`" in said(lake, capsys, "--adopt", "orders")
+    assert f"1 of its rows have no `{column}`" in refusal(lake, capsys, "--adopt", "orders")
 
 
 def test_one_that_cannot_be_adopted_keeps_the_others_from_it(
@@ -139,7 +139,7 @@ def test_one_that_cannot_be_adopted_keeps_the_others_from_it(
     append_by_hand(lake, "orders")
     remove_facts(lake)
 
-    assert "`orders_facts`" in said(lake, capsys, "--adopt")
+    assert "`orders_facts`" in refusal(lake, capsys, "--adopt")
 
 
 def test_the_doctor_says_that_it_can_be_adopted(lake: Written) -> None:
@@ -155,4 +155,4 @@ def test_the_doctor_says_that_it_can_be_adopted(lake: Written) -> None:
 
 
 def test_a_reason_without_an_adoption_is_a_mistake(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "[call]" in said(lake, capsys, "--reason", "why not")
+    assert "[call]" in refusal(lake, capsys, "--reason", "why not")

@@ -55,10 +55,10 @@ def test_a_byte_flipped_anywhere_is_refused(
 
         assert shop.call(*CALLS[name]) == 3, place
 
-        said = capsys.readouterr().err
-        assert f"`orders_facts` does not have the bytes that were written: {file.name}" in said
-        assert "strandline doctor --deep" in said
-        assert said.rstrip().endswith("[file-damaged]")
+        output = capsys.readouterr().err
+        assert f"`orders_facts` does not have the bytes that were written: {file.name}" in output
+        assert "strandline doctor --deep" in output
+        assert output.rstrip().endswith("[file-damaged]")
         file.write_bytes(whole)
     assert shop.call(*CALLS[name]) == 0
 
@@ -125,7 +125,7 @@ def test_a_large_table_is_not_read_twice(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         (
             "org.apache.hadoop.fs.ChecksumException: Checksum error: "
@@ -143,12 +143,12 @@ def test_a_large_table_is_not_read_twice(
         "Parquet error: Invalid Parquet file. Corrupt footer",
     ],
 )
-def test_what_others_say_of_a_damaged_file_is_told_with_what_to_do(said: str) -> None:
+def test_what_others_say_of_a_damaged_file_is_told_with_what_to_do(message: str) -> None:
     """Running again would read the same bytes."""
-    told = str(as_known(Exception(said)))
+    reported = str(as_known(Exception(message)))
 
-    assert "Run `strandline doctor --deep`" in told
-    assert told.endswith("[file-damaged]")
+    assert "Run `strandline doctor --deep`" in reported
+    assert reported.endswith("[file-damaged]")
 
 
 def test_nobody_reads_rows_through_delta_rs_past_the_checksums() -> None:

@@ -35,10 +35,10 @@ def wrong(lake: Written, *, deep: bool = False) -> list[Finding]:
 
 
 def the_one(lake: Written, check: str, *, deep: bool = False) -> Finding:
-    found = wrong(lake, deep=deep)
-    assert [f.check for f in found] == [check], found
-    assert found[0].remedy
-    return found[0]
+    findings = wrong(lake, deep=deep)
+    assert [f.check for f in findings] == [check], findings
+    assert findings[0].remedy
+    return findings[0]
 
 
 def test_nothing_is_wrong_with_a_sound_lake(lake: Written) -> None:
@@ -68,10 +68,10 @@ def test_a_damaged_log(lake: Written, name: str) -> None:
 
     damage(lake)
 
-    found = next(f for f in wrong(lake) if f.check == "log")
-    assert f"`orders`: {what}" in found.what or what in found.what
-    assert "move" in found.remedy
-    assert str(lake.table("orders")) in found.remedy
+    finding = next(f for f in wrong(lake) if f.check == "log")
+    assert f"`orders`: {what}" in finding.what or what in finding.what
+    assert "move" in finding.remedy
+    assert str(lake.table("orders")) in finding.remedy
 
 
 def test_a_log_whose_end_is_gone(lake: Written) -> None:
@@ -106,9 +106,9 @@ def test_a_checkpoint_that_is_named_and_gone(lake: Written) -> None:
     for checkpoint in lake.table("orders").glob("_delta_log/*.checkpoint*parquet"):
         checkpoint.unlink()
 
-    found = the_one(lake, "checkpoint")
+    finding = the_one(lake, "checkpoint")
 
-    assert "version 1, which is gone" in found.what
+    assert "version 1, which is gone" in finding.what
     pointer.unlink()
     assert wrong(lake) == [], "the remedy it names is one"
 
@@ -118,12 +118,12 @@ def test_a_data_file_that_is_missing_or_of_another_size(lake: Written) -> None:
     first.unlink()
     cut(second)
 
-    found = wrong(lake)
+    findings = wrong(lake)
 
-    assert {f.check for f in found} == {"files"}
-    assert any(first.name in f.what and "is missing" in f.what for f in found)
-    assert any(second.name in f.what and "should have" in f.what for f in found)
-    assert all("computed anew from its inputs" in f.remedy for f in found)
+    assert {f.check for f in findings} == {"files"}
+    assert any(first.name in f.what and "is missing" in f.what for f in findings)
+    assert any(second.name in f.what and "should have" in f.what for f in findings)
+    assert all("computed anew from its inputs" in f.remedy for f in findings)
 
 
 def test_a_flipped_byte_is_found_by_the_deep_look_alone(lake: Written) -> None:
@@ -132,10 +132,10 @@ def test_a_flipped_byte_is_found_by_the_deep_look_alone(lake: Written) -> None:
     flip(file)
 
     assert wrong(lake) == []
-    found = the_one(lake, "files", deep=True)
+    finding = the_one(lake, "files", deep=True)
 
-    assert file.name in found.what
-    assert "received again" in found.remedy, "a source's files are read again"
+    assert file.name in finding.what
+    assert "received again" in finding.remedy, "a source's files are read again"
 
 
 def test_a_page_that_does_not_decode_is_found_without_a_checksum(lake: Written) -> None:
@@ -154,10 +154,10 @@ def test_files_that_a_lagging_job_has_yet_to_read(lake: Written) -> None:
     table.optimize.compact()
     table.vacuum(0, dry_run=False, enforce_retention_duration=False)
 
-    found = next(f for f in wrong(lake) if f.check == "history")
+    finding = next(f for f in wrong(lake) if f.check == "history")
 
-    assert "`orders`" in found.what
-    assert "strandline backfill customer_totals --all" in found.remedy
+    assert "`orders`" in finding.what
+    assert "strandline backfill customer_totals --all" in finding.remedy
 
 
 def test_a_catalog_from_yesterday(lake: Written, tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_a_catalog_from_yesterday(lake: Written, tmp_path: Path) -> None:
     lake.commit("customer_totals")
     shutil.copy(tmp_path / "yesterday.db", lake.catalog_file)
 
-    found = the_one(lake, "catalog-behind")
+    finding = the_one(lake, "catalog-behind")
 
-    assert "`orders`, `customer_totals`" in found.what
-    assert "rebuild-catalog" in found.remedy
+    assert "`orders`, `customer_totals`" in finding.what
+    assert "rebuild-catalog" in finding.remedy
     assert lake.call("rebuild-catalog") == 0
     assert wrong(lake) == [], "the remedy it names is one"
 
@@ -187,9 +187,9 @@ def test_a_run_that_did_not_end_is_not_a_catalog_from_yesterday(lake: Written) -
 def test_a_catalog_that_is_lost_is_not_made_by_asking(lake: Written) -> None:
     lake.catalog_file.unlink()
 
-    found = the_one(lake, "catalog-lost")
+    finding = the_one(lake, "catalog-lost")
 
-    assert "rebuild-catalog" in found.remedy
+    assert "rebuild-catalog" in finding.remedy
     assert not lake.catalog_file.exists()
 
 
@@ -197,9 +197,9 @@ def test_another_catalog_than_the_one_that_was_used(lake: Written) -> None:
     lake.catalog_file.unlink()
     open_catalog(lake.address).close()
 
-    found = the_one(lake, "catalog-lost")
+    finding = the_one(lake, "catalog-lost")
 
-    assert "rebuild-catalog" in found.remedy
+    assert "rebuild-catalog" in finding.remedy
     assert lake.call("rebuild-catalog") == 0
     assert wrong(lake) == []
 
@@ -219,9 +219,9 @@ def test_a_table_put_back_from_a_copy(lake: Written, tmp_path: Path) -> None:
     shutil.rmtree(lake.table("orders"))
     shutil.copytree(tmp_path / "copy", lake.table("orders"))
 
-    found = the_one(lake, "catalog-ahead")
+    finding = the_one(lake, "catalog-ahead")
 
-    assert "it knows version 2, and the table ends with 1" in found.what
+    assert "it knows version 2, and the table ends with 1" in finding.what
 
 
 def test_a_table_deleted_and_made_again(lake: Written) -> None:
@@ -255,11 +255,11 @@ def test_leases_that_were_not_given_back(lake: Written) -> None:
     acquire_lease(catalog, "customer_totals", "host:18", -5, 0, True)
     catalog.close()
 
-    told = {f.what.split("`")[1]: f for f in examine(lake.folder) if f.check == "lease"}
+    leases = {f.what.split("`")[1]: f for f in examine(lake.folder) if f.check == "lease"}
 
-    assert set(told) == {"orders", "customer_totals"}
-    assert "held by host:17" in told["orders"].what
-    assert "fences" in told["customer_totals"].remedy
+    assert set(leases) == {"orders", "customer_totals"}
+    assert "held by host:17" in leases["orders"].what
+    assert "fences" in leases["customer_totals"].remedy
     assert wrong(lake) == []
 
 
@@ -267,21 +267,21 @@ def test_a_locked_catalog(lake: Written) -> None:
     other = sqlite3.connect(lake.catalog_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    found = the_one(lake, "catalog")
+    finding = the_one(lake, "catalog")
 
     other.execute("ROLLBACK")
     other.close()
-    assert "locked" in found.what
+    assert "locked" in finding.what
     assert wrong(lake) == []
 
 
 def test_a_postgres_that_does_not_answer(lake: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANDLINE_CATALOG", "postgresql+psycopg://me:secret@127.0.0.1:1/none")
 
-    found = the_one(lake, "catalog")
+    finding = the_one(lake, "catalog")
 
-    assert "Check that Postgres runs" in found.remedy
-    assert "secret" not in found.what
+    assert "Check that Postgres runs" in finding.remedy
+    assert "secret" not in finding.what
 
 
 def test_a_disk_that_is_full(lake: Written, monkeypatch: pytest.MonkeyPatch) -> None:

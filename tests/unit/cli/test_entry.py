@@ -16,9 +16,9 @@ from tests.unit.cli.builders import make_shop, printed
 def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["--help"])
 
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert code == 0
-    assert all(f"  {verb.name} " in told for verb in VERBS)
+    assert all(f"  {verb.name} " in output for verb in VERBS)
 
 
 @pytest.mark.parametrize("verb", [v.name for v in VERBS])
@@ -33,10 +33,10 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_an_unknown_verb_shows_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["statsu"])
 
-    told = capsys.readouterr()
-    assert (code, told.out) == (2, "")
-    assert "Did you mean `status`?" in told.err
-    assert "[unknown-verb]" in told.err
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert "Did you mean `status`?" in output.err
+    assert "[unknown-verb]" in output.err
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_a_wrong_call_ends_with_2_and_says_so_on_stderr(
 ) -> None:
     code = main(words)
 
-    told = capsys.readouterr()
-    assert (code, told.out) == (2, "")
-    assert told.err
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert output.err
 
 
 @pytest.mark.parametrize("placed", ["before", "after"])
@@ -81,7 +81,7 @@ def test_no_project_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "expected"),
     [
         (
             WorkError("It failed.", remedy="Do this.", slug="it-failed"),
@@ -96,7 +96,7 @@ def test_no_project_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_an_error_ends_with_its_code_and_its_text(
     error: BaseException,
     code: int,
-    told: str,
+    expected: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -106,10 +106,10 @@ def test_an_error_ends_with_its_code_and_its_text(
     monkeypatch.setattr(entry, "_call", fail)
 
     assert main(["run"]) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(told)
-    assert "Traceback" not in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(expected)
+    assert "Traceback" not in output.err
 
 
 def test_a_trace_is_shown_only_when_asked_for(
@@ -122,9 +122,9 @@ def test_a_trace_is_shown_only_when_asked_for(
     monkeypatch.setenv("STRANDLINE_DEBUG", "1")
 
     assert main(["run"]) == 3
-    told = capsys.readouterr().err
-    assert "Traceback" in told
-    assert "[unexpected]" in told
+    output = capsys.readouterr().err
+    assert "Traceback" in output
+    assert "[unexpected]" in output
 
 
 def test_help_loads_nothing_heavy_and_reading_verbs_load_no_spark(tmp_path: Path) -> None:

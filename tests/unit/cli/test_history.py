@@ -75,19 +75,19 @@ def test_a_deleting_fact_can_win(shop: Shop, capsys: pytest.CaptureFixture[str])
 def test_people_see_what_differs_and_what_is_the_same(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.call("history", "orders_facts", "A-1")
 
-    told = capsys.readouterr().out
-    assert told.splitlines()[0] == "3 facts about orders order_id = A-1, lowest rank first:"
-    assert told.splitlines()[-3].startswith("won  2024-01-12 11:00:00")
-    assert "The same in all: customer = Asha, status = PLACED." in told
+    output = capsys.readouterr().out
+    assert output.splitlines()[0] == "3 facts about orders order_id = A-1, lowest rank first:"
+    assert output.splitlines()[-3].startswith("won  2024-01-12 11:00:00")
+    assert "The same in all: customer = Asha, status = PLACED." in output
 
 
 def test_an_unknown_key_has_no_facts_and_ends_with_1(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     code = shop.call("history", "orders", "Z-9", "--output", "json")
 
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert code == 1
-    assert '"facts": []' in told.out
-    assert "no fact" in told.err
+    assert '"facts": []' in output.out
+    assert "no fact" in output.err
 
 
 @pytest.mark.parametrize(

@@ -51,16 +51,16 @@ def test_with_nothing_to_do_it_starts_no_spark_and_says_what_is_kept_and_why(
 
     tables = {t["dataset"]: t for t in printed(capsys)["tables"]}
     assert tables.keys() == KINDS.keys()
-    for told in tables.values():
-        assert (told["files_before"], told["files_after"], told["removed_files"], told["error"]) == (
+    for table in tables.values():
+        assert (table["files_before"], table["files_after"], table["removed_files"], table["error"]) == (
             1,
             1,
             0,
             "",
         )
-        assert told["kept_files"] == 2
-        assert told["kept_bytes"] > 0
-        assert told["kept_because"] == "everything of the last 30 days is kept (`settings.keep`)"
+        assert table["kept_files"] == 2
+        assert table["kept_bytes"] > 0
+        assert table["kept_because"] == "everything of the last 30 days is kept (`settings.keep`)"
 
 
 def test_a_reader_needs_the_table_as_it_was_where_its_cursor_stands(lake: Written) -> None:
@@ -68,10 +68,10 @@ def test_a_reader_needs_the_table_as_it_was_where_its_cursor_stands(lake: Writte
 
     The next compaction removed the files of that version.
     """
-    told, to_do = look(lake, "orders", timedelta(0))
+    outcome, to_do = look(lake, "orders", timedelta(0))
 
     assert not to_do
-    assert told.kept_because == "`customer_totals` has read it up to version 1"
+    assert outcome.kept_because == "`customer_totals` has read it up to version 1"
 
 
 def test_what_nobody_reads_on_from_may_go(lake: Written) -> None:
@@ -85,10 +85,10 @@ def test_while_the_catalog_does_not_know_a_reader_nothing_goes(lake: Written) ->
     """Its own table says how far it has read, and nobody has looked at it yet (L6)."""
     lake.catalog_file.unlink()
 
-    told, to_do = look(lake, "orders", timedelta(0))
+    outcome, to_do = look(lake, "orders", timedelta(0))
 
     assert not to_do
-    assert told.kept_because == "the catalog does not know how far `customer_totals` has read it"
+    assert outcome.kept_because == "the catalog does not know how far `customer_totals` has read it"
 
 
 def test_a_file_that_no_version_names_goes_once_it_is_older_than_what_is_kept(lake: Written) -> None:
@@ -134,11 +134,13 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
         document = printed(capsys)
         assert lake.call("maintain", "--dry-run") == 0
 
-    told = {t["dataset"]: t for t in document["tables"]}
+    tables = {t["dataset"]: t for t in document["tables"]}
     assert document["dry_run"] is True
-    assert {name: t["notes"] for name, t in told.items()} == {name: ["2 files into fewer"] for name in KINDS}
-    assert (told["orders"]["removed_files"], told["orders"]["freed_bytes"]) == (1, 100)
-    assert (told["order_events"]["removed_files"], told["order_events"]["kept_files"]) == (0, 2)
+    assert {name: t["notes"] for name, t in tables.items()} == {
+        name: ["2 files into fewer"] for name in KINDS
+    }
+    assert (tables["orders"]["removed_files"], tables["orders"]["freed_bytes"]) == (1, 100)
+    assert (tables["order_events"]["removed_files"], tables["order_events"]["kept_files"]) == (0, 2)
     assert "Nothing was changed" in capsys.readouterr().out
     assert {
         p: p.stat().st_mtime_ns for p in lake.folder.rglob("*") if p.is_file() and "catalog" not in p.name

@@ -32,10 +32,10 @@ def test_init_writes_a_project_that_is_right_and_touches_nothing_that_is_there(
     checked = main(["check", "--project", str(folder)])
     again = main(["init", str(folder)])
 
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert (made, checked, again) == (0, 0, 2)
-    assert "`my_shop_2` is valid: 1 source, 1 fact dataset, 1 job." in told.out
-    assert "[already-there]" in told.err
+    assert "`my_shop_2` is valid: 1 source, 1 fact dataset, 1 job." in output.out
+    assert "[already-there]" in output.err
 
 
 def test_init_copies_an_example_without_what_running_left(
@@ -63,11 +63,11 @@ def test_check_reports_every_mistake_with_its_line(
 
     code = shop.call("check", "--output", "json")
 
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert code == 2
-    assert told.out.count('"slug"') >= 2
-    assert "strandline.yaml:2" in told.err
-    assert "strandline.yaml:9" in told.err
+    assert output.out.count('"slug"') >= 2
+    assert "strandline.yaml:2" in output.err
+    assert "strandline.yaml:9" in output.err
 
 
 def test_check_counts_what_was_declared(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,10 +136,10 @@ def test_quarantine_lists_what_was_refused_in_the_order_it_came(
 
     code = shop.call("quarantine", "orders", "--output", "json")
 
-    found = printed(capsys)["rows"]
+    listed = printed(capsys)["rows"]
     assert code == 0
-    assert [row["payload"] for row in found] == ["line 9", "line 10"]
-    assert found[0] == {
+    assert [row["payload"] for row in listed] == ["line 9", "line 10"]
+    assert listed[0] == {
         "source_position": ["a", 0, 9],
         "reason": "No.",
         "slug": "not-json",
@@ -246,10 +246,10 @@ def test_a_verification_for_people_shows_what_differs() -> None:
         examples=({"id": 7},),
     )
 
-    told = render_verified(VerifyOutcome(datasets=(equal, different)))
+    text = render_verified(VerifyOutcome(datasets=(equal, different)))
 
-    assert '  {"id": 7}' in told.splitlines()
-    assert told.splitlines()[-1] == "2 datasets, 1,205 rows compared: 1 equal, 1 different."
+    assert '  {"id": 7}' in text.splitlines()
+    assert text.splitlines()[-1] == "2 datasets, 1,205 rows compared: 1 equal, 1 different."
 
 
 def test_a_share_is_a_percentage() -> None:

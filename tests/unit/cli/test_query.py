@@ -119,10 +119,10 @@ def test_a_wrong_query_is_one_error_of_the_caller(
 ) -> None:
     code = shop.call("query", sql)
 
-    told = capsys.readouterr()
-    assert (code, told.out) == (2, "")
-    assert slug in told.err
-    assert len(told.err.splitlines()) == 2
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert slug in output.err
+    assert len(output.err.splitlines()) == 2
 
 
 def test_an_unknown_table_shows_the_nearest(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ def lake(written: Written, tmp_path: Path) -> Written:
     return Written(folder=tmp_path / "shop")
 
 
-def told(lake: Written) -> dict[str, Any]:
+def promised(lake: Written) -> dict[str, Any]:
     """The promises of L6: cursors, positions, partition versions, and invalidations with their readers."""
     catalog = open_catalog(lake.address)
     nodes = {
@@ -62,20 +62,20 @@ def told(lake: Written) -> dict[str, Any]:
         )
         for name, record in read_view(catalog).nodes.items()
     }
-    found, owed = read_invalidations(catalog, list(KINDS))
+    recorded, owed = read_invalidations(catalog, list(KINDS))
     catalog.close()
-    said = [{k: v for k, v in row.items() if k != "processed_at"} for row in found]
+    invalidations = [{k: v for k, v in row.items() if k != "processed_at"} for row in recorded]
     return {
         "nodes": nodes,
-        "said": said,
+        "invalidations": invalidations,
         "processed": [(row["job"], row["processed_at"] is not None) for row in owed],
     }
 
 
 def test_it_equals_the_lost_one(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
     """L6."""
-    before = told(lake)
-    assert before["said"]
+    before = promised(lake)
+    assert before["invalidations"]
     assert before["processed"] == [("customer_totals", True)]
     lake.catalog_file.unlink()
 
@@ -83,7 +83,7 @@ def test_it_equals_the_lost_one(lake: Written, capsys: pytest.CaptureFixture[str
 
     document = printed(capsys)
     assert {t["dataset"]: t["table_version"] for t in document["tables"]} == dict.fromkeys(KINDS, 1)
-    assert told(lake) == before
+    assert promised(lake) == before
 
 
 def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_not_tell(
@@ -95,13 +95,13 @@ def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_n
     shutil.copy(lake.catalog_file, tmp_path / "yesterday.db")
     for dataset in KINDS:
         lake.commit(dataset)
-    today = told(lake)
+    today = promised(lake)
     shutil.copy(tmp_path / "yesterday.db", lake.catalog_file)
-    assert told(lake) != today
+    assert promised(lake) != today
 
     rebuild_catalog(lake.folder)
 
-    assert told(lake) == today
+    assert promised(lake) == today
     catalog = open_catalog(lake.address)
     assert [run.run for run in read_runs(catalog, 5)] == ["run-1"]
     assert all(acquire_lease(catalog, n, "next", 60, 3, False).must_fence for n in KINDS), (
@@ -112,7 +112,7 @@ def test_one_from_yesterday_is_brought_up_to_date_and_keeps_what_the_tables_do_n
 
 @pytest.mark.parametrize("damage", ["overwritten", "cut", "empty", "a page"])
 def test_a_damaged_one_is_laid_aside(lake: Written, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = told(lake)
+    before = promised(lake)
     data = lake.catalog_file.read_bytes()
     texts = {
         "overwritten": b"this is no database" * 1000,
@@ -124,7 +124,7 @@ def test_a_damaged_one_is_laid_aside(lake: Written, damage: str, capsys: pytest.
 
     assert lake.call("rebuild-catalog") == 0
 
-    assert told(lake) == before
+    assert promised(lake) == before
     kept = lake.catalog_file.with_name("catalog.db.damaged")
     assert kept.read_bytes() == texts[damage]
     assert str(kept) in capsys.readouterr().out
@@ -152,22 +152,22 @@ def test_a_catalog_that_cannot_be_used_is_settled_as_the_message_says(
 def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(
     lake: Written, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = told(lake)
+    before = promised(lake)
     lake.commit("order_events", told=False)
     monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}=raise")
 
     with pytest.raises(FailpointError):
         rebuild_catalog(lake.folder)
 
-    after = told(lake)
+    after = promised(lake)
     monkeypatch.delenv("STRANDLINE_FAILPOINTS")
     rebuild_catalog(lake.folder)
-    assert told(lake)["nodes"]["order_events"][2] == 2
-    assert after == (told(lake) if point == "after-swap" else before)
+    assert promised(lake)["nodes"]["order_events"][2] == 2
+    assert after == (promised(lake) if point == "after-swap" else before)
 
 
 def test_a_process_killed_in_the_swap_leaves_the_old_one(lake: Written) -> None:
-    before = told(lake)
+    before = promised(lake)
     lake.commit("order_events", told=False)
     command = [sys.executable, "-m", "strandline.cli", "rebuild-catalog", "--project", str(lake.folder)]
 
@@ -176,7 +176,7 @@ def test_a_process_killed_in_the_swap_leaves_the_old_one(lake: Written) -> None:
     )
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert told(lake) == before
+    assert promised(lake) == before
 
 
 @contextmanager
@@ -221,11 +221,11 @@ def test_nobody_writes_the_lake_meanwhile(lake: Written, monkeypatch: pytest.Mon
             f"import fcntl; fcntl.lockf(open({str(lake.table(LOCK_FILE))!r}, 'a+b'), "
             "fcntl.LOCK_EX | fcntl.LOCK_NB)"
         )
-        found.append(subprocess.run([sys.executable, "-c", code], capture_output=True).returncode)
+        exit_codes.append(subprocess.run([sys.executable, "-c", code], capture_output=True).returncode)
 
-    found: list[int] = []
+    exit_codes: list[int] = []
     monkeypatch.setattr("strandline.app.rebuild_catalog.rebuild", try_to_write)
 
     rebuild_catalog(lake.folder)
 
-    assert found == [1]
+    assert exit_codes == [1]

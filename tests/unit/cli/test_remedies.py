@@ -75,8 +75,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 def ask(shop: Shop | Written, capsys: pytest.CaptureFixture[str], words: str) -> tuple[bool, str]:
     """Whether a call succeeded, and its output: that on stderr if it failed."""
     code = shop.call(*shlex.split(words))
-    told = capsys.readouterr()
-    return code == 0 or REACHED in told.err, told.out if code == 0 else told.err
+    output = capsys.readouterr()
+    return code == 0 or REACHED in output.err, output.out if code == 0 else output.err
 
 
 CALLS: tuple[tuple[str, str, str, str], ...] = (
@@ -244,12 +244,12 @@ def test_a_refused_call_is_done_when_made_as_the_message_says(
     shop: Shop, slug: str, wrong: str, remedy: str, right: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused, why = ask(shop, capsys, wrong)
-    done, told = ask(shop, capsys, right)
+    done, output = ask(shop, capsys, right)
 
     assert not refused
     assert why.rstrip().endswith(f"[{slug}]")
     assert remedy in why
-    assert done, told
+    assert done, output
 
 
 @pytest.mark.parametrize(
@@ -277,22 +277,22 @@ def test_a_refused_call_about_tables_is_done_when_made_as_the_message_says(
     refused, why = ask(lake, capsys, wrong)
     lake.call("doctor")
     shown = capsys.readouterr().out
-    done, told = ask(lake, capsys, right)
+    done, output = ask(lake, capsys, right)
 
     assert not refused
     assert f"[{slug}]" in why
     assert remedy in why
     assert "`orders` has commits that are not Strandline's: version 2" in shown
-    assert done, told
+    assert done, output
 
 
 def test_a_call_without_a_verb_is_told_the_verbs(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--output", "json"]) == 2
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
 
-    assert "[no-verb]" in told
+    assert "[no-verb]" in output
     for verb in ("check", "status"):
-        assert verb in told
+        assert verb in output
         assert main([verb, "--output", "json", "--project", str(shop.folder)]) == 0
 
 
@@ -304,12 +304,12 @@ def test_what_was_not_known_then_is_known_at_the_instant_that_the_message_tells(
     refused, why = ask(shop, capsys, f"{sql} 2001-01-01")
     first = re.search(r"`--known-at (\S+)`", why)
     assert first
-    done, told = ask(shop, capsys, f"{sql} {first[1]}")
+    done, output = ask(shop, capsys, f"{sql} {first[1]}")
 
     assert not refused
     assert "[not-known-then]" in why
-    assert done, told
-    assert told.split() == ["count(*)", "2"]
+    assert done, output
+    assert output.split() == ["count(*)", "2"]
 
 
 def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(
@@ -319,15 +319,15 @@ def test_of_what_is_not_kept_the_oldest_version_that_the_message_tells_is_read(
     lake.commit("orders", readable_from=1)
 
     code = lake.call("query", "SELECT count(*) AS n FROM orders", "--known-at", "orders=0")
-    told = capsys.readouterr().err
-    oldest = re.search(r"`--known-at (\S+)`", told)
+    output = capsys.readouterr().err
+    oldest = re.search(r"`--known-at (\S+)`", output)
     assert oldest
     again = lake.call(
         "query", "SELECT count(*) AS n FROM orders", "--known-at", oldest[1], "--output", "json"
     )
 
     assert code == 2
-    assert "[not-kept]" in told
+    assert "[not-kept]" in output
     assert again == 0
     assert json.loads(capsys.readouterr().out)["version"] == {"orders": 1}
 
@@ -337,13 +337,13 @@ def test_a_value_that_is_not_one_of_the_key_is_taken_as_query_prints_it(
 ) -> None:
     refused, why = ask(shop, capsys, "history counted seven")
     _, printed = ask(shop, capsys, 'query "SELECT number FROM counted" --output csv')
-    done, told = ask(shop, capsys, f"history counted {printed.split()[1]} --output json")
+    done, output = ask(shop, capsys, f"history counted {printed.split()[1]} --output json")
 
     assert not refused
     assert "[bad-value]" in why
     assert "Write it as query prints it." in why
-    assert done, told
-    assert len(json.loads(told)["facts"]) == 1
+    assert done, output
+    assert len(json.loads(output)["facts"]) == 1
 
 
 def test_a_project_is_found_in_its_folder_or_made_by_init(
@@ -404,14 +404,14 @@ def test_a_refused_backfill_is_planned_when_asked_for_as_the_message_says(
 def test_partitions_are_listed_where_the_message_says(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown partition of an input that a job reads by partitions. The job's dataset has them."""
     refused, why = ask(shop, capsys, "invalidate visit --reason r --partition yesterday")
-    lists, told = ask(shop, capsys, "status visit_days --output json")
+    lists, output = ask(shop, capsys, "status visit_days --output json")
     done, _ = ask(shop, capsys, "invalidate visit --reason r --partition 2024-01-12")
 
     assert not refused
     assert "[unknown-partition]" in why
     assert "`strandline status visit_days` lists the partitions." in why
     assert lists
-    assert "partitions" in json.loads(told)["datasets"][0]
+    assert "partitions" in json.loads(output)["datasets"][0]
     assert done
 
 
@@ -421,10 +421,10 @@ def test_a_folder_that_cannot_be_written_is_settled_by_naming_another(
     (tmp_path / "file").write_text("")
 
     assert main(["init", str(tmp_path / "file" / "shop")]) == 3
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert main(["init", str(tmp_path / "shop")]) == 0
 
-    assert "Name another folder.  [folder-unwritable]" in told
+    assert "Name another folder.  [folder-unwritable]" in output
 
 
 def test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable(
@@ -440,13 +440,13 @@ def test_a_lake_that_cannot_be_used_is_settled_by_the_setting_or_the_variable(
     by_variable, _ = ask(shop, capsys, "status")
     monkeypatch.delenv("STRANDLINE_LAKE")
     project.write_text(text + "\nsettings: {lake: .strandline/lake}\n")
-    by_setting, told = ask(shop, capsys, 'query "SELECT count(*) FROM orders" --output csv')
+    by_setting, output = ask(shop, capsys, 'query "SELECT count(*) FROM orders" --output csv')
 
     assert not refused
     assert "Correct `settings.lake` (or STRANDLINE_LAKE)" in why
     assert "[lake-unreadable]" in why
     assert (by_variable, by_setting) == (True, True)
-    assert told.split() == ["count(*)", "3"]
+    assert output.split() == ["count(*)", "3"]
 
 
 def move_away_as_told(lake: Written, capsys: pytest.CaptureFixture[str], *options: str) -> None:

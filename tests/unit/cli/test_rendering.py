@@ -11,7 +11,7 @@ from strandline.pages.wording import share, size
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (datetime(2024, 1, 13, 8, 30, tzinfo=UTC), "2024-01-13T08:30:00.000000Z"),
         (datetime.fromisoformat("2024-01-13T14:00:00.5+05:30"), "2024-01-13T08:30:00.500000Z"),
@@ -29,12 +29,12 @@ from strandline.pages.wording import share, size
         ([Decimal("1.0"), {"a": date(2024, 1, 1)}], ["1.0", {"a": "2024-01-01"}]),
     ],
 )
-def test_a_value_has_one_form_in_json(value: object, told: object) -> None:
-    assert json_value(value) == told
+def test_a_value_has_one_form_in_json(value: object, expected: object) -> None:
+    assert json_value(value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (None, "NULL"),
         (True, "true"),
@@ -44,8 +44,8 @@ def test_a_value_has_one_form_in_json(value: object, told: object) -> None:
         (["a", 0, 1], '["a", 0, 1]'),
     ],
 )
-def test_a_value_is_one_line_for_people(value: object, told: str) -> None:
-    assert as_text(value) == told
+def test_a_value_is_one_line_for_people(value: object, expected: str) -> None:
+    assert as_text(value) == expected
 
 
 def test_numbers_stand_to_the_right_and_lines_end_without_blanks() -> None:
@@ -73,16 +73,16 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "expected"),
     [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000, "250 kB"), (3_200_000_000, "3.2 GB")],
 )
-def test_bytes_have_the_unit_people_use(number: int, told: str) -> None:
-    assert size(number) == told
+def test_bytes_have_the_unit_people_use(number: int, expected: str) -> None:
+    assert size(number) == expected
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "told"),
+    ("part", "whole", "expected"),
     [(1, 0, ""), (0, 5, "0 %"), (5, 5, "100 %"), (44, 2585, "1.7 %"), (1, 100_000, "< 0.1 %")],
 )
-def test_a_share_has_the_digits_that_say_something(part: int, whole: int, told: str) -> None:
-    assert share(part, whole) == told
+def test_a_share_has_the_digits_that_say_something(part: int, whole: int, expected: str) -> None:
+    assert share(part, whole) == expected

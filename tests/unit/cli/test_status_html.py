@@ -160,9 +160,9 @@ def test_kind_state_rows_and_since_are_words_in_the_drawing_and_in_the_table() -
     page = render(*PROJECT)
 
     for place in ("svg", "table"):
-        told = page.texts[place]
-        assert {"source", "facts", "quarantine", "snapshot", "chain", "job"} <= set(told)
-        assert {"fresh", "behind", "never built", "stale", "failed"} <= set(told)
+        text = page.texts[place]
+        assert {"source", "facts", "quarantine", "snapshot", "chain", "job"} <= set(text)
+        assert {"fresh", "behind", "never built", "stale", "failed"} <= set(text)
     assert "1,234 rows" in page.texts["svg"]
     assert "1,234" in page.texts["table"]
     assert "2024-03-06 09:12" in page.texts["svg"]
@@ -207,11 +207,13 @@ def test_what_was_said_elsewhere_is_text_and_nothing_else() -> None:
     odd = status(
         MEAN, FileSource.kind, reason=MEAN, partitioned_by=MEAN, partitions=(partition(MEAN, "stale"),)
     )
-    said = invalidation("sale", scope=MEAN, reason=MEAN, processed_at_by_job={MEAN: None})
+    invalidated = invalidation("sale", scope=MEAN, reason=MEAN, processed_at_by_job={MEAN: None})
 
     page = Page(
         render_html(
-            overview(odd, status("reader", Job.kind, MEAN, state=MEAN), project=MEAN, invalidations=(said,))
+            overview(
+                odd, status("reader", Job.kind, MEAN, state=MEAN), project=MEAN, invalidations=(invalidated,)
+            )
         )
     )
 
@@ -323,10 +325,10 @@ def invalidation(dataset: str, **more: object) -> InvalidationStatus:
 def test_a_pending_invalidation_says_which_jobs_have_processed_it() -> None:
     page = render(*PROJECT, invalidations=(invalidation("canonical"),))
 
-    told = "".join(page.texts["td"])
-    assert "pieces = 7" in told
-    assert "ranges: still to process" in told
-    assert "report: processed 2024-03-06 09:14:44" in told
+    text = "".join(page.texts["td"])
+    assert "pieces = 7" in text
+    assert "ranges: still to process" in text
+    assert "report: processed 2024-03-06 09:14:44" in text
 
 
 def test_a_page_without_anything_is_a_page() -> None:
@@ -397,10 +399,10 @@ def test_other_verbs_print_no_page(tmp_path: Path, capsys: pytest.CaptureFixture
 
     code = main(["plan", "--output", "html", "--project", str(tmp_path)])
 
-    told = capsys.readouterr()
-    assert (code, told.out) == (2, "")
-    assert "'html'" in told.err
-    assert told.err.rstrip().endswith("[call]")
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert "'html'" in output.err
+    assert output.err.rstrip().endswith("[call]")
 
 
 def test_json_has_partitions_for_partitioned_datasets_alone(

@@ -75,8 +75,8 @@ def slugs(folder: Path, yaml: str | bytes, files: Mapping[str, str | bytes] | No
 
 def line_of(yaml: str, words: str) -> int:
     """The number of the only line of a project that contains these words."""
-    (found,) = [number for number, line in enumerate(yaml.splitlines(), 1) if words in line]
-    return found
+    (number,) = [n for n, line in enumerate(yaml.splitlines(), 1) if words in line]
+    return number
 
 
 def config_change(folder: Path, yaml: str, node: str, *edits: tuple[str, str]) -> tuple[set[str], bool]:

@@ -315,12 +315,12 @@ def check(folder: Path, mistakes: tuple[Planted, ...]) -> None:
     )
     for mistake in mistakes:
         if mistake.nearest:
-            (found,) = [
+            (reported,) = [
                 m
                 for m in refused.value.mistakes
                 if m.place and (m.place.line, m.slug) == (mistake.line, mistake.slug)
             ]
-            assert f"`{mistake.nearest}`" in found.remedy, found
+            assert f"`{mistake.nearest}`" in reported.remedy, reported
 
 
 def test_the_project_is_right_without_any(tmp_path: Path) -> None:

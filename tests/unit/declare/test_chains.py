@@ -81,11 +81,11 @@ def chain_of(folder: Path, *edits: tuple[str, str], more: str = "") -> Chain:
 def test_a_chain_is_made_of_an_event_stream(made_of: str, remedy: str, tmp_path: Path) -> None:
     yaml = BASE + edited(CHAIN, ("from: blocks", f"from: {made_of}  # wrong"))
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, '# wrong')}"
     what = f"the chain `hot_blocks` is made of `{made_of}`, which is not an event stream."
-    assert told == f"{place}: {what}\n  {remedy}  [chain-needs-stream]"
+    assert reported == f"{place}: {what}\n  {remedy}  [chain-needs-stream]"
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_a_column_that_the_blocks_lack_is_told_with_the_nearest(
 ) -> None:
     yaml = BASE + edited(CHAIN, (old, new))
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, f'    {word}: ')}"
     assert (
-        told == f"{place}: `{word}` of the chain `hot_blocks` names `{column}`, "
+        reported == f"{place}: `{word}` of the chain `hot_blocks` names `{column}`, "
         f"which is no column of `blocks`.\n  {remedy}  [unknown-column]"
     )
 
@@ -161,13 +161,13 @@ def test_a_link_that_is_none_is_told_once_where_it_stands_with_its_column(
 ) -> None:
     yaml = BASE + edited(CHAIN, edit)
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     what = (
         f"the chain `hot_blocks` has no usable parent link: `{word}` is `{column}`, "
         f"which is its `{other}` too."
     )
-    assert told == f"strandline.yaml:{line_of(yaml, f'    {word}:')}: {what}\n  {remedy}  [chain-parent]"
+    assert reported == f"strandline.yaml:{line_of(yaml, f'    {word}:')}: {what}\n  {remedy}  [chain-parent]"
 
 
 def test_a_column_that_is_none_is_no_link_that_is_none(tmp_path: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tm
         CHAIN, ("number: block_number", f"number: {number}"), ("parent: parent_hash", "parent: seq")
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == f"""\
 strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, \
 which is {type_} and not a whole number.
@@ -211,14 +211,14 @@ def test_a_number_that_csv_gives_as_text_is_told(
 ) -> None:
     yaml = CSV_BLOCKS + columns + LONGEST
 
-    told = report(tmp_path, yaml, files)
+    reported = report(tmp_path, yaml, files)
 
     what = "`number` of the chain `hot_blocks` is `block_number`, which is string and not a whole number."
     remedy = (
         "Give it a type under `columns:` of `blocks`: `block_number: {type: bigint}`, "
         "beside its `path` if it has one."
     )
-    assert told == f"strandline.yaml:{line_of(yaml, '    number:')}: {what}\n  {remedy}  [chain-number]"
+    assert reported == f"strandline.yaml:{line_of(yaml, '    number:')}: {what}\n  {remedy}  [chain-number]"
 
 
 @pytest.mark.parametrize("column", ["{type: bigint}", '{sql: "cast(block_number as bigint)"}'])
@@ -242,7 +242,7 @@ def test_every_mistake_of_a_chain_is_told_in_the_order_of_the_file(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("    head: {most: difficulty}\n", "", "`chains.hot_blocks` lacks `head`."),
         ("head: {most: difficulty}", "head: longst", "Did you mean `longest`?"),
@@ -259,31 +259,31 @@ def test_every_mistake_of_a_chain_is_told_in_the_order_of_the_file(tmp_path: Pat
         ),
     ],
 )
-def test_a_wrong_shape_of_a_chain_is_told_once(old: str, new: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_shape_of_a_chain_is_told_once(old: str, new: str, expected: str, tmp_path: Path) -> None:
     shown = report(tmp_path, BASE + edited(CHAIN, (old, new)))
 
-    assert told in shown
+    assert expected in shown
     assert shown.count("strandline.yaml:") == 1
 
 
 @pytest.mark.parametrize(
-    ("head", "given"),
+    ("head", "choices"),
     [
         ("{most: difficulty, last: block_at}", "`most` and `last`"),
         ("{last: seq, most_summed: difficulty, most: seq}", "`most`, `most_summed` and `last`"),
         ("{}", "none"),
     ],
 )
-def test_a_head_has_exactly_one_rule(head: str, given: str, tmp_path: Path) -> None:
+def test_a_head_has_exactly_one_rule(head: str, choices: str, tmp_path: Path) -> None:
     yaml = BASE + edited(CHAIN, ("{most: difficulty}", head))
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == f"""\
 strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses \
-the head of a chain, and `chains.hot_blocks.head` gives {given}.
+the head of a chain, and `chains.hot_blocks.head` gives {choices}.
   Write one of `longest`, `{{most: <column>}}`, `{{most_summed: <column>}}`, `{{last: <column>}}`.  \
 [head-rule]"""
     )
@@ -314,7 +314,7 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("follow", "told"),
+    ("follow", "expected"),
     [
         (
             "hot_transactions: transaction",
@@ -349,11 +349,11 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
     ids=["no dataset", "no hash", "a dataset's name", "the chain's name", "a reserved name"],
 )
 def test_a_mistake_in_what_follows_is_told_once_where_it_stands(
-    follow: str, told: str, tmp_path: Path
+    follow: str, expected: str, tmp_path: Path
 ) -> None:
     yaml = BASE + CHAIN + f"    follow: {{\n      {follow}}}\n"
 
-    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, f'      {follow}')}: {told}"
+    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, f'      {follow}')}: {expected}"
 
 
 @pytest.mark.parametrize("named", ["totals", "make_totals"], ids=["its output", "its name"])
@@ -364,10 +364,10 @@ def test_a_jobs_output_is_told_apart_from_what_is_no_dataset(named: str, tmp_pat
     )
     yaml = BASE + CHAIN + f"    group_by: [chain_id]\n    follow:\n      hot_totals: {named}\n" + job
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == f"""\
 strandline.yaml:{line_of(yaml, "hot_totals:")}: `hot_totals` follows the chain `hot_blocks` with `{named}`, \
 which is a job's output and not an event stream or record set.
@@ -379,11 +379,11 @@ which is a job's output and not an event stream or record set.
 def test_what_follows_has_the_group_of_the_chain_too(tmp_path: Path) -> None:
     yaml = BASE + FOLLOWED + "    group_by: [chain_id]\n"
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
         "`receipts` has no column `chain_id`, by which `hot_receipts` would follow the chain `hot_blocks`."
-        in told
+        in reported
     )
     assert slugs(tmp_path, yaml) == ["unknown-column"]
 
@@ -562,11 +562,11 @@ def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(
         BASE + CHAIN, ("difficulty: {path: d, type: bigint}", "difficulty: d"), ("{most:", f"{{{rule}:")
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     what = "`head` of the chain `hot_blocks` goes by `difficulty`, which is text and not a number."
     remedy = (
         "Give it a type under `columns:` of `blocks`: `difficulty: {type: bigint}`, "
         "beside its `path` if it has one."
     )
-    assert told == f"strandline.yaml:{line_of(yaml, '    head:')}: {what}\n  {remedy}  [chain-weight]"
+    assert reported == f"strandline.yaml:{line_of(yaml, '    head:')}: {what}\n  {remedy}  [chain-weight]"

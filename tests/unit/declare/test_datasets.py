@@ -33,9 +33,9 @@ def column(dataset: FactDataset, name: str) -> FactColumn:
 
 
 def record_set(project: Project) -> RecordSet:
-    found = facts(project).record_set
-    assert found is not None
-    return found
+    record_set = facts(project).record_set
+    assert record_set is not None
+    return record_set
 
 
 def test_columns_in_their_short_and_long_forms(tmp_path: Path) -> None:
@@ -244,13 +244,13 @@ def test_the_source_time_is_the_first_timestamp_of_the_order_unless_said(tmp_pat
     )
 
     default = facts(load(tmp_path, yaml(f"{{from: events, {columns}}}")))
-    said = facts(
+    declared = facts(
         load(tmp_path, yaml(f"{{from: events, {columns}, source_at: {{path: seen.at, type: timestamp_us}}}}"))
     )
 
     assert default.source_at == SourceTime(column="at")
-    assert said.source_at is not None
-    assert (said.source_at.path, str(said.source_at.type)) == (("seen", "at"), "timestamp_us")
+    assert declared.source_at is not None
+    assert (declared.source_at.path, str(declared.source_at.type)) == (("seen", "at"), "timestamp_us")
 
 
 @pytest.mark.parametrize(
@@ -297,10 +297,10 @@ def test_a_guard_is_a_share_and_a_number(guard: str, percent: float, at_least: i
 )
 def test_a_default_that_fits_its_type_is_taken(type_: str, value: object, fitted: object) -> None:
     check = Report()
-    found = find_type(type_)
-    assert found is not None
+    column_type = find_type(type_)
+    assert column_type is not None
 
-    assert fit_default(value, found, Place(file="x", line=1), check) == fitted
+    assert fit_default(value, column_type, Place(file="x", line=1), check) == fitted
     assert len(check) == 0
 
 
@@ -327,8 +327,8 @@ def test_a_default_that_fits_its_type_is_taken(type_: str, value: object, fitted
 )
 def test_a_default_that_does_not_fit_its_type_is_a_mistake(type_: str, value: object) -> None:
     check = Report()
-    found = find_type(type_)
-    assert found is not None
+    column_type = find_type(type_)
+    assert column_type is not None
 
-    assert fit_default(value, found, Place(file="x", line=1), check) is None
+    assert fit_default(value, column_type, Place(file="x", line=1), check) is None
     assert [mistake.slug for mistake in check.mistakes] == ["default-does-not-fit"]

@@ -49,15 +49,15 @@ def test_a_full_job_reads_whole_inputs_and_lookups(tmp_path: Path) -> None:
     sql: select p.area, d.consumer_code from property p cross join demand d
 """
 
-    found = inputs(tmp_path, text)
+    by_name = inputs(tmp_path, text)
 
-    assert (found["property"].relation, found["demand"].relation) == (Whole(), Lookup())
+    assert (by_name["property"].relation, by_name["demand"].relation) == (Whole(), Lookup())
 
 
 def test_an_event_stream_is_read_from_its_facts(tmp_path: Path) -> None:
-    found = inputs(tmp_path, "    input_datasets: [trades]\n    sql: select id from trades")
+    by_name = inputs(tmp_path, "    input_datasets: [trades]\n    sql: select id from trades")
 
-    assert (found["trades"].name, found["trades"].dataset) == ("trades", "trades_facts")
+    assert (by_name["trades"].name, by_name["trades"].dataset) == ("trades", "trades_facts")
 
 
 def test_facts_quarantines_and_sources_are_tables_too(tmp_path: Path) -> None:
@@ -95,15 +95,15 @@ def test_relations_are_taken_as_declared(tmp_path: Path) -> None:
       group by p.tenant_id, p.property_id
 """
 
-    found = inputs(tmp_path, text)
+    by_name = inputs(tmp_path, text)
 
-    assert {name: i.relation for name, i in found.items()} == {
+    assert {name: i.relation for name, i in by_name.items()} == {
         "property": By(columns=("tenant_id", "property_id")),
         "demand": By(columns=("tenant_id", "consumer_code")),
         "detail": Via(input="demand", on=(("tenant_id", "tenant_id"), ("demand_id", "demand_id"))),
         "trades": Whole(),
     }
-    assert not any(i.proved for i in found.values())
+    assert not any(i.proved for i in by_name.values())
 
 
 def test_on_may_map_columns_here_to_columns_there(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_on_may_map_columns_here_to_columns_there(tmp_path: Path) -> None:
       from property p join demand d on d.tenant_id = p.tenant_id and d.consumer_code = p.property_id
 """
 
-    found = inputs(tmp_path, text)
+    by_name = inputs(tmp_path, text)
 
-    assert found["demand"].relation == Via(
+    assert by_name["demand"].relation == Via(
         input="property", on=(("tenant_id", "tenant_id"), ("consumer_code", "property_id"))
     )
-    assert (found["property"].relation, found["property"].proved) == (
+    assert (by_name["property"].relation, by_name["property"].proved) == (
         By(columns=("tenant_id", "property_id")),
         True,
     )
@@ -142,17 +142,17 @@ def test_relations_are_proved_through_the_output_of_another_job(tmp_path: Path) 
     sql: select p.*, n from property p left join a_out using (tenant_id, property_id)
 """
 
-    told = report(tmp_path, job(text))
+    reported = report(tmp_path, job(text))
 
-    assert "how `demand` relates" in told
+    assert "how `demand` relates" in reported
     fixed = text.replace(
         "mode: keyed, key: [tenant_id, property_id]}\n    sql: select tenant_id, consumer",
         "mode: keyed, key: [tenant_id, property_id], "
         "inputs: {demand: {by: {tenant_id: tenant_id, property_id: consumer_code}}}}\n"
         "    sql: select tenant_id, consumer",
     )
-    found = load(tmp_path, job(fixed)).get("b_out").inputs
-    assert [i.proved for i in found] == [True, True]
+    b_inputs = load(tmp_path, job(fixed)).get("b_out").inputs
+    assert [i.proved for i in b_inputs] == [True, True]
 
 
 def test_a_job_keeps_its_code_and_what_it_was_told(tmp_path: Path) -> None:
@@ -326,9 +326,9 @@ def test_a_keyed_python_job_declares_its_inputs(tmp_path: Path) -> None:
     ],
 )
 def test_a_job_gives_no_column_a_name_that_is_the_engines_own(sql: str, slug: str, tmp_path: Path) -> None:
-    found = slugs(tmp_path, job(f"    input_datasets: [property]\n    sql: {sql!r}"))
+    reported = slugs(tmp_path, job(f"    input_datasets: [property]\n    sql: {sql!r}"))
 
-    assert found == ([slug] if slug else [])
+    assert reported == ([slug] if slug else [])
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_a_job_gives_no_column_a_name_that_is_the_engines_own(sql: str, slug: st
 def test_the_columns_that_sql_may_read_are_known(
     sql: str, reads: set[str], whole: bool, tmp_path: Path
 ) -> None:
-    given = inputs(tmp_path, f"    input_datasets: [property]\n    sql: {sql!r}")["property"]
+    property_input = inputs(tmp_path, f"    input_datasets: [property]\n    sql: {sql!r}")["property"]
 
-    assert given.reads & {"area", "at"} == reads & {"area", "at"}
-    assert ("*" in given.reads) is whole
+    assert property_input.reads & {"area", "at"} == reads & {"area", "at"}
+    assert ("*" in property_input.reads) is whole

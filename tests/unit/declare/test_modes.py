@@ -77,7 +77,7 @@ def inputs_of(folder: Path, yaml: str) -> dict[str, Input]:
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "told"),
+    ("text", "at", "expected"),
     [
         (
             "    incremental: {mode: cursor}\n" + ALL,
@@ -165,15 +165,15 @@ job `a` has mode `partition` but does not say what a partition is.
     ],
 )
 def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(
-    text: str, at: str, told: str, tmp_path: Path
+    text: str, at: str, expected: str, tmp_path: Path
 ) -> None:
     yaml = BASE + text
 
-    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {told}"
+    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {expected}"
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "told"),
+    ("text", "at", "expected"),
     [
         (
             "    incremental:\n      mode: cursor\n      cursor_column: block_number\n"
@@ -232,11 +232,11 @@ job `a` has `partition`, which only mode `partition` has.
     ],
 )
 def test_what_a_mode_has_no_use_for_is_told_once_with_its_line_and_a_remedy(
-    text: str, at: str, told: str, tmp_path: Path
+    text: str, at: str, expected: str, tmp_path: Path
 ) -> None:
     yaml = BASE + text
 
-    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {told}"
+    assert report(tmp_path, yaml) == f"strandline.yaml:{line_of(yaml, at)}: {expected}"
 
 
 @pytest.mark.parametrize(
@@ -256,17 +256,17 @@ def test_a_finality_that_does_not_fit_is_told_with_its_value(words: str, value: 
         f"    partition: {{column: block_at, {words}, final_after: {value}}}\n{ALL}"
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, 'final_after')}"
     if "size" in words:
         assert (
-            told == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n"
+            reported == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n"
             "  Write `100`.  [final-after]"
         )
     else:
         assert (
-            told == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n"
+            reported == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n"
             "  Write `2 days` or `36 hours`.  [final-after]"
         )
 
@@ -275,16 +275,16 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
     yaml = BASE + "    incremental: {mode: partition}\n    partition: {column: block_number, size: 10}\n"
     yaml += "    config: {codec: zstd,\n      finality_threshold: soon}\n" + ALL
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
-    assert told.startswith(
+    assert reported.startswith(
         f"strandline.yaml:{line_of(yaml, 'finality_threshold')}: `final_after` of job `a` is `soon`"
     )
     assert slugs(tmp_path, yaml) == ["final-after"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ("column: block_number, size: 0", "`size` is `0` in `jobs[0].partition`."),
         ("column: block_at, unit: week", "`unit` is `week` in `jobs[0].partition`, which it cannot be."),
@@ -308,10 +308,10 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_wrong_shape_of_a_partition_is_told_once(words: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_shape_of_a_partition_is_told_once(words: str, expected: str, tmp_path: Path) -> None:
     shown = report(tmp_path, partition(words))
 
-    assert told in shown
+    assert expected in shown
     assert shown.count("strandline.yaml:") == 1
 
 
@@ -323,10 +323,10 @@ def test_a_unique_key_that_the_output_lacks_is_told_with_the_nearest(tmp_path: P
         + ALL
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == f"""\
 strandline.yaml:{line_of(yaml, "incremental:")}: the unique key of job `a` names `tx_hsh`, \
 which its SQL does not give.
@@ -337,11 +337,11 @@ which its SQL does not give.
 def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path: Path) -> None:
     yaml = BASE + CURSOR + "    sql: select block_number as block_numbr, block_hash from hot_blocks\n"
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
         "names `block_number`, which its SQL does not give.\n"
-        "  Did you mean `block_numbr`?  [key-not-in-output]" in told
+        "  Did you mean `block_numbr`?  [key-not-in-output]" in reported
     )
 
 
@@ -370,13 +370,13 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
 def test_no_scope_is_made_of_a_metadata_column(text: str, column: str, tmp_path: Path) -> None:
     yaml = BASE + text + ALL
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     what = (
         f"the key of job `a` names the metadata column `{column}`.\n"
         "  Use columns of the output.  [metadata-column]"
     )
-    assert told == f"strandline.yaml:{line_of(yaml, '    incremental:')}: {what}"
+    assert reported == f"strandline.yaml:{line_of(yaml, '    incremental:')}: {what}"
 
 
 def test_a_python_job_in_any_mode_declares_its_inputs(tmp_path: Path) -> None:
@@ -568,10 +568,10 @@ PER = "select {0} as part, count(*) as blocks from hot_blocks group by {0}"
 def test_by_is_proved_where_rows_of_two_partitions_never_meet(
     words: str, sql: str, timezone: str, columns: tuple[str, ...], tmp_path: Path
 ) -> None:
-    found = inputs_of(tmp_path, partition(words, sql, timezone))
+    by_name = inputs_of(tmp_path, partition(words, sql, timezone))
 
-    given = found["hot_blocks"]
-    assert (given.dataset, given.relation, given.proved) == ("hot_blocks_facts", By(columns=columns), True)
+    blocks = by_name["hot_blocks"]
+    assert (blocks.dataset, blocks.relation, blocks.proved) == ("hot_blocks_facts", By(columns=columns), True)
 
 
 @pytest.mark.parametrize(
@@ -690,10 +690,12 @@ def test_by_is_asked_for_where_rows_of_two_partitions_may_meet(
 ) -> None:
     yaml = partition(words, sql, timezone)
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
-    assert told.startswith(f"strandline.yaml:{line_of(yaml, 'incremental:')}: job `a` is partitioned by (")
-    assert f"and how `hot_blocks` relates to that is not known (`hot_blocks`: {reason})." in told
+    assert reported.startswith(
+        f"strandline.yaml:{line_of(yaml, 'incremental:')}: job `a` is partitioned by ("
+    )
+    assert f"and how `hot_blocks` relates to that is not known (`hot_blocks`: {reason})." in reported
     assert slugs(tmp_path, yaml) == ["input-relation-unknown"]
 
 
@@ -704,14 +706,14 @@ def test_what_is_declared_is_taken_although_it_is_not_proved(tmp_path: Path) -> 
     )
     yaml = partition("column: block_number, size: 10", sql).replace("[hot_blocks]", "[hot_blocks, limits]")
 
-    found = inputs_of(
+    by_name = inputs_of(
         tmp_path,
         yaml.replace(
             "mode: partition", "mode: partition, inputs: {hot_blocks: {by: [block_number]}, limits: whole}"
         ),
     )
 
-    assert {name: (i.relation, i.proved) for name, i in found.items()} == {
+    assert {name: (i.relation, i.proved) for name, i in by_name.items()} == {
         "hot_blocks": (By(columns=("block_number",)), False),
         "limits": (Whole(), False),
     }
@@ -720,14 +722,14 @@ def test_what_is_declared_is_taken_although_it_is_not_proved(tmp_path: Path) -> 
 def test_the_partitions_column_may_have_another_name_in_an_input(tmp_path: Path) -> None:
     yaml = partition("column: number, size: 10", "select block_number as number from hot_blocks")
 
-    found = inputs_of(
+    by_name = inputs_of(
         tmp_path,
         yaml.replace(
             "mode: partition", "mode: partition, inputs: {hot_blocks: {by: {number: block_number}}}"
         ),
     )
 
-    assert found["hot_blocks"].relation == By(columns=("block_number",))
+    assert by_name["hot_blocks"].relation == By(columns=("block_number",))
 
 
 # what a change of it does

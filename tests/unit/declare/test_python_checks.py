@@ -134,7 +134,7 @@ def test_the_logical_time_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("def totals(inputs, context): ...", ""),
         (
@@ -155,11 +155,11 @@ def test_the_logical_time_is_noticed() -> None:
         ("\0", "the file is not Python"),
     ],
 )
-def test_the_function_is_there_and_takes_inputs_and_context(text: str, told: str) -> None:
+def test_the_function_is_there_and_takes_inputs_and_context(text: str, expected: str) -> None:
     report = Report()
 
     find_function(textwrap.dedent(text), "totals", "jobs/a.py", PLACE, report)
 
     shown = "\n".join(str(mistake) for mistake in report.mistakes)
-    assert told in shown
-    assert bool(told) == bool(shown)
+    assert expected in shown
+    assert bool(expected) == bool(shown)

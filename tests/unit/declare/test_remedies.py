@@ -109,14 +109,14 @@ def case(slug: str, wrong: Edit | Mend, remedy: str, *mends: Edit | tuple[Edit, 
     return Case(slug=slug, wrong=_mend(wrong), remedy=remedy, mends=tuple(_mend(mend) for mend in mends))
 
 
-def _mend(given: Edit | tuple[Edit, ...] | Mend) -> Mend:
-    match given:
+def _mend(written: Edit | tuple[Edit, ...] | Mend) -> Mend:
+    match written:
         case Mend():
-            return given
+            return written
         case (str() as old, str() as new):
             return Mend(edits=((old, new),))
         case _:
-            return Mend(edits=given)
+            return Mend(edits=written)
 
 
 def in_python(slug: str, wrong: str, remedy: str, mended: str) -> Case:

@@ -39,10 +39,10 @@ jobs:
     sql: select 1
 """
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == """\
 strandline.yaml:2: there is no time zone `Asia/Kolkatta`.
   Did you mean `Asia/Kolkata`?  [unknown-timezone]
@@ -64,10 +64,10 @@ strandline.yaml:17: job `totals` is keyed but has no key.
 def test_a_record_set_without_ordering_is_told_as_the_style_shows(tmp_path: Path) -> None:
     yaml = PROPERTY.replace(", order_by: [changed_at]", "")
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == """\
 strandline.yaml:14: record set `property` has a key but no ordering, \
 so two facts about one key cannot be ranked.
@@ -96,10 +96,10 @@ jobs:
         "from property p join rate r on r.tenant_id = p.tenant_id\n"
     )
 
-    told = report(tmp_path, yaml, {"jobs/fees.sql": sql})
+    reported = report(tmp_path, yaml, {"jobs/fees.sql": sql})
 
     assert (
-        told
+        reported
         == """\
 strandline.yaml:24: job `fees` is keyed by (tenant_id, property_id), and how `rate` relates \
 to that key is not known \
@@ -127,10 +127,10 @@ def test_mistakes_in_sql_files_have_the_line_of_the_sql_file(tmp_path: Path) -> 
         limit 3
         """
 
-    told = report(tmp_path, yaml, {"jobs/counts.sql": sql})
+    reported = report(tmp_path, yaml, {"jobs/counts.sql": sql})
 
     assert (
-        told
+        reported
         == """\
 jobs/counts.sql:3: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
   Did you mean `status`?  [unknown-column]
@@ -150,10 +150,10 @@ def test_a_column_that_the_inputs_lack_is_told_with_the_nearest(tmp_path: Path) 
         COUNTS + "    sql: |\n      select tenant_id, statsu\n      from property\n      where p.area > 3\n"
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
     assert (
-        told
+        reported
         == """\
 strandline.yaml:21: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
   Did you mean `status`?  [unknown-column]
@@ -165,13 +165,13 @@ strandline.yaml:23: the SQL of job `counts` names `p.area`, which is not a colum
 def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
     yaml = PROPERTY + "jobs:\n  - {name: a, input_datasets: [property], output_dataset: b, sql: jobs/a.sql}\n"
 
-    told = report(tmp_path, yaml, {"jobs/a.sql": "select tenant_id\nfrom property\nwhere (area >\n"})
+    reported = report(tmp_path, yaml, {"jobs/a.sql": "select tenant_id\nfrom property\nwhere (area >\n"})
 
-    assert told.startswith("jobs/a.sql:3: the SQL is wrong after `>`")
+    assert reported.startswith("jobs/a.sql:3: the SQL is wrong after `>`")
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "expected"),
     [
         ("", "strandline.yaml:1: the project file lacks `project`.\n  Add `project:`.  [missing-key]"),
         ("[1, 2]", "strandline.yaml:1: the file holds a list, not a mapping of keys."),
@@ -208,8 +208,8 @@ def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
         ("project: x\nfoo: 1", "unknown key `foo`."),
     ],
 )
-def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Path) -> None:
-    assert told in report(tmp_path, yaml)
+def test_wrong_shapes_are_told_in_plain_words(yaml: str, expected: str, tmp_path: Path) -> None:
+    assert expected in report(tmp_path, yaml)
 
 
 @pytest.mark.parametrize(
@@ -242,13 +242,13 @@ def test_wrong_shapes_are_told_in_plain_words(yaml: str, told: str, tmp_path: Pa
 def test_a_value_that_is_of_none_of_several_types_is_told_once(
     entry: str, what: str, wanted: str, tmp_path: Path
 ) -> None:
-    told = report(tmp_path, f"project: x\n{entry}")
+    reported = report(tmp_path, f"project: x\n{entry}")
 
-    assert told == f"strandline.yaml:2: {what}, not {wanted}.\n  Write {wanted}.  [wrong-type]"
+    assert reported == f"strandline.yaml:2: {what}, not {wanted}.\n  Write {wanted}.  [wrong-type]"
 
 
 @pytest.mark.parametrize(
-    ("yaml", "told"),
+    ("yaml", "expected"),
     [
         (
             "entities: {workspace: {id: a}}",
@@ -272,10 +272,12 @@ def test_a_value_that_is_of_none_of_several_types_is_told_once(
         ),
     ],
 )
-def test_what_is_not_due_yet_is_said_once_and_is_no_unknown_key(yaml: str, told: str, tmp_path: Path) -> None:
+def test_what_is_not_due_yet_is_said_once_and_is_no_unknown_key(
+    yaml: str, expected: str, tmp_path: Path
+) -> None:
     shown = report(tmp_path, f"project: x\n{yaml}\n")
 
-    assert told in shown
+    assert expected in shown
     assert shown.count("\n") == 1
 
 
@@ -307,10 +309,10 @@ jobs:
   - {name: d, input_datasets: [d_out], output_dataset: d_out, sql: select * from d_out}
 """
 
-    told = report(tmp_path, PROPERTY + jobs)
+    reported = report(tmp_path, PROPERTY + jobs)
 
-    assert "these jobs wait for each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in told
-    assert "the job that writes `d_out` reads it." in told
+    assert "these jobs wait for each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in reported
+    assert "the job that writes `d_out` reads it." in reported
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,9 @@ def test_secrets_are_filled_from_the_environment(tmp_path: Path) -> None:
 def test_a_secret_that_is_not_set_is_a_mistake_with_its_line(tmp_path: Path) -> None:
     yaml = "project: x\nsettings:\n  catalog: 'postgresql+psycopg://me:${PG_PASSWORD}@host/db'"
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
-    assert told == (
+    assert reported == (
         "strandline.yaml:3: `${PG_PASSWORD}` is read from the environment, where it is not set.\n"
         "  Set it before the call: `export PG_PASSWORD=...`.  [secret-not-set]"
     )
@@ -82,13 +82,13 @@ def test_a_secret_never_reaches_a_hash_or_a_mistake(tmp_path: Path) -> None:
     yaml = "project: x\nsources: {a: {files: 'd/*.csv', options: {password: '${SECRET}'}}}\n"
 
     one, other = (load(tmp_path, yaml, environ={"SECRET": secret}) for secret in ("hunter2", "other"))
-    told = report(
+    reported = report(
         tmp_path, yaml + "settings: {catalog: 'mysql://${SECRET}@host'}", environ={"SECRET": "hunter2"}
     )
 
     assert one.nodes[0].config == other.nodes[0].config
-    assert "unknown-catalog" in told
-    assert "hunter2" not in told
+    assert "unknown-catalog" in reported
+    assert "hunter2" not in reported
 
 
 @pytest.mark.parametrize("workers", ["two", "0", "-1", "1.5"])
@@ -169,10 +169,10 @@ def test_a_wrong_word_for_what_a_run_fails_on_is_a_mistake(tmp_path: Path) -> No
     ],
 )
 def test_a_setting_of_spark_that_may_change_results_is_refused(key: str, tmp_path: Path) -> None:
-    told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: x}}}}}}")
+    reported = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: x}}}}}}")
 
-    assert "[conf-changes-results]" in told
-    assert f"`{key}`" in told
+    assert "[conf-changes-results]" in reported
+    assert f"`{key}`" in reported
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_a_setting_of_spark_that_changes_speed_or_place_is_taken(key: str, tmp_p
     "option", ["-Duser.timezone=Asia/Kolkata", "-Dfile.encoding=latin1", "-Duser.language=tr"]
 )
 def test_an_option_of_java_that_may_change_results_is_refused(key: str, option: str, tmp_path: Path) -> None:
-    told = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: '-Xss4m {option}'}}}}}}")
+    reported = report(tmp_path, f"project: x\nsettings: {{spark: {{conf: {{{key}: '-Xss4m {option}'}}}}}}")
 
-    assert "[conf-changes-results]" in told
-    assert option.split("=")[0].split(".")[0] in told
+    assert "[conf-changes-results]" in reported
+    assert option.split("=")[0].split(".")[0] in reported
 
 
 def test_an_option_of_java_that_changes_memory_is_taken(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.unit.declare.builders import load, report
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("files", "expected"),
     [
         ("d/*.jsonl", FileFormat.JSONL),
         ("d/*.ndjson", FileFormat.JSONL),
@@ -26,8 +26,8 @@ from tests.unit.declare.builders import load, report
         ("d/*.txt", None),
     ],
 )
-def test_the_ending_tells_the_format(files: str, found: FileFormat | None) -> None:
-    assert find_format(files) is found
+def test_the_ending_tells_the_format(files: str, expected: FileFormat | None) -> None:
+    assert find_format(files) is expected
 
 
 def test_a_source_takes_format_options_and_what_to_do_with_a_rewrite(tmp_path: Path) -> None:
@@ -42,10 +42,14 @@ def test_a_source_takes_format_options_and_what_to_do_with_a_rewrite(tmp_path: P
 
 
 def source(files: str, **options: str) -> FileSource:
-    found = find_format(files)
-    assert found is not None
+    file_format = find_format(files)
+    assert file_format is not None
     return FileSource(
-        name="a", place=Place(file="strandline.yaml", line=1), files=files, format=found, options=options
+        name="a",
+        place=Place(file="strandline.yaml", line=1),
+        files=files,
+        format=file_format,
+        options=options,
     )
 
 
@@ -92,11 +96,12 @@ datasets:
 
 
 def test_columns_that_files_do_not_have_are_found_when_there_are_files(tmp_path: Path) -> None:
-    told = report(tmp_path, NATIVE, {"a.csv": "personid,fullname,born_on,seq\n"})
+    reported = report(tmp_path, NATIVE, {"a.csv": "personid,fullname,born_on,seq\n"})
 
-    assert "have no column `full_name`.\n  Did you mean `fullname`?" in told
+    assert "have no column `full_name`.\n  Did you mean `fullname`?" in reported
     assert (
-        "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?" in told
+        "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?"
+        in reported
     )
 
 
@@ -111,9 +116,9 @@ def test_columns_that_files_have_are_right(tmp_path: Path) -> None:
 def test_a_renamed_column_has_only_its_new_name(tmp_path: Path) -> None:
     yaml = NATIVE.replace("key: [person_id]", "key: [full_name]")
 
-    told = report(tmp_path, yaml, {"a.csv": "person_id,full_name,born_on,seq\n"})
+    reported = report(tmp_path, yaml, {"a.csv": "person_id,full_name,born_on,seq\n"})
 
-    assert "`key` of `person` names `full_name`, which is no column of it." in told
+    assert "`key` of `person` names `full_name`, which is no column of it." in reported
 
 
 def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:

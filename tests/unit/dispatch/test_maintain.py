@@ -57,10 +57,10 @@ def test_a_table_stays_readable_from_the_oldest_thing_that_is_needed(
     """
     keeping = keep_since(NOON, timedelta(days=days))
 
-    found = find_horizon(HISTORY, cursors, keeping.since, keeping.text)
+    horizon = find_horizon(HISTORY, cursors, keeping.since, keeping.text)
 
-    assert found.version == version
-    assert because in found.because
+    assert horizon.version == version
+    assert because in horizon.because
 
 
 def write_log(folder: Path, *commits: list[dict[str, object]]) -> str:
@@ -221,10 +221,10 @@ def announcement(readable_from: int) -> CommitMetadata:
 
 def test_a_table_tells_from_which_version_on_it_can_be_read() -> None:
     """The announcement is in the commit's metadata, so it survives the loss of the catalog (L6)."""
-    said = find_metadata(to_json(announcement(5)))
-    assert said == announcement(5)
+    metadata = find_metadata(to_json(announcement(5)))
+    assert metadata == announcement(5)
     quiet = CommitSummary(
-        version=9, changes_rows=False, rows_added=0, bytes_added=0, metadata=said, operation="WRITE"
+        version=9, changes_rows=False, rows_added=0, bytes_added=0, metadata=metadata, operation="WRITE"
     )
 
     state = TableState(dataset="item", table_id="t", version=9, rows=0, bytes=0, commits=(quiet,))

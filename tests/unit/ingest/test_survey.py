@@ -58,9 +58,9 @@ class Reader:
         """Do what a run does: open pending files and remember the result."""
         listed = list_files(self.source.files, str(self.folder))
         pending = tuple(f for f in listed if is_pending(f, self.known.get(f.path)))
-        found = survey(self.source, str(self.folder), pending, self.known)
-        self.known |= {p.read.path: p.read for p in found.pieces} | {r.path: r for r in found.seen}
-        return found
+        surveyed = survey(self.source, str(self.folder), pending, self.known)
+        self.known |= {p.read.path: p.read for p in surveyed.pieces} | {r.path: r for r in surveyed.seen}
+        return surveyed
 
     def lines(self) -> list[tuple[str, int, int, str]]:
         """(path, revision, line, text) of each line that a run receives."""
@@ -237,12 +237,12 @@ def test_the_same_content_under_a_new_name_is_skipped_and_said(tmp_path: Path) -
     reader.write("b.jsonl", '{"n":1}\n')
     reader.write("c.jsonl", '{"n":2}\n')
     reader.write("d.jsonl", '{"n":2}\n')
-    found = reader.run()
+    received = reader.run()
 
-    assert [p.read.path for p in found.pieces] == ["c.jsonl"]
-    assert {r.path: r.same_as for r in found.seen} == {"b.jsonl": "a.jsonl", "d.jsonl": "c.jsonl"}
-    assert len(found.notes) == 2
-    assert "b.jsonl has the same content as a.jsonl and was skipped" in found.notes
+    assert [p.read.path for p in received.pieces] == ["c.jsonl"]
+    assert {r.path: r.same_as for r in received.seen} == {"b.jsonl": "a.jsonl", "d.jsonl": "c.jsonl"}
+    assert len(received.notes) == 2
+    assert "b.jsonl has the same content as a.jsonl and was skipped" in received.notes
     assert reader.run() == Survey(pieces=(), seen=(), notes=())
 
 
@@ -294,14 +294,14 @@ def test_a_file_that_cannot_be_read_is_refused_and_the_others_are_taken(tmp_path
     (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
     (tmp_path / os.fsdecode(b"caf\xe9.jsonl")).write_text('{"n":2}\n')
 
-    found = reader.run()
+    received = reader.run()
 
-    assert [p.read.path for p in found.pieces] == ["a.jsonl"]
-    assert {path: error.slug for path, error in found.refused.items()} == dict.fromkeys(
+    assert [p.read.path for p in received.pieces] == ["a.jsonl"]
+    assert {path: error.slug for path, error in received.refused.items()} == dict.fromkeys(
         ("b.jsonl.gz", "caf\\xe9.jsonl"), "file-unreadable"
     )
-    assert "b.jsonl.gz` cannot be unpacked" in str(found.refused["b.jsonl.gz"])
-    assert reader.run().refused.keys() == found.refused.keys(), "they are looked into again"
+    assert "b.jsonl.gz` cannot be unpacked" in str(received.refused["b.jsonl.gz"])
+    assert reader.run().refused.keys() == received.refused.keys(), "they are looked into again"
 
 
 def test_a_csv_file_that_ends_inside_quotes_waits_as_a_whole_record(tmp_path: Path) -> None:

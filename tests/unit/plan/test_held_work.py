@@ -67,7 +67,7 @@ def test_the_rows_past_the_cursor_of_what_is_frozen_wait_since_the_first_of_them
 
 
 @pytest.mark.parametrize(
-    ("told", "command"),
+    ("changes", "command"),
     [
         ((SECOND_KEY,), "strandline backfill sale --all"),
         ((ADDED_COLUMN,), "strandline backfill sale --stale"),
@@ -84,9 +84,9 @@ def test_the_rows_past_the_cursor_of_what_is_frozen_wait_since_the_first_of_them
     ],
 )
 def test_one_call_settles_all_that_is_held_with_no_more_names_than_it_needs(
-    told: tuple[str, ...], command: str
+    changes: tuple[str, ...], command: str
 ) -> None:
-    world = tell(("project small", "built", *told))
+    world = tell(("project small", "built", *changes))
 
     held = find(world)
 
@@ -136,12 +136,14 @@ def test_what_reads_something_held_is_behind_and_says_what_holds_it() -> None:
 
     statuses, held = read_status(world.workspace)
 
-    found = {s.dataset: s for s in statuses}
+    by_dataset = {s.dataset: s for s in statuses}
     waiting = {h.node for h in held.nodes}
     assert set(fresh.values()) == {"fresh"}
     for node in world.project.nodes:
-        reads_held = any(i.dataset in waiting or found[i.dataset].held_by for i in node.inputs)
-        assert (found[node.name].state == "fresh") is (node.name not in waiting and not reads_held), node.name
+        reads_held = any(i.dataset in waiting or by_dataset[i.dataset].held_by for i in node.inputs)
+        assert (by_dataset[node.name].state == "fresh") is (node.name not in waiting and not reads_held), (
+            node.name
+        )
     behind = [s for s in statuses if s.state == "behind"]
     assert behind
     assert all(s.held_by and all(f"`{name}`, which is " in s.reason for name in s.held_by) for s in behind)

@@ -12,7 +12,7 @@ READ = FileRead(path="a", revision=0, bytes=10, rows=2, digest="d", size=10, mod
 
 
 def test_only_commits_that_change_rows_are_pending() -> None:
-    told = tell(
+    reported = tell(
         (
             "project small",
             "built",
@@ -21,7 +21,7 @@ def test_only_commits_that_change_rows_are_pending() -> None:
             "commit sale optimize",
         )
     )
-    table, reader = told.tables["sale"], next(told.project.readers_of("sale"))
+    table, reader = reported.tables["sale"], next(reported.project.readers_of("sale"))
 
     assert pending(reader, table, Cursor(table_id="sale table", version=0)) == (2,)
     assert pending(reader, table, Cursor(table_id="sale table", version=2)) == ()

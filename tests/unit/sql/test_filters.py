@@ -73,7 +73,7 @@ def comparison(column: str, word: str, value: Value) -> Comparison:
 
 
 def filter_of(*comparisons: tuple[str, str, Value]) -> Filter:
-    return Filter(comparisons=tuple(comparison(*said) for said in comparisons))
+    return Filter(comparisons=tuple(comparison(*words) for words in comparisons))
 
 
 def comparisons_on(column: str) -> st.SearchStrategy[Comparison]:
@@ -99,9 +99,9 @@ anything = st.recursive(
 )
 
 
-def same(found: Filter, expected: Filter) -> bool:
+def same(actual: Filter, expected: Filter) -> bool:
     """Equal up to order, and of the same types: Python considers 1, 1.0 and True equal."""
-    return sorted(map(repr, found.comparisons)) == sorted(map(repr, expected.comparisons))
+    return sorted(map(repr, actual.comparisons)) == sorted(map(repr, expected.comparisons))
 
 
 @given(checked_filters)
@@ -114,12 +114,12 @@ def test_a_filter_reads_back_from_its_json_as_it_was_written(filter: Filter) -> 
 @given(checked_filters)
 @example(filter_of(("name", "in", ("\\", "\\n", "\n", "'", "\\'"))))
 def test_a_filter_reads_back_from_what_people_are_told(filter: Filter) -> None:
-    told = describe(filter)
+    described = describe(filter)
 
     assert (
-        told == "every row"
+        described == "every row"
         if not filter.comparisons
-        else same(check_filter(parse_filter(told), COLUMNS), filter)
+        else same(check_filter(parse_filter(described), COLUMNS), filter)
     )
 
 
@@ -138,21 +138,21 @@ def test_checking_twice_changes_nothing(filter: Filter) -> None:
 @given(anything)
 def test_any_json_is_a_filter_or_refused_on_purpose(value: object) -> None:
     try:
-        found = from_row_filter(value)
+        read = from_row_filter(value)
     except CallError:
         return
 
-    assert same(from_row_filter(to_row_filter(found)), found)
+    assert same(from_row_filter(to_row_filter(read)), read)
 
 
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_any_text_is_a_filter_or_refused_on_purpose(text: str) -> None:
     try:
-        found = parse_filter(text)
+        parsed = parse_filter(text)
     except CallError:
         return
 
-    assert found.comparisons
+    assert parsed.comparisons
 
 
 def test_the_json_is_an_object_of_columns_and_operators() -> None:
@@ -268,9 +268,9 @@ def test_a_text_becomes_comparisons_in_its_order(text: str, expected: Filter) ->
 
 
 def test_a_long_row_of_ands_is_read() -> None:
-    found = parse_filter(" and ".join(["a = 1"] * 5000))
+    parsed = parse_filter(" and ".join(["a = 1"] * 5000))
 
-    assert found == filter_of(*[("a", "eq", 1)] * 5000)
+    assert parsed == filter_of(*[("a", "eq", 1)] * 5000)
 
 
 @pytest.mark.parametrize(
@@ -349,9 +349,9 @@ def test_a_text_of_more_than_64_kib_is_refused() -> None:
     ],
 )
 def test_a_value_becomes_one_of_its_columns_type(column: str, value: Scalar, expected: Scalar) -> None:
-    found = check_filter(filter_of((column, "eq", value), (column, "in", (value,))), COLUMNS)
+    checked = check_filter(filter_of((column, "eq", value), (column, "in", (value,))), COLUMNS)
 
-    assert repr(found) == repr(filter_of((column, "eq", expected), (column, "in", (expected,))))
+    assert repr(checked) == repr(filter_of((column, "eq", expected), (column, "in", (expected,))))
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_more_than_a_hundred_comparisons_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter", "told"),
+    ("filter", "expected"),
     [
         (filter_of(("a", "lte", 1005), ("a", "gte", 995)), "a between 995 and 1005"),
         (filter_of(("a", "gte", 1), ("b", "in", (1, 2))), "a >= 1 AND b IN (1, 2)"),
@@ -506,5 +506,5 @@ def test_more_than_a_hundred_comparisons_are_refused() -> None:
         (filter_of(), "every row"),
     ],
 )
-def test_a_filter_is_told_as_people_read_it(filter: Filter, told: str) -> None:
-    assert describe(filter) == told
+def test_a_filter_is_told_as_people_read_it(filter: Filter, expected: str) -> None:
+    assert describe(filter) == expected

@@ -47,8 +47,8 @@ def test_delta_rs_finds_just_the_row_of_a_value(kind: str, tmp_path: Path) -> No
 
     for n, value in enumerate(values):
         for condition in (f"v = {datafusion_literal(value)}", f"v IN ({datafusion_literal(value)})"):
-            found = pa.table(session.execute(f"SELECT n FROM t WHERE {condition}").read_all())
-            assert found.column("n").to_pylist() == [n], f"{value!r} as {condition}"
+            rows = pa.table(session.execute(f"SELECT n FROM t WHERE {condition}").read_all())
+            assert rows.column("n").to_pylist() == [n], f"{value!r} as {condition}"
 
 
 def test_what_has_no_exact_literal_has_none() -> None:

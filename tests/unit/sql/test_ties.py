@@ -229,9 +229,9 @@ def test_an_order_that_ranks_every_row_or_does_not_need_to_is_taken(sql: str) ->
     ],
 )
 def test_what_to_add_is_said(sql: str, remedy: str) -> None:
-    (told,) = ties(sql)
+    (tie,) = ties(sql)
 
-    assert remedy in told
+    assert remedy in tie
 
 
 JOB = """
@@ -245,13 +245,13 @@ jobs:
 
 
 def test_check_refuses_an_order_with_ties_and_its_remedy_settles_it(tmp_path: Path) -> None:
-    told = report(tmp_path, PROPERTY + JOB.replace("ORDER", "area"))
+    reported = report(tmp_path, PROPERTY + JOB.replace("ORDER", "area"))
 
     assert slugs(tmp_path, PROPERTY + JOB.replace("ORDER", "area")) == ["order-not-total"]
-    assert "rows that its ORDER BY (area) leaves equal come in any order" in told
+    assert "rows that its ORDER BY (area) leaves equal come in any order" in reported
     assert (
-        "Add `property_id` and `tenant_id` to its ORDER BY" in told
-        or "Add `property_id`, `tenant_id` to its ORDER BY" in told
+        "Add `property_id` and `tenant_id` to its ORDER BY" in reported
+        or "Add `property_id`, `tenant_id` to its ORDER BY" in reported
     )
     for order in ("area, property_id, tenant_id", "area, property_id", "area, struct(*)"):
         load(tmp_path, PROPERTY + JOB.replace("ORDER", order))

@@ -55,12 +55,12 @@ class Ledger:
         for block in listed:
             self.known.setdefault(block.hash, block)
         known = frozenset(b.place for b in listed if b.hash in before)
-        found = follow(self.rule, self, self, listed, known, anchor, stride=self.stride)
-        if found.step is not None:
-            for number in [n for n in self.branch if n > found.step.fork]:
+        followed = follow(self.rule, self, self, listed, known, anchor, stride=self.stride)
+        if followed.step is not None:
+            for number in [n for n in self.branch if n > followed.step.fork]:
                 del self.branch[number]
-            self.branch |= {b.number: b.hash for b in found.step.branch}
-        return found
+            self.branch |= {b.number: b.hash for b in followed.step.branch}
+        return followed
 
     def rebuilt(self, anchor: int) -> dict[int, str]:
         built = build(self.rule, self, anchor, stride=self.stride)
@@ -110,8 +110,8 @@ def test_any_order_and_split_gives_the_branch_of_a_whole_walk(
     ledger = Ledger(rule, stride)
     waiting = 0
     for start in range(0, len(order), batch):
-        found = ledger.announce(order[start : start + batch], anchor=5)
-        waiting += found.waiting - found.joined
+        followed = ledger.announce(order[start : start + batch], anchor=5)
+        waiting += followed.waiting - followed.joined
         assert ledger.branch == ledger.rebuilt(5)
         assert waiting == build(rule, ledger, 5, stride=ledger.stride).waiting
     whole = Ledger(rule)

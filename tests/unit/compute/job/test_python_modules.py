@@ -89,18 +89,18 @@ def test_a_change_in_what_a_helper_imports_counts_and_one_in_what_nobody_imports
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_what_to_write(line: str, named: str, tmp_path: Path) -> None:
-    told = report(tmp_path, YAML, {"jobs/py.py": line + JOB})
+    reported = report(tmp_path, YAML, {"jobs/py.py": line + JOB})
 
-    assert "[import-not-followed]" in told
-    assert named in told
-    assert "Write" in told
+    assert "[import-not-followed]" in reported
+    assert named in reported
+    assert "Write" in reported
 
 
 def test_a_helper_is_checked_like_the_job_itself(tmp_path: Path) -> None:
-    told = report(tmp_path, YAML, {"jobs/py.py": "import a" + JOB, "jobs/a.py": "import random\n"})
+    reported = report(tmp_path, YAML, {"jobs/py.py": "import a" + JOB, "jobs/a.py": "import random\n"})
 
-    assert "jobs/a.py:1" in told
-    assert "[nondeterministic]" in told
+    assert "jobs/a.py:1" in reported
+    assert "[nondeterministic]" in reported
 
 
 def test_what_runs_is_the_text_that_was_read_and_never_an_older_helper(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_what_runs_is_the_text_that_was_read_and_never_an_older_helper(tmp_path:
     )
     second = get_job(tmp_path, {"lib/rates.py": "RATE = 1000\n", "jobs/late.py": "LATE = 2\n"})
 
-    given = [load_job_module(job, str(tmp_path)).job({}, None) for job in (first, second, first)]
+    results = [load_job_module(job, str(tmp_path)).job({}, None) for job in (first, second, first)]
 
-    assert given == [(10, 10, 1, "1"), (1000, 1000, 2, "1"), (10, 10, 1, "1")]
+    assert results == [(10, 10, 1, "1"), (1000, 1000, 2, "1"), (10, 10, 1, "1")]
 
 
 def test_modules_may_be_packages_import_each_other_and_hold_dataclasses(tmp_path: Path) -> None:
