@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from strandline.catalog import (
     Catalog,
@@ -23,7 +24,7 @@ from strandline.catalog import (
     renew_leases,
     start_run,
 )
-from strandline.catalog.tables import audit_log, leases
+from strandline.catalog.tables import audit_log, leases, tasks
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import Operation, WrittenConfig
 from strandline.model.errors import ConflictError, FencedError
@@ -31,6 +32,7 @@ from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
 from strandline.model.plan import Status
 from strandline.model.project import FactDataset, FileSource, Job, Quarantine, Snapshot
+from strandline.model.scope import Described
 from tests.contract.builders import a_commit, a_cursor, a_file, a_result, record, record_nothing_new
 
 
@@ -557,6 +559,19 @@ def test_what_became_of_a_task_reads_back_as_it_was(catalog: Catalog) -> None:
 
     assert read_tasks(catalog, "run-1") == results
     assert read_tasks(catalog, "run-2") == ()
+
+
+def test_a_task_of_an_older_strandline_has_the_text_of_its_scope(catalog: Catalog) -> None:
+    start_run(catalog, "run-1", "2024-01-01", "person")
+    record_task(catalog, "run-1", a_result())
+    with catalog.writing() as connection:
+        row = connection.execute(select(tasks)).one()
+        measures = {name: value for name, value in row.result.items() if name not in ("scope", "covered")}
+        connection.execute(update(tasks).values(scope="12 keys", result=measures))
+
+    (result,) = read_tasks(catalog, "run-1")
+
+    assert result == replace(a_result(), scope=Described(text="12 keys"), covered=None)
 
 
 def test_an_error_text_with_characters_a_database_refuses_is_still_recorded(catalog: Catalog) -> None:

@@ -123,7 +123,7 @@ def _status_since(connection: Connection, result: TaskResult) -> Any:
 
 
 def _measures(result: TaskResult) -> dict[str, object]:
-    """Figures that have no column of their own."""
+    """What has no column of its own. The scope has columns for people; its value is here."""
     with_column = {"node", "kind", "cause", "strategy", "reason", "status", "error", "slug"}
     measures = {
         field.name: getattr(result, field.name) for field in fields(result) if field.name not in with_column

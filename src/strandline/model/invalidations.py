@@ -24,6 +24,6 @@ def to_columns(scope: Scope) -> dict[str, object]:
 
 
 def from_columns(partition_key: str | None, row_filter: Mapping[str, object] | None) -> Scope:
-    """The opposite of `to_columns`, up to what a range is called. Raises CallError for what is not a filter."""
+    """The opposite of `to_columns`: a range comes back as rows. Raises CallError for what is not a filter."""
     where = from_row_filter(row_filter or {})
     return Partitions(names=(partition_key,), where=where) if partition_key else Rows(where=where)

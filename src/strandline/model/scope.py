@@ -1,7 +1,7 @@
 """A scope: the part of a dataset that a task, a commit or an invalidation covers.
 
-A scope is known in two steps. A plan knows where it comes from (`origins`, or what a person named); the task computes it
-and records how much it was (`count`).
+A scope is known in two steps. A plan knows where it comes from (`origins`, or what a person named). The task
+computes it and records how much it was (`count`).
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,10 @@ class ScopeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increment:
-    """What has changed in an input since a node read it, as far as a plan knows it. Without versions: all of the input."""
+    """What has changed in an input since a node read it, as far as a plan knows it.
+
+    Without versions, and if it is not `coming`, all of the input is meant.
+    """
 
     dataset: str
     first: int | None = None
@@ -46,7 +49,7 @@ class Increment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockMove:
-    """`as_of` is not what it was when the node was last computed, so rows enter and leave what depends on it."""
+    """`as_of` has moved since the node was last computed, so that what depends on it may be another."""
 
     before: str
     now: str
@@ -143,7 +146,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Words alone, as commits and tasks recorded scopes before they were values. It is read and never made."""
+    """Words alone, which commits and tasks recorded before scopes were values. It is read and never made."""
 
     kind: ClassVar[ScopeKind] = ScopeKind.DESCRIBED
 

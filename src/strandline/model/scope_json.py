@@ -1,4 +1,4 @@
-"""The JSON form of a scope: in commits, in invalidations that commits carry, and in what the catalog records of tasks."""
+"""The JSON form of a scope, in commits with their invalidations and in what the catalog records of tasks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
@@ -36,7 +36,7 @@ def scope_to_json(scope: Scope) -> object:
 
 
 def scope_from_json(value: object) -> Scope:
-    """The opposite, up to types of compared values that JSON lacks: `check_filter` knows them from the columns.
+    """The opposite. Types of compared values that JSON lacks become text; `check_filter` restores them.
 
     A text is a scope of an older commit. Raises KeyError, TypeError or ValueError for what is not a scope.
     """

@@ -1,4 +1,4 @@
-"""What the clock touches: the scope of a node that has to be computed again because `as_of` is another one."""
+"""What the clock touches: the scope of a node that has to be computed again because `as_of` has moved."""
 
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node

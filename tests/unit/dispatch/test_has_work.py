@@ -1,4 +1,4 @@
-"""A task ends as unchanged only if nothing is left of its scope once it is known which inputs have moved (L14).
+"""A task ends as unchanged only if nothing is left of its scope when it is known which inputs moved (L14).
 
 No Spark: a task that is worked on asks for a session, and that is where these tests stop it.
 """
