@@ -1,6 +1,6 @@
-"""The workers of `dispatch/workers.py` in plain Python over rows: what a task would write, and the commits of the table log.
+"""The workers of `dispatch/workers.py` in plain Python over rows: results of tasks, and their commits.
 
-What a task writes is worked out by its kind's module in `kinds`. No Spark.
+The module of its kind in `kinds` computes what a task writes. No Spark.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What tests do to real processes: start, hold and end a run, restart its database, cut its connection at the wrong moment."""
+"""What tests do to real processes: start, hold and end a run, restart its database, cut its connection."""
 
 import os
 import shutil
@@ -74,7 +74,10 @@ def tell(point, file):
 threading.Thread(target=tell, args=(sys.argv[1], Path(sys.argv[2])), daemon=True).start()
 sys.exit(main(sys.argv[3:]))
 """
-"""The command line, and a file that appears when it has reached a point: a failpoint stops a process without a word."""
+"""The command line, and a file that appears when it has reached a point.
+
+A failpoint stops a process without any output.
+"""
 
 
 def wait_until(true: Callable[[], object], why: str, seconds: float = 120) -> None:
@@ -122,7 +125,10 @@ STARTED_AND_STOPPED = '"$0" -D "$1" -o "$2" -l "$3" -w start; read _; "$0" -D "$
 
 @dataclass(frozen=True)
 class OwnPostgres:
-    """A server for one test, which may do with it what it likes. Unlike the shared one it keeps what was committed when it crashes."""
+    """A server for one test, which may stop or crash it.
+
+    Unlike the shared server it keeps committed data when it crashes.
+    """
 
     port: int
     _control: Path
@@ -169,7 +175,10 @@ def address_at(port: int) -> str:
 
 
 def _options(port: int) -> str:
-    return f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c shared_buffers=16MB -c fsync=off"
+    return (
+        f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= "
+        "-c shared_buffers=16MB -c fsync=off"
+    )
 
 
 @contextmanager
@@ -206,9 +215,11 @@ def _free_port() -> int:
 
 
 class CutAtCommit:
-    """Stands between a run and its Postgres, and once cuts the connection at the COMMIT of a transaction that names `what`.
+    """Stands between a run and its Postgres, and cuts the connection once.
 
-    `committed`: the server gets the COMMIT and only its answer is lost; otherwise it never hears of it. Who sent it can't tell.
+    It cuts at the COMMIT of a transaction that names `what`. If `committed` is set, the server receives the
+    COMMIT and only its answer is lost. Otherwise the server does not receive it. The client cannot
+    distinguish the two.
     """
 
     def __init__(self, port: int, what: bytes, *, committed: bool) -> None:

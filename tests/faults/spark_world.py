@@ -1,4 +1,7 @@
-"""The world of the fault suite on Spark and real Delta tables: the same project, story and laws, with the engine's own workers."""
+"""The world of the fault suite on Spark and real Delta tables, with the engine's own workers.
+
+Project, story and laws are the same.
+"""
 
 import shutil
 import sys

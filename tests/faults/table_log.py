@@ -1,6 +1,7 @@
-"""A table log with Delta's rules in plain Python: versions, put-if-absent, tokens, conflicts. What it writes are real Delta tables.
+"""A table log with Delta's rules in plain Python: versions, put-if-absent, tokens, conflicts.
 
-`test_table_log_contract.py` holds it against Delta through Spark. Replaced rows rewrite their files; there are no deletion vectors.
+It writes real Delta tables. `test_table_log_contract.py` compares it with Delta through Spark. Replaced rows
+rewrite their files; there are no deletion vectors.
 """
 
 import functools
@@ -75,7 +76,10 @@ class Change:
 
 
 def between(dataset: str, token: int) -> None:
-    """Reached after a writer has read the table and before it commits. Tests put another writer, or an end, in here."""
+    """Reached after a writer has read the table and before it commits.
+
+    Tests put another writer, or the end of the process, here.
+    """
 
 
 def append(rows: Rows, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False) -> None:
@@ -191,7 +195,10 @@ def _commit(
 
 
 def is_old(ticket: Ticket, now: Snapshot) -> bool:
-    """Delta's rule: a transaction that the table has seen, or a later one of its application, is passed over without a word."""
+    """Delta's rule: a transaction that the table has seen is skipped silently.
+
+    The same holds if the table has seen a later one of its application.
+    """
     return bool(ticket.token) and ticket.token <= now.tokens.get(ticket.dataset, 0)
 
 
@@ -319,7 +326,7 @@ def _parse(path: str, _inode: int, _modified_ns: int) -> tuple[dict[str, Any], .
 
 
 def _read_rows(path: str) -> tuple[Row, ...]:
-    """The rows of a file that is still there. Its name is never used twice, so what was read once need not be read again."""
+    """The rows of a file that still exists. File names are never reused, so each file is read once."""
     Path(path).stat()
     return _read_once(path)
 

@@ -1,4 +1,7 @@
-"""`doctor --adopt` on Spark: what someone else wrote is ours from then on, for the planner, for readers and for a catalog made anew."""
+"""`doctor --adopt` on Spark: a foreign commit counts as ours from then on.
+
+This holds for the planner, for readers and for a rebuilt catalog.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A real SIGKILL at every point there is: each process starts where the one before it died, and dies at the next point."""
+"""A real SIGKILL at every point: each process starts where the previous one died, and dies at the next."""
 
 import os
 import subprocess
@@ -26,7 +26,10 @@ os.environ["STRANDLINE_THRESHOLDS"] = "named_keys=0"
 maintaining.now = lambda: datetime.now(UTC) + timedelta(days=1000)
 sys.exit(main(sys.argv[1:]))
 """
-"""The command line, as if many keys changed (one that vanishes is buried, and purged later) and nothing were kept for its age."""
+"""The command line, as if many keys changed and nothing were kept for its age.
+
+With many keys, one that vanishes is buried and purged later.
+"""
 MAINTAINED = (
     "before-compact:item_facts",
     "after-compact:item_facts",

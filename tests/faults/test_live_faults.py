@@ -1,6 +1,7 @@
-"""What happens to processes that live: stopped, killed from below, met by another, cut off from their database.
+"""Faults of live processes: stopped, killed from below, met by another, cut off from the database.
 
-Each ends in the right state, or in a refusal that says what is wrong and what to do; the next run then ends right.
+Each ends in the correct state, or with a refusal that says what is wrong and what to do. The next run then
+ends in the correct state.
 """
 
 import os
@@ -131,7 +132,10 @@ def lease_ran_out(project: TestProject, node: str) -> bool:
 
 @pytest.mark.parametrize("fate", ["resumed", "killed"])
 def test_a_run_stopped_past_its_lease_keeps_the_lake_until_it_ends(project: TestProject, fate: str) -> None:
-    """L7: on plain files the JVM's lock outlasts the lease, so nobody overtakes a writer that may wake; others are told whom to look at."""
+    """L7: on plain files the JVM's lock outlasts the lease, so nobody overtakes a writer that may wake.
+
+    Other processes report who holds the lake.
+    """
     with held_at(project, "before-write:item_facts") as held:
         held.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: lease_ran_out(project, "item_facts"), "the lease to run out")
@@ -158,7 +162,10 @@ def test_a_run_stopped_past_its_lease_keeps_the_lake_until_it_ends(project: Test
 def test_a_stopped_run_whose_lock_someone_removed_is_overtaken_and_changes_nothing(
     project: TestProject, point: str
 ) -> None:
-    """L7: with the lock gone another process takes the lake; when the first one wakes, the table and the catalog refuse it."""
+    """L7: without the lock another process takes the lake.
+
+    Table and catalog refuse the first when it wakes.
+    """
     with held_at(project, f"{point}:item_facts") as held:
         held.process.send_signal(signal.SIGSTOP)
         (lake_of(project) / LOCK_FILE).unlink()
@@ -248,7 +255,10 @@ def test_a_postgres_that_crashes_and_stays_away_ends_the_run_and_the_next_one_en
 def test_a_connection_cut_during_commit_loses_and_doubles_nothing(
     project: TestProject, postgres: OwnPostgres, committed: bool
 ) -> None:
-    """Whether the catalog was told can't be known from here; the next run finds out, from table and catalog alone."""
+    """The run cannot know whether the catalog was updated.
+
+    The next run finds out, from table and catalog alone.
+    """
     with (
         CutAtCommit(postgres.port, b"dataset_cursors", committed=committed) as between,
         held_at(project, "before-record:item_facts", STRANDLINE_CATALOG=between.address) as held,

@@ -1,4 +1,7 @@
-"""Proof that the checks work: defects that such engines have had, switched on one at a time. A law must break under each of them."""
+"""Proof that the checks work: known defects of such engines, switched on one at a time.
+
+A law must break under each of them.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace

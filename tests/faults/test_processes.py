@@ -1,4 +1,4 @@
-"""Processes that die or meet, as an operator would see them: through the command line, each with a JVM of its own."""
+"""Processes that die or meet, as an operator sees them: on the command line, each with its own JVM."""
 
 import os
 import re
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 
 def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """L6, L10: the commit stands in the table alone; a fresh process finds it there, fences the dead one off and goes on."""
+    """L6, L10: only the table has the commit. A new process finds it, fences the dead one and continues."""
     project = TestProject.create(tmp_path, YAML)
     project.lines("data/1.jsonl", {"id": "a", "name": "x", "at": 1}, {"id": "b", "name": "x", "at": 1})
 

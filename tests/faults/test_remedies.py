@@ -1,4 +1,7 @@
-"""Errors of runs that meet another, or whose tables change under them: once what they tell is done, a run ends right. No Spark."""
+"""Errors of runs that meet another run, or whose tables change during the run. No Spark.
+
+After the remedy is followed, a run ends in the correct state.
+"""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The soak's own checks: they pass over tables that hold what they must, and notice what is lost, doubled or wrong."""
+"""The soak's own checks accept correct tables, and notice lost, doubled and wrong rows."""
 
 import random
 from collections.abc import Callable, Iterator

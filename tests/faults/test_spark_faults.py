@@ -1,4 +1,7 @@
-"""The crash loop and the schedules on Spark and real Delta tables. They take long: `make test-faults` alone runs them."""
+"""The crash loop and the schedules on Spark and real Delta tables. Only `make test-faults` runs them.
+
+They take long.
+"""
 
 import os
 import shutil
@@ -26,7 +29,10 @@ SCHEDULES = int(os.environ.get("STRANDLINE_SPARK_SCHEDULES", "30"))
 _tried: defaultdict[str, int] = defaultdict(int)
 """By step: the kills."""
 _recovered: list[float] = []
-"""After each kill that left another wreck: the seconds until all work was done. Spark had been running for a while."""
+"""Seconds until all work was done, after each kill that left a different wreck.
+
+Spark was already running.
+"""
 
 
 @pytest.fixture
@@ -62,10 +68,12 @@ def test_the_loop_tried_every_hit(
     hits = {step: len(hits) for step, (_, hits) in told.items() if hits}
 
     say(
-        f"with Spark: kills tried {sum(_tried.values())} of {sum(hits.values())} ({len(_recovered)} different wrecks), laws broken 0"
+        f"with Spark: kills tried {sum(_tried.values())} of {sum(hits.values())} "
+        f"({len(_recovered)} different wrecks), laws broken 0"
     )
     say(
-        f"with Spark: recovered in {statistics.median(_recovered):.1f} s (median), {max(_recovered):.1f} s (slowest); wanted: under 10 s"
+        f"with Spark: recovered in {statistics.median(_recovered):.1f} s (median), "
+        f"{max(_recovered):.1f} s (slowest); wanted: under 10 s"
     )
 
     assert _tried == hits

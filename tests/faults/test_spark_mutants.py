@@ -1,6 +1,7 @@
-"""Proof that the checks work on Spark too: defects switched on in the engine's own computations and writes. `make test-faults` runs them.
+"""Proof that the checks work on Spark: defects in the engine's own computations and writes.
 
-A hash of keys without NULL flags is not among them: keys of one hash are computed and written together, so it breaks nothing.
+`make test-faults` runs them. A hash of keys without NULL flags is not among them. Keys with one hash are
+computed and written together, so that defect does not break a law.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +96,7 @@ def dynamic_overwrite(patch: Patch) -> None:
 
 
 def many_vanished_keys_stay(patch: Patch) -> None:
-    """The same where keys are many, and told by their rows: a key that vanished has none unless it is buried."""
+    """The same with many keys, which are found by their rows: a vanished key has none unless it is buried."""
     really = compare.stage_differences
     patch.setenv("STRANDLINE_THRESHOLDS", "named_keys=0")
     patch.setattr(

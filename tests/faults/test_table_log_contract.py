@@ -1,4 +1,4 @@
-"""The plain table log and Delta through Spark answer alike, so that what is proved on one holds on the other."""
+"""The plain table log and Delta through Spark behave alike, so a proof on one holds on the other."""
 
 import os
 import shutil
@@ -120,7 +120,10 @@ class Delta:
         )
 
     def race(self, slow: Callable[["Delta"], None], quick: Callable[["Delta"], None]) -> BaseException | None:
-        """`quick` is made ready on a copy, and put in place once the first file of `slow` is there: then `slow` has read."""
+        """Prepare `quick` on a copy, and put it in place once the first file of `slow` exists.
+
+        By then `slow` has read the table.
+        """
         table, copy = Path(self.lake.table("t")), Path(self.lake.table("copy/t"))
         table.mkdir(parents=True, exist_ok=True)
         shutil.copytree(table, copy)
@@ -299,7 +302,10 @@ def test_nothing_passes_another_commit_with_a_token_of_the_same_table(
 
 @pytest.mark.parametrize("token", [3, 9], ids=["a smaller token", "a larger token"])
 def test_a_table_is_made_once(tables: Tables, token: int) -> None:
-    """L7: before its first commit nothing can fence it. The later of two that would make it is refused, or passed over for its token."""
+    """L7: nothing can fence a table before its first commit.
+
+    The later of two writers that would create it is refused, or skipped because of its token.
+    """
     tables.write("first", 7, [A])
 
     refused = _raised(lambda: tables.write("first", token, [B]))
