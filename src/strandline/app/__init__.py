@@ -1,5 +1,5 @@
 """How it is wired: one function per verb, the clock, the workspace.
 
-Comes in: a folder and a request. Goes out: values that `cli` and `serve` render. Spark is started, through `lake.session`, only by
-verbs that work.
+In: a folder and a request. Out: values that `cli` and `serve` render. Spark is started, through
+`spark.session`, only by verbs that need it.
 """

@@ -1,4 +1,4 @@
-"""`doctor --adopt`: take what someone else wrote to tables as it is, instead of rebuilding them."""
+"""`doctor --adopt`: accept what someone else wrote to tables, instead of rebuilding them."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from .workspace import Workspace
 
 
 def adopt_foreign(workspace: Workspace, names: Sequence[str], *, reason: str) -> tuple[Adopted, ...]:
-    """What NAMES mean, or every table that someone else wrote to. If one of them can't be adopted, none is."""
+    """Adopt what NAMES mean, or every table that someone else wrote to. If one cannot be adopted, none is."""
     observed = workspace.observe()
     nodes = _find_written(workspace, observed, names)
     for node in nodes:
@@ -33,13 +33,13 @@ def adopt_foreign(workspace: Workspace, names: Sequence[str], *, reason: str) ->
         for node in nodes:
             record = observed.view.nodes.get(node.name)
             done.append(adopt(desk, node, record.table_version if record and record.table_id else -1))
-            told = {
+            details = {
                 "dataset": node.name,
                 "versions": list(done[-1].versions),
                 "table_version": done[-1].table_version,
                 "reason": reason,
             }
-            audit(workspace.catalog, "adopt", told)
+            audit(workspace.catalog, "adopt", details)
     return tuple(done)
 
 
@@ -51,8 +51,8 @@ def _find_written(workspace: Workspace, observed: Observed, names: Sequence[str]
             raise nothing_to_adopt(name)
     if not written:
         raise nothing_to_adopt("")
-    wanted = {n for name in names for n in get_nodes(project, name)}
-    return [n for n in written if not names or n.name in wanted]
+    nodes = {n for name in names for n in get_nodes(project, name)}
+    return [n for n in written if not names or n.name in nodes]
 
 
 def _foreign(observed: Observed, node: Node) -> tuple[CommitSummary, ...]:

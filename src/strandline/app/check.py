@@ -1,4 +1,4 @@
-"""`check`: load the project and say what it declares. Opens neither catalog nor lake."""
+"""`check`: load the project and report what it declares. Opens neither catalog nor lake."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The one place that reads the wall clock."""
+"""The only place that reads the wall clock."""
 
 from datetime import UTC, datetime
 
@@ -10,13 +10,13 @@ def now() -> datetime:
 
 
 def parse_instant(text: str) -> datetime:
-    """`--as-of` and `--known-at`: a date or an ISO 8601 instant; without offset it is UTC."""
+    """`--as-of` and `--known-at`: a date or an ISO 8601 instant. Without an offset it is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         raise CallError(
             f"`{text}` is not an instant.",
             remedy="Write it as 2024-01-13 or 2024-01-13T08:30:00Z.",
             slug="bad-instant",
         ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)

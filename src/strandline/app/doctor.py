@@ -20,7 +20,7 @@ from .table_health import examine_tables, find_damaged
 from .workspace import Workspace
 
 LITTLE_ROOM = 1_000_000_000
-"""Bytes free on the lake's disk below which a run may well not end."""
+"""With fewer free bytes on the lake's disk a run may fail."""
 PATIENCE = 2
 """Seconds to wait for a catalog that another process has locked."""
 
@@ -28,7 +28,10 @@ PATIENCE = 2
 def examine(
     folder: Path, environ: Mapping[str, str] | None = None, *, deep: bool = False
 ) -> tuple[Finding, ...]:
-    """Every finding. What cannot be looked at because something before it is wrong is left out. `deep` reads every live file."""
+    """Every finding. What cannot be examined because something before it is wrong is left out.
+
+    `deep` reads every live file.
+    """
     return tuple(_examine(folder, os.environ if environ is None else environ, deep))
 
 
@@ -65,16 +68,17 @@ def _examine(folder: Path, environ: Mapping[str, str], deep: bool) -> Iterator[F
 
 
 def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]:
-    """The catalog, what is to be said of it, and whether it is known: in place of one that can't be used there is an empty one in memory.
+    """The catalog, the finding about it, and whether it is usable.
 
-    So it is for one that is not there: asking must not make it.
+    In place of one that cannot be used, or that does not exist, there is an empty one in memory: an
+    examination must not create it.
     """
     url = project.settings.catalog
     file = find_file(url)
     if file is not None and not file.exists():
         tables = any(list_versions(lake.table(n.name)) for n in project.nodes)
         what = f"There is no catalog at {file}" + (
-            ", and there are tables." if tables else " yet; the first run makes it."
+            ", and there are tables." if tables else " yet; the first run creates it."
         )
         return (
             open_catalog("sqlite://"),
@@ -83,7 +87,7 @@ def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]
         )
     catalog = None
     try:
-        # Whoever asks what is wrong is not made to wait for a lock as long as a run is.
+        # A person who asks what is wrong should not wait for a lock as long as a run does.
         catalog = open_catalog(
             f"{url}{'&' if '?' in url else '?'}timeout={PATIENCE}" if file is not None else url
         )
@@ -95,7 +99,7 @@ def _open_catalog(project: Project, lake: Lake) -> tuple[Catalog, Finding, bool]
     except StrandlineError as error:
         wrong = Finding(check="catalog", result=Result.WRONG, what=error.what, remedy=error.remedy)
         if catalog is not None and "locked" in error.what:
-            return catalog, wrong, True  # it can be read all the same
+            return catalog, wrong, True  # it can still be read
         if catalog is not None:
             catalog.close()
         return open_catalog("sqlite://"), wrong, False
@@ -142,14 +146,14 @@ def _examine_lake(lake: Lake) -> Iterator[Finding]:
     yield Finding(
         check="lake",
         result=Result.OK,
-        what=str(folder) if nearest == folder else f"{folder}, made by the first run",
+        what=str(folder) if nearest == folder else f"{folder}, created by the first run",
     )
     if (free := shutil.disk_usage(nearest).free) < LITTLE_ROOM:
         yield Finding(
             check="disk",
             result=Result.WRONG,
             what=f"Only {free // 1_000_000} MB are free for the lake.",
-            remedy="Free some room.",
+            remedy="Free some space.",
         )
     holder = find_lock_holder(folder)
     if holder is not None:

@@ -1,4 +1,4 @@
-"""One thing that `doctor` looked at."""
+"""One thing that `doctor` examined."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at. `wrong` needs action, a `note` does not."""
+    """One thing that was examined. `wrong` needs action, a `note` does not."""
 
     check: str
     result: Result

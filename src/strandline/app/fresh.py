@@ -1,4 +1,4 @@
-"""`query --fresh` and `query --engine spark`: the two ways of asking that need Spark."""
+"""`query --fresh` and `query --engine spark`: the two kinds of query that need Spark."""
 
 import os
 import shutil
@@ -22,17 +22,22 @@ from .workspace import Workspace
 
 
 def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
-    """Record sets and streams as a run would leave them, in a temporary copy of the lake whose files are links; nothing is committed."""
+    """Record sets and streams as a run would leave them, in a temporary copy of the lake.
+
+    Nothing is committed.
+
+    The files of the copy are links.
+    """
     require_reading(sql)
     project, lake = workspace.project, workspace.lake
     if lake.local is None:
         raise CallError(
-            "--fresh folds into links to the lake's files, and this lake is not on a local disk.",
+            "--fresh works on links to the lake's files, and this lake is not on a local disk.",
             remedy="Run `strandline run` first, then query without --fresh.",
             slug="fresh-needs-local-lake",
         )
     named = {project.tables[t] for t in find_tables(sql, project.tables)}
-    wanted = upstream(project, {n for n in named if not project.get(n).traits.computes})
+    refreshed = upstream(project, {n for n in named if not project.get(n).traits.computes})
     published = sorted(n for n in named if project.get(n).traits.computes)
     scratch = Path(
         tempfile.mkdtemp(
@@ -40,12 +45,12 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
         )
     )
     try:
-        for name in wanted | set(published):
+        for name in refreshed | set(published):
             _link_table(lake.local / name, scratch / "lake" / name)
         shadow = _open_shadow(workspace, scratch)
         try:
             outcome = run(
-                shadow, RunRequest(select=" ".join(sorted(wanted)) or None, accept_guard=()), _silent()
+                shadow, RunRequest(select=" ".join(sorted(refreshed)) or None, accept_guard=()), _silent()
             )
             if failed := next((r for r in outcome.results if r.error and not r.partly), None):
                 raise OutsideError(
@@ -59,7 +64,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
 
 
 def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> QueryResult:
-    """The same tables, Spark's SQL."""
+    """The same tables, queried with Spark's SQL."""
     from strandline.compute.asking import View, ask
     from strandline.spark.session import get_session
 
@@ -94,7 +99,7 @@ def _no_session() -> Never:
 
 
 def _link_table(table: Path, target: Path) -> None:
-    """The same table under another address: its log copied, its files linked."""
+    """The same table at another address: its log is copied, its files are linked."""
     if not table.exists():
         return
     for folder, _, files in os.walk(table):

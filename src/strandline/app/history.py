@@ -1,4 +1,7 @@
-"""`history`: every fact about one key: when it happened, when it was learnt, which one won, at which table version. Starts no Spark."""
+"""`history`: every fact about one key. Starts no Spark.
+
+Shows when a fact happened, when it was learnt, which one won, and its table version.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,7 @@ class Fact:
     """The version of the facts' table that added it."""
     deleted: bool
     won: bool
-    """Whether it is what the snapshot holds of the key; in an event stream every fact stands."""
+    """Whether the snapshot's row of the key comes from it. In an event stream this is true for every fact."""
     row: Row
     """Declared columns only."""
 
@@ -49,14 +52,14 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
     facts = _get_facts(workspace.project, name)
     columns = facts.key
     if len(values) != len(columns) or not columns:
-        told = " ".join(c.upper() for c in columns)
+        placeholders = " ".join(c.upper() for c in columns)
         what = (
-            f"The key of `{facts.name}` is {len(columns)} values."
+            f"The key of `{facts.name}` has {len(columns)} values."
             if columns
             else f"`{facts.name}` is an event stream without identity: it has no key."
         )
         remedy = (
-            f"Write `strandline history {name} {told}`."
+            f"Write `strandline history {name} {placeholders}`."
             if columns
             else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
         )
@@ -67,14 +70,14 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
             f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
         )
     key = parse_values(uri, dict(zip(columns, values, strict=True)))
-    found = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
+    rows = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
     in_order = workspace.project.get(facts.table).in_order
-    told_facts = [_fact(version, row, in_order(row)) for version, row in found]
+    key_facts = [_fact(version, row, in_order(row)) for version, row in rows]
     if not facts.snapshot:
-        told_facts = [replace(fact, won=True) for fact in told_facts]
+        key_facts = [replace(fact, won=True) for fact in key_facts]
     else:
-        _mark_winner(told_facts, facts, find_rows(workspace.lake.table(facts.snapshot), key))
-    return History(dataset=facts.name, key=key, facts=tuple(told_facts))
+        _mark_winner(key_facts, facts, find_rows(workspace.lake.table(facts.snapshot), key))
+    return History(dataset=facts.name, key=key, facts=tuple(key_facts))
 
 
 def _get_facts(project: Project, name: str) -> Facts:
@@ -99,7 +102,10 @@ def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:
 
 
 def _mark_winner(facts: list[Fact], dataset: Facts, published: Sequence[Row]) -> None:
-    """The fact that the snapshot's row came from, moved behind those it ties with: the hash that broke the tie (L3) is Spark's alone."""
+    """Mark the fact from which the snapshot's row came, and move it behind those it ties with.
+
+    The hash that broke the tie (L3) exists only in Spark.
+    """
     for row in published:
         same = [f for f in facts if list(f.source_position) == list(row[POSITION])]
         equal = [f for f in same if all(row.get(name) == value for name, value in f.row.items())]
@@ -107,7 +113,7 @@ def _mark_winner(facts: list[Fact], dataset: Facts, published: Sequence[Row]) ->
             continue
         winner = (equal or same)[
             -1
-        ]  # a column that takes its latest non-NULL value differs from the fact that won
+        ]  # a column with its latest non-NULL value may differ from the winning fact
         facts.remove(winner)
         order = _order(dataset, winner.row, winner.source_position)
         behind = [

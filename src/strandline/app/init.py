@@ -45,13 +45,20 @@ GROUP BY customer
 """
 
 _DATA = """\
-{"orderId": "A-1", "customer": "Asha", "amount": 120.00, "status": "PLACED", "changedAt": "2024-01-12T09:00:00Z"}
-{"orderId": "A-2", "customer": "Asha", "amount": 35.50, "status": "PLACED", "changedAt": "2024-01-12T09:30:00Z"}
-{"orderId": "B-1", "customer": "Bilal", "amount": 80.00, "status": "PLACED", "changedAt": "2024-01-12T10:00:00Z"}
-{"orderId": "A-1", "customer": "Asha", "amount": 100.00, "status": "PLACED", "changedAt": "2024-01-12T11:00:00Z"}
-{"orderId": "C-1", "customer": "Chen", "amount": 12.25, "status": "PLACED", "changedAt": "2024-01-12T12:00:00Z"}
-{"orderId": "A-2", "customer": "Asha", "amount": 35.50, "status": "CANCELLED", "changedAt": "2024-01-12T13:00:00Z"}
-{"orderId": "B-1", "customer": "Bilal", "amount": 75.00, "status": "PLACED", "changedAt": "2024-01-12T08:00:00Z"}
+{"orderId": "A-1", "customer": "Asha", "amount": 120.00, "status": "PLACED", \
+"changedAt": "2024-01-12T09:00:00Z"}
+{"orderId": "A-2", "customer": "Asha", "amount": 35.50, "status": "PLACED", \
+"changedAt": "2024-01-12T09:30:00Z"}
+{"orderId": "B-1", "customer": "Bilal", "amount": 80.00, "status": "PLACED", \
+"changedAt": "2024-01-12T10:00:00Z"}
+{"orderId": "A-1", "customer": "Asha", "amount": 100.00, "status": "PLACED", \
+"changedAt": "2024-01-12T11:00:00Z"}
+{"orderId": "C-1", "customer": "Chen", "amount": 12.25, "status": "PLACED", \
+"changedAt": "2024-01-12T12:00:00Z"}
+{"orderId": "A-2", "customer": "Asha", "amount": 35.50, "status": "CANCELLED", \
+"changedAt": "2024-01-12T13:00:00Z"}
+{"orderId": "B-1", "customer": "Bilal", "amount": 75.00, "status": "PLACED", \
+"changedAt": "2024-01-12T08:00:00Z"}
 """
 
 
@@ -62,12 +69,12 @@ class Initialised:
 
 
 def init(folder: Path, example: str | None = None) -> Initialised:
-    """Write the project's files. A file that is there already is never touched: then nothing is written at all."""
+    """Write the project's files. If one of them exists already, nothing is written at all."""
     texts = _starter(folder) if example is None else _example(example)
     taken = [name for name in texts if (folder / name).exists()]
     if taken:
         raise CallError(
-            f"`{folder / taken[0]}` is there already.",
+            f"`{folder / taken[0]}` exists already.",
             remedy="Name a new folder: `strandline init DIR`.",
             slug="already-there",
         )
@@ -103,11 +110,11 @@ def _example(name: str) -> dict[str, bytes]:
         remedy = (
             f"Did you mean `{close[0]}`?"
             if close
-            else f"There is: {', '.join(names) or 'none in this installation'}."
+            else f"Examples: {', '.join(names) or 'none in this installation'}."
         )
         raise CallError(f"There is no example `{name}`.", remedy=remedy, slug="unknown-example")
-    found = (path for path in (root / name).rglob("*") if path.is_file())
-    relative = ((path.relative_to(root / name), path) for path in found)
+    files = (path for path in (root / name).rglob("*") if path.is_file())
+    relative = ((path.relative_to(root / name), path) for path in files)
     return {
         str(short): path.read_bytes()
         for short, path in relative

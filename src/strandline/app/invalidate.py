@@ -1,4 +1,4 @@
-"""`invalidate`: record that a scope of a dataset must be processed again by the jobs that read it: a commit on its table."""
+"""`invalidate`: record, by a commit on its table, that readers must process a scope of a dataset again."""
 
 import uuid
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Invalidated:
     dataset: str
     table_version: int
     jobs: tuple[str, ...]
-    """Those that will process it."""
+    """The jobs that will process it."""
     text: str
 
 
@@ -51,7 +51,10 @@ def invalidate(
     row_filter: object = None,
     partition: str = "",
 ) -> Invalidated:
-    """Check the scope against the dataset's columns, then commit it. One of `where`, `row_filter` and `partition` says what it is."""
+    """Check the scope against the dataset's columns, then commit it.
+
+    Exactly one of `where`, `row_filter` and `partition` defines the scope.
+    """
     node = _find_dataset(workspace, name)
     observed = workspace.observe()
     if node.name not in observed.tables:
@@ -62,14 +65,17 @@ def invalidate(
     if not jobs:
         raise CallError(
             f"No job reads `{node.name}`, so nothing would be processed again.",
-            remedy=f"Invalidate what a job reads; to compute it again itself, use `strandline backfill {name} --all`.",
+            remedy="Invalidate what a job reads; to compute it again itself, use"
+            f" `strandline backfill {name} --all`.",
             slug="no-reader",
         )
     if partition:
-        said = _partition_filter(workspace, node, jobs, partition, dict(observed.tables[node.name].columns))
+        requested = _partition_filter(
+            workspace, node, jobs, partition, dict(observed.tables[node.name].columns)
+        )
     else:
-        said = parse_filter(where) if where else from_row_filter(row_filter)
-    checked = check_filter(said, dict(observed.tables[node.name].columns))
+        requested = parse_filter(where) if where else from_row_filter(row_filter)
+    checked = check_filter(requested, dict(observed.tables[node.name].columns))
     started_at = now()
     invalidation = Invalidation(
         id=_make_id(node.name, started_at, checked),
@@ -92,20 +98,23 @@ def invalidate(
 
 
 def _find_dataset(workspace: Workspace, name: str) -> Node:
-    """The table that SQL calls by this name; a job's name means its output."""
+    """The table with this name in SQL. A job's name means its output."""
     project = workspace.project
     table = project.tables.get(name)
     return project.get(table) if table else project.get(get_nodes(project, name)[-1])
 
 
-def _make_id(dataset: str, at: datetime, said: Filter) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(said)}"))
+def _make_id(dataset: str, at: datetime, rows: Filter) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(rows)}"))
 
 
 def _partition_filter(
     workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]
 ) -> Filter:
-    """The rows of a partition: of the dataset's own partitioning, or of the one job that reads it by partitions."""
+    """The rows of a partition.
+
+    The dataset's own partitioning defines it, or that of the one job reading it by partitions.
+    """
     partitioning, columns, partitioned = _find_partitioning(node, jobs)
     span = find_span(partitioning, workspace.project.calendar, name)
     if span is None:
@@ -128,7 +137,7 @@ def _partition_filter(
 
 
 def _is_value(column: str, text: str | None, kind: str) -> Comparison:
-    """A group's value by its text in a partition's name."""
+    """A group's value from its text in a partition's name."""
     if text is None:
         return Comparison(column=column, operator=Operator.IS_NULL, value=True)
     if kind == "boolean":
@@ -138,22 +147,23 @@ def _is_value(column: str, text: str | None, kind: str) -> Comparison:
 
 
 def _find_partitioning(node: Node, jobs: list[Node]) -> tuple[Partitioning, tuple[str, ...], str]:
-    """What a partition is, the columns that say so here, and a dataset that has such partitions."""
+    """The partitioning, the columns here that determine a partition, and a dataset with such partitions."""
     if node.traits.partitioning is not None:
         return node.traits.partitioning, node.key, node.name
-    found = {
-        (job.traits.partitioning, given.relation.columns): job.name
+    job_by_partitioning = {
+        (job.traits.partitioning, input_.relation.columns): job.name
         for job in jobs
-        for given in job.inputs
-        if given.dataset == node.name
-        and isinstance(given.relation, By)
+        for input_ in job.inputs
+        if input_.dataset == node.name
+        and isinstance(input_.relation, By)
         and job.traits.partitioning is not None
     }
-    if len(found) != 1:
+    if len(job_by_partitioning) != 1:
         raise CallError(
-            f"`{node.name}` has no partitions of its own, and {'several jobs read it' if found else 'no job reads it'} by partitions.",
+            f"`{node.name}` has no partitions of its own, and"
+            f" {'several jobs read it' if job_by_partitioning else 'no job reads it'} by partitions.",
             remedy="Use `--where`.",
             slug="no-partitions",
         )
-    (((partitioning, columns), job),) = found.items()
+    (((partitioning, columns), job),) = job_by_partitioning.items()
     return partitioning, columns, job

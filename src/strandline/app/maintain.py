@@ -1,4 +1,7 @@
-"""`maintain`: compact and clean tables, never beyond what a cursor, a reader or `--known-at` within `settings.keep` still needs."""
+"""`maintain`: compact and clean tables.
+
+Nothing is removed that a cursor, a reader or `--known-at` within `settings.keep` still needs.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -37,18 +40,21 @@ def foretell_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
 
 
 def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node], Keeping]:
-    """What NAME means, or every table, and a desk at which nothing is written yet."""
+    """The tables that NAME means, or all, and a desk at which nothing is written yet."""
     observed, at = workspace.observe(), now()
-    wanted = get_nodes(workspace.project, name) if name else tuple(observed.tables)
-    nodes = [n for n in workspace.project.nodes if n.name in wanted and n.name in observed.tables]
+    names = get_nodes(workspace.project, name) if name else tuple(observed.tables)
+    nodes = [n for n in workspace.project.nodes if n.name in names and n.name in observed.tables]
     desk = make_desk(workspace, observed, Plan(as_of=at, tasks=()), run_name(at), no_session, RunRequest())
     return desk, nodes, keep_since(at, workspace.project.settings.keep)
 
 
 def maintain_tables(
-    workspace: Workspace, name: str | None, told: Callable[[Maintained], None]
+    workspace: Workspace, name: str | None, report: Callable[[Maintained], None]
 ) -> MaintainOutcome:
-    """What NAME means, or every table. Spark is started, and the lake taken, only if there is something to do."""
+    """Maintain what NAME means, or every table.
+
+    Spark is started, and the lake taken, only if there is something to do.
+    """
     desk, nodes, keeping = _open_desk(workspace, name)
     looked = {n.name: measure(desk, n, keeping) for n in nodes}
     if any(to_do for _, to_do in looked.values()) or find_abandoned(workspace):
@@ -60,12 +66,12 @@ def maintain_tables(
         for node in nodes:
             before, to_do = looked[node.name]
             done.append(_maintain_one(desk, node, keeping, before) if to_do else before)
-            told(done[-1])
+            report(done[-1])
     return MaintainOutcome(tables=tuple(done))
 
 
 def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) -> Maintained:
-    """A table that cannot be maintained now is told with its reason; the others go on."""
+    """Maintain a table. If that fails, the reason is its result, and the others go on."""
     try:
         return maintain(desk, node, keeping)
     except StrandlineError as error:

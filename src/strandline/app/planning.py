@@ -1,4 +1,7 @@
-"""From what a person asks for to a plan: the same way for `plan`, `run`, `backfill` and `quarantine --release` (L14). Starts no Spark."""
+"""From a person's request to a plan. Starts no Spark.
+
+`plan`, `run`, `backfill` and `quarantine --release` all come this way (L14).
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,12 +21,15 @@ from .workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What `plan`, `run`, `backfill` and `quarantine --release` ask for: the same request, so the plan is what happens (L14)."""
+    """What `plan`, `run`, `backfill` and `quarantine --release` ask for.
+
+    It is the same request for all, so that the plan is what happens (L14).
+    """
 
     select: str | None = None
     as_of: datetime | None = None
     accept_guard: tuple[str, ...] | None = None
-    """None: nobody; empty: every guard; else the names whose guard may be passed."""
+    """None: no guard may be passed; empty: every guard; else the names whose guard may be passed."""
     backfill: str | None = None
     """One name, or several separated by blanks."""
     only_stale: bool = False
@@ -32,11 +38,11 @@ class RunRequest:
     reason: str = ""
     release: str | None = None
     fail_on: FailOn | None = None
-    """None: as `settings.fail_on` says."""
+    """None: use `settings.fail_on`."""
 
 
 def make_plan(workspace: Workspace, request: RunRequest) -> tuple[Plan, Observed]:
-    """Observe and plan."""
+    """Observe the lake and plan."""
     observed = workspace.observe()
     return plan(workspace.project, observed, plan_request(workspace, observed, request)), observed
 
@@ -67,25 +73,26 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
 
 
 def _check_backfill(project: Project, names: str) -> frozenset[str]:
-    """The nodes that are backfilled: every name must mean one at least."""
-    found: set[str] = set()
+    """The nodes to backfill. Every name must mean at least one."""
+    backfilled: set[str] = set()
     for name in names.split():
         nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
         if not nodes:
             decoded = sorted({n.traits.facts.name for n in project.readers_of(name) if n.traits.facts})
             raise CallError(
                 f"`{name}` is a source: what was received is never changed.",
-                remedy=f"Backfill the datasets that are decoded from it: {', '.join(decoded) or 'there are none'}.",
+                remedy="Backfill the datasets that are decoded from it:"
+                f" {', '.join(decoded) or 'there are none'}.",
                 slug="backfill-of-a-source",
             )
-        found |= nodes
-    return frozenset(found)
+        backfilled |= nodes
+    return frozenset(backfilled)
 
 
 def _check_partitions(
     project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]
 ) -> tuple[str, ...]:
-    """The partitions asked for; each must be one that was built or waits to be."""
+    """The requested partitions. Each must have been built or wait to be."""
     if not request.partitions:
         return ()
     node = _only_job(project, request, nodes, "--partitions")
@@ -112,15 +119,16 @@ def _check_partitions(
 
 
 def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
-    found = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
+    tables = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
     jobs = [n for n in nodes if project.get(n).traits.answers_invalidations and project.get(n).key]
-    if len(nodes) != 1 or not found or not jobs:
+    if len(nodes) != 1 or not tables or not jobs:
         raise CallError(
-            f"`--where` speaks of scopes of one job's output, and `{request.backfill}` was not built, or is not one job with scopes.",
+            f"`--where` selects scopes of one job's output, and `{request.backfill}` was not built,"
+            " or is not one job with scopes.",
             remedy="Name one job with a key, a cursor or partitions that has been built, or use `--all`.",
             slug="no-rows-to-filter",
         )
-    return check_filter(parse_filter(request.where), dict(found[0].columns))
+    return check_filter(parse_filter(request.where), dict(tables[0].columns))
 
 
 def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:
@@ -133,10 +141,10 @@ def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word
 
 def _fact_dataset(workspace: Workspace, name: str) -> str:
     nodes = select_nodes(workspace.project, name)
-    found = next((n.removesuffix("_quarantine") for n in sorted(nodes) if n.endswith("_quarantine")), None)
-    if found is None or found not in workspace.project.names:
+    dataset = next((n.removesuffix("_quarantine") for n in sorted(nodes) if n.endswith("_quarantine")), None)
+    if dataset is None or dataset not in workspace.project.names:
         named = ", ".join(workspace.project.fact_datasets)
         raise CallError(
             f"`{name}` has no quarantine.", remedy=f"Name a fact dataset: {named}.", slug="no-quarantine"
         )
-    return found
+    return dataset

@@ -1,4 +1,7 @@
-"""`quarantine`: what was refused and why. Starts no Spark; releasing is a run of its own (`RunRequest.release`)."""
+"""`quarantine`: what was refused and why. Starts no Spark.
+
+A release is a run (`RunRequest.release`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from strandline.plan.selection import get_nodes
 from .reading import Readable
 
 EXAMPLES = 3
-"""Rows of each reason that stand for all of them."""
+"""At most this many rows are shown as examples of each reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +33,11 @@ class Refused:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineContent:
     counts: Mapping[str, int]
-    """All rows by reason (slug), the most frequent first."""
+    """The number of rows by reason (slug), the most frequent first."""
     examples: Mapping[str, tuple[Refused, ...]]
     """By reason: the rows that were received first."""
     rows: tuple[Refused, ...]
-    """In the order they were received; as many as were asked for."""
+    """In the order in which they were received, up to the limit."""
 
     @property
     def total(self) -> int:
@@ -42,7 +45,7 @@ class QuarantineContent:
 
 
 def read_quarantine(workspace: Readable, name: str, limit: int | None = None) -> QuarantineContent:
-    """What is in quarantine; `limit` is the most rows to list, None for all."""
+    """What is in quarantine. At most `limit` rows are listed; None lists all."""
     project = workspace.project
     node = next((n for n in get_nodes(project, name) if project.get(n).traits.holds_refused), None)
     if node is None and (beside := f"{name.removesuffix('_facts')}_quarantine") in project.names:

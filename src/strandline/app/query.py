@@ -1,4 +1,4 @@
-"""`query`: read published data with SQL, starting no Spark."""
+"""`query`: read published data with SQL, without Spark."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,10 @@ _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAt:
-    """The state of knowledge a query is asked about: an instant, or table versions by node (the others at their newest)."""
+    """The state of knowledge that a query is about: an instant, or table versions by node.
+
+    Nodes without a version are read at their newest.
+    """
 
     at: datetime | None = None
     versions: Mapping[str, int]
@@ -46,13 +49,16 @@ class QueryResult:
     version: Mapping[str, int]
     """By node: the table version that was read."""
     published_only: tuple[str, ...] = ()
-    """With `--fresh`: what was read as published although something it depends on is not."""
+    """With `--fresh`: what was read as published although an input of it is newer."""
     notes: tuple[str, ...] = ()
-    """What in the query may be answered otherwise than by Spark."""
+    """What in the query may be answered differently from Spark."""
 
 
 def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> QueryResult:
-    """Run one reading statement of DataFusion's SQL over the tables it names, with Spark's meaning where `dialect` can give it."""
+    """Run one reading statement of DataFusion's SQL over the tables it names.
+
+    It has Spark's meaning wherever `dialect` can give it that.
+    """
     require_reading(sql)
     with record_tables(workspace.project, sql) as records:
         return query_pinned(workspace.project, sql, (*pin_tables(workspace, sql, known_at), *records))
@@ -61,11 +67,11 @@ def query(workspace: Readable, sql: str, known_at: KnownAt | None = None) -> Que
 def query_pinned(
     project: Project, sql: str, tables: tuple[Published, ...], published_only: tuple[str, ...] = ()
 ) -> QueryResult:
-    """The same, over tables that the caller has pinned, or folded into a temporary folder."""
+    """The same, over tables that the caller has pinned, or built in a temporary folder."""
     shown = find_metadata_columns(sql)
-    asked = _rewrite(sql, tables, shown)
+    rewritten = _rewrite(sql, tables, shown)
     try:
-        answer = query_tables(asked.sql, tables, shown)
+        answer = query_tables(rewritten.sql, tables, shown)
     except CallError as error:
         if missing := _NOT_FOUND.search(error.what):
             raise _unknown_table(project, missing[1]) from error
@@ -76,12 +82,12 @@ def query_pinned(
         rows=answer.rows,
         version=answer.versions,
         published_only=published_only,
-        notes=tuple(str(note) for note in asked.notes_for(len(answer.rows))),
+        notes=tuple(str(note) for note in rewritten.notes_for(len(answer.rows))),
     )
 
 
 def hide_metadata(sql: str, tables: Iterable[Published], shown: frozenset[str]) -> str:
-    """The statement with stars that stand for declared columns, although it names metadata columns elsewhere."""
+    """The statement with stars that mean the declared columns, although it names metadata columns too."""
     return keep_stars(sql, {table.name: _exposed(table, shown) for table in tables}) if shown else sql
 
 
@@ -113,7 +119,7 @@ def parse_known_at(project: Project, text: str) -> KnownAt:
 
 
 def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple[Published, ...]:
-    """The tables a statement names, each at the version it is asked about."""
+    """The tables a statement names, each at the requested version."""
     return tuple(_pin(workspace, name, known_at) for name in find_tables(sql, workspace.project.tables))
 
 
@@ -147,12 +153,16 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
 
 
 def _require_kept(uri: str, name: str, version: int) -> None:
-    """Refuse a version whose files were cleaned away. Whoever did that said so in a later commit."""
-    kept = max((e.metadata.readable_from for e in read_entries(uri, version) if e.metadata), default=0)
-    if version < kept:
+    """Refuse a version whose files were removed. A later commit records that."""
+    readable_from = max(
+        (e.metadata.readable_from for e in read_entries(uri, version) if e.metadata), default=0
+    )
+    if version < readable_from:
         raise CallError(
-            f"The files of version {version} of `{name}` are gone: `maintain` kept it from version {kept} on.",
-            remedy=f"Ask for it at `--known-at {name}={kept}` or later; `settings.keep` says how much is kept from now on.",
+            f"The files of version {version} of `{name}` are gone: `maintain` kept it from"
+            f" version {readable_from} on.",
+            remedy=f"Query it at `--known-at {name}={readable_from}` or later;"
+            " `settings.keep` says how much is kept from now on.",
             slug="not-kept",
         )
 
@@ -163,11 +173,11 @@ def _version_at(uri: str, name: str, at: datetime) -> int:
     known = [version for version, committed_at in commits if committed_at <= at]
     if not known:
         first = (
-            f"Its first version is of then: `--known-at {instant_text(commits[0][1])}`."
+            f"Its first version is from then: `--known-at {instant_text(commits[0][1])}`."
             if commits
             else "Its log is gone."
         )
-        raise CallError(f"`{name}` was not there at {instant_text(at)}.", remedy=first, slug="not-known-then")
+        raise CallError(f"`{name}` did not exist at {instant_text(at)}.", remedy=first, slug="not-known-then")
     return known[-1]
 
 

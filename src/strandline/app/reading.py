@@ -1,4 +1,7 @@
-"""A project and its lake, for verbs that only read what is published: they need no catalog, and so start quicker."""
+"""A project and its lake, for verbs that only read what is published.
+
+They need no catalog, and so start faster.
+"""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +15,7 @@ from strandline.model.node import Project
 
 
 class Readable(Protocol):
-    """What such a verb asks for; a whole `Workspace` has it too."""
+    """What such a verb needs. A whole `Workspace` has it too."""
 
     @property
     def project(self) -> Project: ...

@@ -1,4 +1,4 @@
-"""`rebuild-catalog`: from the tables alone, built aside and swapped in. Starts no Spark."""
+"""`rebuild-catalog`: a catalog from the tables alone, built aside and swapped in. Starts no Spark."""
 
 import os
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from .workspace import Workspace, require_readable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltTable:
-    """What a table's log told."""
+    """What a table's log contains."""
 
     dataset: str
     table_version: int
@@ -34,14 +34,14 @@ class RebuiltTable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     catalog: str
-    """Its address, without password."""
+    """Its address, without the password."""
     tables: tuple[RebuiltTable, ...]
     damaged: Path | None
-    """Where a catalog that could not be read was moved to."""
+    """Where an unreadable catalog was moved to."""
 
 
 def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> Rebuilt:
-    """Fill an empty catalog from the logs and put it in the place of the one that is used. Refuses while somebody writes."""
+    """Fill an empty catalog from the logs and replace the one in use by it. Refuses while somebody writes."""
     project = load_project(folder, os.environ if environ is None else environ)
     lake, at = Lake(root=project.settings.lake), now()
     require_readable(lake)
@@ -59,7 +59,7 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
             )
         )
         tables = _tell(workspace)
-        # On a lake of plain files the lock is ours: whoever held a lease is gone.
+        # On a lake of plain files the lock is ours, so no holder of a lease is still running.
         damaged = swap(url, aside, reach, break_leases=lake.local is not None)
     catalog = open_catalog(url, reach)
     try:
@@ -71,7 +71,7 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
 
 def _tell(workspace: Workspace) -> tuple[RebuiltTable, ...]:
     jobs = [n.name for n in workspace.project.nodes if n.traits.answers_invalidations]
-    said = [row["dataset"] for row in read_invalidations(workspace.catalog, jobs)[0]]
+    invalidated = [row["dataset"] for row in read_invalidations(workspace.catalog, jobs)[0]]
     return tuple(
         RebuiltTable(
             dataset=record.dataset,
@@ -79,7 +79,7 @@ def _tell(workspace: Workspace) -> tuple[RebuiltTable, ...]:
             cursors=len(record.cursors),
             files=len(record.files),
             partitions=len(record.partitions),
-            invalidations=said.count(record.dataset),
+            invalidations=invalidated.count(record.dataset),
         )
         for record in read_view(workspace.catalog).nodes.values()
     )

@@ -1,4 +1,4 @@
-"""The engine's records as datasets of `query`: partition versions, cursors, invalidations, and which job has processed which."""
+"""The engine's records as datasets of `query`: partition versions, cursors and invalidations."""
 
 import tempfile
 from collections.abc import Iterator
@@ -53,12 +53,15 @@ RECORDS = {
 
 @contextmanager
 def record_tables(project: Project, sql: str) -> Iterator[tuple[Published, ...]]:
-    """The records a statement names, as tables as long as the block lasts. A dataset of the project's own of that name comes first."""
+    """The records a statement names, as tables for as long as the block lasts.
+
+    A dataset of the project with the same name comes first.
+    """
     named = [name for name in find_tables(sql, RECORDS) if name not in project.tables]
     if not named:
         yield ()
         return
-    from strandline.catalog import open_catalog  # most queries need none, and start quicker without
+    from strandline.catalog import open_catalog  # most queries need none, and start faster without
 
     catalog = open_catalog(project.settings.catalog)
     try:
@@ -93,7 +96,10 @@ def read_records(project: Project, catalog: "Catalog", name: str) -> list[dict[s
 
 
 def _read_cursors(project: Project, catalog: "Catalog") -> list[dict[str, Any]]:
-    """How far each node has read each input: a table version (L9); the column is the one whose values its scopes are made of."""
+    """How far each node has read each input: a table version (L9).
+
+    The column is the one whose values define its scopes.
+    """
     from strandline.catalog import read_view
 
     rows = []

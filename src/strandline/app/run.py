@@ -1,4 +1,4 @@
-"""`run`, `backfill` and `quarantine --release`: execute the nodes, causes, strategies and order that `plan` prints."""
+"""`run`, `backfill` and `quarantine --release`: do what the plan says, in its order."""
 
 import os
 import socket
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """Who is told while a run goes on."""
+    """The callbacks of a run."""
 
     planned: Callable[[Plan], None]
     started: Callable[[Task], None]
     ended: Callable[[TaskResult], None]
     waiting: Callable[[str], None] = lambda _: None
-    """Told who holds the lake, while the run waits for it."""
+    """Called with the holder of the lake while the run waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RunOutcome:
     """What waits for a backfill now that the run has ended."""
     fail_on: FailOn = FailOn.NOTHING
     quarantined: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By fact dataset and reason (slug): how many rows this run put in quarantine."""
+    """By fact dataset and reason (slug): the number of rows that this run put in quarantine."""
 
     @property
     def exit_code(self) -> int:
@@ -61,7 +61,7 @@ class RunOutcome:
 
 
 def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
-    """Plan, then do exactly that. With nothing to do, Spark is not started."""
+    """Plan, then do exactly that. If there is nothing to do, Spark is not started."""
     plan, observed = make_plan(workspace, request)
     if plan.tasks and await_lake(workspace.lake, watcher.waiting):
         plan, observed = make_plan(workspace, request)
@@ -100,20 +100,20 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     finally:
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")
-    # What the run itself wrote may wait for something, and a changed lookup makes its readers stale: look again.
-    left, seen = make_plan(workspace, RunRequest(as_of=plan.as_of))
+    # Plan again: what the run wrote may wait for something, and a changed lookup makes its readers stale.
+    left, observed_after = make_plan(workspace, RunRequest(as_of=plan.as_of))
     return RunOutcome(
         run=name,
         plan=plan,
         results=results,
-        held=find_held(workspace.project, seen, left),
+        held=find_held(workspace.project, observed_after, left),
         fail_on=fail_on,
         quarantined=_count_quarantined(workspace, results),
     )
 
 
 def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) -> dict[str, dict[str, int]]:
-    """Of each fact dataset whose quarantine this run wrote: how many rows for which reason."""
+    """For each fact dataset whose quarantine this run wrote: the number of rows by reason."""
     counts = {}
     for result in results:
         if (
@@ -127,8 +127,9 @@ def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) ->
 
 
 def run_name(at: datetime) -> str:
-    """A run's id: when it started and a digest of who ran it, so that it sorts by time and two processes differ."""
-    return f"{at:%Y%m%dT%H%M%S}.{at.microsecond:06}-{digest([socket.gethostname(), os.getpid(), at.isoformat()])[:6]}"
+    """A run's id: its start and a digest of its process. Ids sort by time and differ between processes."""
+    process = digest([socket.gethostname(), os.getpid(), at.isoformat()])
+    return f"{at:%Y%m%dT%H%M%S}.{at.microsecond:06}-{process[:6]}"
 
 
 def make_desk(
@@ -173,7 +174,7 @@ def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:
 
 
 def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:
-    """Start Spark and take the lake for this process. Somebody else who holds it is found before Spark is started."""
+    """Start Spark and take the lake for this process. Another holder is detected before Spark is started."""
     from strandline.spark.session import get_session
 
     await_lake(workspace.lake)
@@ -190,8 +191,8 @@ def no_session() -> "SparkSession":
 def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) -> None:
     if request.backfill is None:
         return
-    asked = select_nodes(workspace.project, request.backfill)
-    held = [h for h in plan.held if h.node in asked]
+    backfilled = select_nodes(workspace.project, request.backfill)
+    held = [h for h in plan.held if h.node in backfilled]
     if held and not plan.tasks:
         raise CallError(
             f"`{held[0].node}` cannot be computed yet: {held[0].reason}.",
@@ -200,7 +201,7 @@ def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) ->
         )
     if not (request.only_stale or request.partitions or request.where):
         return
-    frozen = [h for h in plan.frozen if h.node in asked]
+    frozen = [h for h in plan.frozen if h.node in backfilled]
     if frozen and not plan.tasks:
         raise CallError(
             f"`{frozen[0].node}` is frozen: {frozen[0].reason}.",
@@ -210,7 +211,10 @@ def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) ->
 
 
 def _refuse_lost_source(workspace: Workspace, plan: Plan, observed: Observed) -> None:
-    """L1: what is computed from it would be rebuilt without rows whose files count as received. What is not goes on."""
+    """L1: refuse to rebuild readers of a source whose table lost rows, because its files count as received.
+
+    Whatever does not depend on it goes on.
+    """
     read = upstream(workspace.project, (task.node for task in plan.tasks))
     for node in workspace.project.nodes:
         table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
@@ -224,8 +228,8 @@ def _refuse_lost_source(workspace: Workspace, plan: Plan, observed: Observed) ->
                 else f"has {table.rows} rows, and {record.row_count} were received"
             )
             raise OutsideError(
-                f"The table of `{node.name}` {what}: someone deleted, restored or made it again.",
-                remedy=f"Put the old one back, or move `{workspace.lake.table(node.name)}` away and run: "
-                "every file that is still there is received again.",
+                f"The table of `{node.name}` {what}: someone deleted, restored or recreated it.",
+                remedy=f"Restore the old one, or move `{workspace.lake.table(node.name)}` away and run: "
+                "every file that still exists is received again.",
                 slug="source-lost",
             )

@@ -1,4 +1,4 @@
-"""What runs keep aside before they commit it: removed when a run ends, and after one that died."""
+"""The files that runs stage before they commit. They are removed when a run ends, and after one that died."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _open_here: set[str] = set()
 
 @contextmanager
 def staged(workspace: Workspace, run: str) -> Iterator[None]:
-    """Room for what a run keeps aside. What dead runs left is removed first; what others work with stays."""
+    """A staging folder for a run. What dead runs left is removed first; what other runs use is kept."""
     from strandline.lake.staging import clear_staging
 
     _open_here.add(run)
@@ -39,7 +39,10 @@ def clear_abandoned(workspace: Workspace) -> None:
 
 
 def find_abandoned(workspace: Workspace) -> list[str]:
-    """The runs whose folder is there and that no longer work. A lake with one writer has no runs but those of this process."""
+    """The runs whose folder still exists although they no longer work.
+
+    A lake with one writer has no runs but those of this process.
+    """
     from strandline.lake.staging import list_staging
 
     left = list_staging(workspace.lake)

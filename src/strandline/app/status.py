@@ -20,7 +20,10 @@ _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
 
 def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
-    """The status of every node, or of those a name means, with the invalidations that these carry or have to process."""
+    """The status of every node, or of those a name means, with their invalidations.
+
+    These are the ones that the nodes carry or have to process.
+    """
     made_at = now()
     statuses, held = read_status(workspace, name)
     shown = {s.dataset for s in statuses}
@@ -44,16 +47,16 @@ def read_pending(workspace: Workspace) -> tuple[InvalidationStatus, ...]:
         jobs.setdefault(row["invalidation_id"], {})[row["job"]] = row["processed_at"]
     return tuple(
         InvalidationStatus(
-            id=said["id"],
-            dataset=said["dataset"],
-            scope=_describe_scope(from_columns(said["partition_key"], said["row_filter"])),
-            reason=said["reason"],
-            created_at=said["created_at"],
-            table_version=said["table_version"],
-            processed_at_by_job=jobs[said["id"]],
+            id=row["id"],
+            dataset=row["dataset"],
+            scope=_describe_scope(from_columns(row["partition_key"], row["row_filter"])),
+            reason=row["reason"],
+            created_at=row["created_at"],
+            table_version=row["table_version"],
+            processed_at_by_job=jobs[row["id"]],
         )
-        for said in invalidations
-        if said["processed_at"] is None
+        for row in invalidations
+        if row["processed_at"] is None
     )
 
 
@@ -62,8 +65,8 @@ def _describe_scope(scope: Scope) -> str:
 
 
 def read_status(workspace: Workspace, name: str | None = None) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
-    """Every node, or those a name means, inputs before readers, and what is held among them or upstream of them."""
+    """Every node, or those a name means, inputs before readers, and what is held among them or upstream."""
     project = workspace.project
-    wanted = frozenset(get_nodes(project, name)) if name else None
+    names = frozenset(get_nodes(project, name)) if name else None
     plan, observed = make_plan(workspace, RunRequest())
-    return judge(project, plan, observed, wanted)
+    return judge(project, plan, observed, names)

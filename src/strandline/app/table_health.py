@@ -1,4 +1,7 @@
-"""What `doctor` finds wrong with tables: damaged logs and files, and where catalog and tables disagree. Starts no Spark."""
+"""What `doctor` finds wrong with tables: damaged logs and files, and differences between catalog and tables.
+
+Starts no Spark.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +24,7 @@ from .workspace import Workspace
 
 
 def examine_tables(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
-    """Damage first: a table that does not open hides all else that could be said."""
+    """Damage comes first: nothing else can be said about a table that does not open."""
     leases = {lease.dataset: lease for lease in list_leases(workspace.catalog)}
     yield from _find_unreturned(leases)
     damaged = list(find_damaged(workspace, deep=deep))
@@ -30,7 +33,7 @@ def examine_tables(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
         plan, observed = make_plan(workspace, RunRequest())
     except OutsideError:
         if damaged:
-            return  # said already, and better
+            return  # it has been reported already, and better
         raise
     before = [*_find_disagreements(workspace, observed, leases), *_find_foreign(workspace.project, observed)]
     yield from before
@@ -43,7 +46,7 @@ def examine_tables(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
     yield from failed
     if not (damaged or before or failed or plan.frozen):
         yield Finding(
-            check="tables", result=Result.OK, what=f"{len(observed.tables)} tables, as the catalog has them"
+            check="tables", result=Result.OK, what=f"{len(observed.tables)} tables, as in the catalog"
         )
 
 
@@ -64,7 +67,7 @@ def _find_unreturned(leases: Mapping[str, LeaseState]) -> Iterator[Finding]:
 
 
 def find_damaged(workspace: Workspace, *, deep: bool) -> Iterator[Finding]:
-    """Logs and files that are missing or not what was written."""
+    """Logs and files that are missing or not as they were written."""
     view = read_view(workspace.catalog)
     for node in workspace.project.nodes:
         uri = workspace.lake.table(node.name)
@@ -86,7 +89,7 @@ def _oldest_cursor(project: Project, view: CatalogView, node: Node) -> int | Non
 
 
 def _cursors(project: Project, view: CatalogView, node: Node) -> list[tuple[str, int]]:
-    """Each node that reads the table, and how far it has come."""
+    """Each node that reads the table, and how far it has read."""
     records = ((n.name, view.nodes.get(n.name)) for n in project.readers_of(node.name))
     return [
         (name, record.cursors[node.name].version)
@@ -96,27 +99,35 @@ def _cursors(project: Project, view: CatalogView, node: Node) -> list[tuple[str,
 
 
 def _remedy(node: Node, damage: Damage, uri: str) -> str:
-    """What brings a damaged table back: whatever was computed can be computed again, and sources often still have what they sent."""
+    """How to repair a damaged table.
+
+    What was computed can be computed again, and sources often still have what they sent.
+    """
     if damage.ailment is Ailment.CHECKPOINT:
-        return f"Remove `{uri}/_delta_log/_last_checkpoint`: the log is read from its entries, and the next checkpoint comes by itself."
-    restore = "Put the file back from a copy."
+        return (
+            f"Remove `{uri}/_delta_log/_last_checkpoint`: the log is read from its entries,"
+            " and the next checkpoint is written by itself."
+        )
+    restore = "Restore the file from a copy."
     away = f"Without one, move `{uri}` away and run"
     if node.traits.receives:
-        return f"{restore} {away}: every file that is still there is received again."
+        return f"{restore} {away}: every file that still exists is received again."
     if node.traits.writing is Writing.INSERTS:
-        return f"{restore} {away}: it is computed anew, without what it published that its inputs no longer give."
-    return f"{restore} {away}: it is computed anew from its inputs."
+        return (
+            f"{restore} {away}: it is computed again, without published rows that its inputs no longer give."
+        )
+    return f"{restore} {away}: it is computed again from its inputs."
 
 
 def _remedy_for_readers(project: Project, view: CatalogView, node: Node) -> str:
     calls = ", ".join(f"`strandline backfill {name} --all`" for name, _ in _cursors(project, view, node))
-    return f"Put it back from a copy, or compute what reads on from there anew: {calls}."
+    return f"Restore it from a copy, or recompute what continues from there: {calls}."
 
 
 def _find_disagreements(
     workspace: Workspace, observed: Observed, leases: Mapping[str, LeaseState]
 ) -> Iterator[Finding]:
-    """Where the catalog was lost or put back, or a table was."""
+    """Differences because the catalog or a table was lost or restored."""
     lost, behind = [], []
     for node in workspace.project.nodes:
         table, record = observed.tables.get(node.name), observed.view.nodes.get(node.name)
@@ -140,27 +151,42 @@ def _find_disagreements(
         elif ours and _is_older(workspace, node, leases):
             behind.append(node.name)
         elif ours:
-            what = f"`{node.name}` has {len(ours)} commits of ours that the catalog does not know: a run did not end."
+            what = (
+                f"`{node.name}` has {len(ours)} commits of ours that are not in the catalog:"
+                " a run did not end."
+            )
             yield Finding(check="unsettled", result=Result.NOTE, what=what, remedy="The next run settles it.")
     if lost:
-        what = f"The catalog knows nothing of {_names(lost)}, which Strandline wrote: it was lost, or is another one."
-        remedy = "Run `strandline rebuild-catalog`; `settings.catalog` says which it is. A run would take them over too, one by one."
+        what = (
+            f"The catalog contains nothing about {_names(lost)}, which Strandline wrote:"
+            " it was lost, or is another one."
+        )
+        remedy = (
+            "Run `strandline rebuild-catalog`; `settings.catalog` says which it is."
+            " A run would take them over too, one by one."
+        )
         yield Finding(check="catalog-lost", result=Result.WRONG, what=what, remedy=remedy)
     if behind:
-        what = f"The catalog is older than {_names(behind)}: it was put back from an earlier copy."
-        remedy = "Run `strandline rebuild-catalog`. A run would settle it too, table by table; nothing is lost or doubled."
+        what = f"The catalog is older than {_names(behind)}: it was restored from an earlier copy."
+        remedy = (
+            "Run `strandline rebuild-catalog`."
+            " A run would settle it too, table by table; nothing is lost or doubled."
+        )
         yield Finding(check="catalog-behind", result=Result.WRONG, what=what, remedy=remedy)
 
 
 def _is_older(workspace: Workspace, node: Node, leases: Mapping[str, LeaseState]) -> bool:
-    """A token is taken from the catalog before anything is committed with it: a table with a larger one knows more than the catalog."""
+    """Whether the table has a larger token than the catalog.
+
+    A token is taken from the catalog before anything is committed with it, so such a catalog is older.
+    """
     lease = leases.get(node.name)
     return read_token(workspace.lake, node.name) > (lease.token if lease else 0)
 
 
 def _gone(node: Node) -> Finding:
-    remedy = "Put it back from a copy if that is a mistake; the next run makes it again" + (
-        " from the files that are still there." if node.traits.receives else " from its inputs."
+    remedy = "Restore it from a copy if that is a mistake; the next run creates it again" + (
+        " from the files that still exist." if node.traits.receives else " from its inputs."
     )
     return Finding(
         check="table-gone", result=Result.WRONG, what=f"The table of `{node.name}` is gone.", remedy=remedy
@@ -168,20 +194,29 @@ def _gone(node: Node) -> Finding:
 
 
 def _recreated(node: Node) -> Finding:
-    what = f"`{node.name}` is not the table that the catalog knows: someone deleted it and made it again."
+    what = f"`{node.name}` is not the table in the catalog: someone deleted and recreated it."
     if node.traits.receives:
-        remedy = "Put the old one back from a copy, or move the table away and run: every file that is still there is received again."
+        remedy = (
+            "Restore the old one from a copy, or move the table away and run:"
+            " every file that still exists is received again."
+        )
     else:
-        remedy = "The next run computes it anew from its inputs."
+        remedy = "The next run computes it again from its inputs."
     return Finding(check="recreated", result=Result.WRONG, what=what, remedy=remedy)
 
 
 def _went_back(node: Node, record: NodeRecord, table: TableState) -> Finding:
-    what = f"The catalog is ahead of `{node.name}`: it knows version {record.table_version}, and the table ends with {table.version}."
+    what = (
+        f"The catalog is ahead of `{node.name}`: it has version {record.table_version},"
+        f" and the table ends with {table.version}."
+    )
     if node.traits.receives:
-        remedy = "Put the newer table back, or run `strandline rebuild-catalog` and run: what the table lacks is received again."
+        remedy = (
+            "Restore the newer table, or run `strandline rebuild-catalog` and run:"
+            " what the table lacks is received again."
+        )
     else:
-        remedy = "Put the newer table back, or run: it is computed anew from its inputs."
+        remedy = "Restore the newer table, or run: it is computed again from its inputs."
     return Finding(check="catalog-ahead", result=Result.WRONG, what=what, remedy=remedy)
 
 
@@ -190,21 +225,22 @@ def _find_foreign(project: Project, observed: Observed) -> Iterator[Finding]:
         foreign = find_unknown(observed.view.nodes.get(node.name), observed.tables.get(node.name))
         if not foreign:
             continue
-        told = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
+        versions = ", ".join(f"{c.version} ({c.operation})" for c in foreign)
         remedy = (
             f"What was received must not be changed: restore the table to version {foreign[0].version - 1}. "
-            f"Rows that were only added are taken by `strandline doctor --adopt {node.name}`."
+            f"Rows that were only added are accepted by `strandline doctor --adopt {node.name}`."
             if not node.inputs
-            else f"The next run rebuilds it from its inputs; `strandline doctor --adopt {node.name}` takes it as it is."
+            else "The next run rebuilds it from its inputs;"
+            f" `strandline doctor --adopt {node.name}` accepts it as it is."
         )
-        what = f"`{node.name}` has commits that are not Strandline's: version {told}."
+        what = f"`{node.name}` has commits that are not Strandline's: version {versions}."
         yield Finding(check="foreign", result=Result.WRONG, what=what, remedy=remedy)
 
 
 def _find_gaps(plan: Plan) -> Iterator[Finding]:
     for task in plan.tasks:
         if task.cause is Cause.GAP:
-            what = f"`{task.node}` cannot go on from where it was: {task.reason}."
+            what = f"`{task.node}` cannot continue from where it was: {task.reason}."
             yield Finding(check="gap", result=Result.NOTE, what=what, remedy="The next run rebuilds it.")
 
 

@@ -1,4 +1,4 @@
-"""Values as the outside sees them: the one form of instants, dates, decimals and odd numbers in JSON."""
+"""Values as the outside sees them: the form of instants, dates, decimals and special numbers in JSON."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,10 @@ from enum import StrEnum
 
 
 def json_value(value: object) -> object:
-    """Timestamps `2024-01-13T08:30:00.000000Z`, dates `2024-01-13`, decimals as strings at their scale, NaN and Infinity as strings."""
+    """Timestamps `2024-01-13T08:30:00.000000Z`, dates `2024-01-13`; decimals, NaN and Infinity as strings.
+
+    A decimal is written with its scale.
+    """
     match value:
         case None | bool() | int():
             return value
@@ -48,6 +51,6 @@ def _name(key: object) -> str:
 
 
 def instant_text(value: datetime) -> str:
-    """An instant in UTC, always with microseconds; one without a zone is UTC already."""
+    """An instant in UTC, always with microseconds. One without a zone is already UTC."""
     at = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -46,7 +46,7 @@ class VerifyOutcome:
 
     @property
     def exit_code(self) -> int:
-        """4 for a difference, and when everything named together compared no row: proof of nothing is not proof."""
+        """4 for a difference, and if all named datasets together compared no row: that proves nothing."""
         if any(d.result == "different" for d in self.datasets) or not sum(
             d.compared_rows for d in self.datasets
         ):
@@ -69,7 +69,8 @@ def verify(
         if (chosen is None and n.name in observed.tables) or (chosen is not None and n.name in chosen)
     ]
     if chosen is not None and len(chosen) > len(names):
-        # A fact dataset's name means three nodes; a quarantine that nothing ever failed into has no table to verify.
+        # A fact dataset's name means three nodes. A quarantine into which nothing ever went has no table to
+        # verify.
         nodes = [n for n in nodes if not n.traits.may_lack_table or n.name in observed.tables]
     scratch = tempfile.mkdtemp(prefix="strandline-verify-")
     try:
@@ -105,44 +106,53 @@ def _verify_one(
 
     try:
         work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
-        found = compare_with_recompute(
+        comparison = compare_with_recompute(
             work, WORKERS[node.kind].expect(work), stale=stale is not None, sample_percent=sample_percent
         )
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
     except Exception as error:  # noqa: BLE001 - whatever Spark raises is this dataset's result; the others go on
         return _cannot(node, versions, as_of, f"the recompute failed: {' '.join(str(error).split())[:600]}")
-    if counts_break := _broken_counts(node, record, found.compared):
+    if counts_break := _broken_counts(node, record, comparison.compared):
         return VerifiedDataset(
             dataset=node.name,
             result="different",
             equal=False,
-            compared_rows=found.compared,
+            compared_rows=comparison.compared,
             differing_rows=1,
             input_versions=versions,
             as_of=as_of,
             reason=counts_break,
         )
     result = (
-        "different" if found.differing else "stale" if found.stale else "equal" if found.compared else "empty"
+        "different"
+        if comparison.differing
+        else "stale"
+        if comparison.stale
+        else "equal"
+        if comparison.compared
+        else "empty"
     )
     return VerifiedDataset(
         dataset=node.name,
         result=result,
-        equal=not found.differing and not found.stale,
-        compared_rows=found.compared,
-        differing_rows=found.differing,
-        stale_rows=found.stale,
-        kept_rows=found.kept,
+        equal=not comparison.differing and not comparison.stale,
+        compared_rows=comparison.compared,
+        differing_rows=comparison.differing,
+        stale_rows=comparison.stale,
+        kept_rows=comparison.kept,
         input_versions=versions,
         as_of=as_of,
-        examples=tuple({"only_in": e.only_in, "stale": e.stale, "row": e.row} for e in found.examples),
+        examples=tuple({"only_in": e.only_in, "stale": e.stale, "row": e.row} for e in comparison.examples),
         reason=stale.reason if stale else "",
     )
 
 
 def _share(workspace: Workspace, scratch: str) -> "Shared":
-    """What the nodes being verified share: nothing. Spark reads every table: delta-rs may be what is wrong."""
+    """What the verified nodes share: nothing.
+
+    Spark reads every table, because delta-rs may be what is wrong.
+    """
     from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
 
@@ -155,10 +165,10 @@ _READ_BY_SPARK = Thresholds(small_table_bytes=-1, looked_up_table_bytes=-1)
 
 
 def _broken_counts(node: Node, record: NodeRecord, compared: int) -> str:
-    """L10: a source has as many rows as were received; of facts, offered = accepted + duplicates + quarantined + passed over."""
+    """L10: a source has as many rows as were received. The outcomes of facts add up to the number offered."""
     counts = record.counts
     if node.traits.receives and counts.get("received", compared) != compared:
-        return f"the counts do not add up: {counts['received']} were received, and {compared} are there"
+        return f"the counts do not add up: {counts['received']} were received, and the table has {compared}"
     if not node.traits.counts_offers or not counts:
         return ""
     parts = sum(counts.get(n, 0) for n in ("accepted", "duplicates", "quarantined", "passed_over"))

@@ -28,7 +28,7 @@ class Workspace:
 
 @contextmanager
 def open_workspace(folder: Path, environ: Mapping[str, str] | None = None) -> Iterator[Workspace]:
-    """Load the project and open what it names. Starts no Spark."""
+    """Load the project and open its catalog and lake. Starts no Spark."""
     project = load_project(folder, os.environ if environ is None else environ)
     lake = Lake(root=project.settings.lake)
     require_readable(lake)

@@ -123,7 +123,7 @@ def test_a_data_file_that_is_missing_or_of_another_size(lake: Written) -> None:
     assert {f.check for f in findings} == {"files"}
     assert any(first.name in f.what and "is missing" in f.what for f in findings)
     assert any(second.name in f.what and "should have" in f.what for f in findings)
-    assert all("computed anew from its inputs" in f.remedy for f in findings)
+    assert all("computed again from its inputs" in f.remedy for f in findings)
 
 
 def test_a_flipped_byte_is_found_by_the_deep_look_alone(lake: Written) -> None:
@@ -221,14 +221,14 @@ def test_a_table_put_back_from_a_copy(lake: Written, tmp_path: Path) -> None:
 
     finding = the_one(lake, "catalog-ahead")
 
-    assert "it knows version 2, and the table ends with 1" in finding.what
+    assert "it has version 2, and the table ends with 1" in finding.what
 
 
 def test_a_table_deleted_and_made_again(lake: Written) -> None:
     shutil.rmtree(lake.table("orders"))
     write_deltalake(str(lake.table("orders")), pa.table({"id": [1]}))
 
-    assert "`orders` is not the table that the catalog knows" in the_one(lake, "recreated").what
+    assert "`orders` is not the table in the catalog" in the_one(lake, "recreated").what
 
 
 def test_a_table_that_is_gone(lake: Written) -> None:
@@ -287,7 +287,7 @@ def test_a_postgres_that_does_not_answer(lake: Written, monkeypatch: pytest.Monk
 def test_a_disk_that_is_full(lake: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline.app.doctor.LITTLE_ROOM", 1 << 60)
 
-    assert "Free some room" in the_one(lake, "disk").remedy
+    assert "Free some space" in the_one(lake, "disk").remedy
 
 
 def test_it_ends_with_1_and_prints_what_and_remedy(lake: Written, capsys: pytest.CaptureFixture[str]) -> None:
