@@ -1,4 +1,4 @@
-"""Fixtures for every test. One Spark session, started by the first test that needs it, serves the suite."""
+"""Fixtures for every test. One Spark session per process, started by the first test that needs it."""
 
 import functools
 import os
@@ -11,39 +11,43 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.harness import TestProject
 
-_SAID = "said"
+_SUMMARY_LINE = "summary line"
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "TwoHalves":
-    return TwoHalves(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "SparkByFile":
+    return SparkByFile(config, log)
 
 
-class TwoHalves(LoadScopeScheduling):
-    """With `-n 2` two processes share the suite: one runs every file that needs Spark, the other the rest.
+class SparkByFile(LoadScopeScheduling):
+    """With `-n 2` one process runs all files that do not need Spark, the other those that do, file by file.
 
-    Each runs its half in order.
+    The first stays one unit, because `tests/faults/test_points.py` counts what its own process has reached.
+    When it has ended, it takes a share of the remaining Spark files, with a session of its own.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return _half_of(nodeid.partition("::")[0])
+        file = nodeid.partition("::")[0]
+        return file if _needs_spark(file) else "no Spark"
 
 
 @functools.cache
-def _half_of(file: str) -> str:
-    return "spark" if "pytest.mark.spark" in Path(__file__).parents[1].joinpath(file).read_text() else "plain"
+def _needs_spark(file: str) -> bool:
+    return "pytest.mark.spark" in Path(__file__).parents[1].joinpath(file).read_text()
 
 
 @pytest.fixture
 def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """A line for the summary at the end."""
-    return lambda line: record_property(_SAID, line)
+    return lambda line: record_property(_SUMMARY_LINE, line)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])]
-    for line in [value for report in reports for name, value in report.user_properties if name == _SAID]:
+    for line in [
+        value for report in reports for name, value in report.user_properties if name == _SUMMARY_LINE
+    ]:
         terminalreporter.write_line(str(line))
 
 
