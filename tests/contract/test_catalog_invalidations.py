@@ -33,13 +33,13 @@ def an_invalidating(
     table_id: str = "blocks-table",
     committed_at: datetime = COMMITTED_AT,
 ) -> CommitRecord:
-    said = tuple(an_invalidation(id_) for id_ in ids)
+    invalidations = tuple(an_invalidation(id_) for id_ in ids)
     return a_commit(
         version,
         node=node,
         table_id=table_id,
         operation=Operation.INVALIDATE,
-        invalidations=said,
+        invalidations=invalidations,
         committed_at=committed_at,
     )
 
@@ -61,11 +61,13 @@ def read(
 
 def owed(catalog: Catalog, jobs: tuple[str, ...] = JOBS) -> dict[str, set[str]]:
     """By invalidation: the jobs that have not processed it yet."""
-    found: dict[str, set[str]] = {row["id"]: set() for row in read_invalidations(catalog, jobs)[0]}
+    jobs_by_invalidation: dict[str, set[str]] = {
+        row["id"]: set() for row in read_invalidations(catalog, jobs)[0]
+    }
     for row in read_invalidations(catalog, jobs)[1]:
         if row["processed_at"] is None:
-            found[row["invalidation_id"]].add(row["job"])
-    return found
+            jobs_by_invalidation[row["invalidation_id"]].add(row["job"])
+    return jobs_by_invalidation
 
 
 def processed(catalog: Catalog, jobs: tuple[str, ...] = JOBS) -> Mapping[str, bool]:
@@ -74,7 +76,7 @@ def processed(catalog: Catalog, jobs: tuple[str, ...] = JOBS) -> Mapping[str, bo
 
 def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) -> None:
     at = datetime(2024, 3, 5, 7, 8, 9, 123_000, tzinfo=UTC)
-    said = Invalidation(
+    invalidation = Invalidation(
         id="i-1",
         scope=Range(column="block_number", low=5, high=9, where=from_row_filter({"chain": {"eq": "größe"}})),
         reason="reorg",
@@ -83,11 +85,13 @@ def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) 
 
     invalidate(
         catalog,
-        a_commit(7, node="blocks", operation=Operation.REPLACE_KEYS, invalidations=(said,), committed_at=at),
+        a_commit(
+            7, node="blocks", operation=Operation.REPLACE_KEYS, invalidations=(invalidation,), committed_at=at
+        ),
     )
 
-    (found,), jobs = read_invalidations(catalog, JOBS)
-    assert found == {
+    (recorded,), jobs = read_invalidations(catalog, JOBS)
+    assert recorded == {
         "id": "i-1",
         "dataset": "blocks",
         "scope": "row_range",
@@ -107,12 +111,19 @@ def test_an_invalidation_is_remembered_with_its_scope_and_why(catalog: Catalog) 
 
 
 def test_an_invalidation_of_a_partition_names_it(catalog: Catalog) -> None:
-    said = Invalidation(id="i-1", scope=Partitions(names=("0-10",)), reason="a bad disk")
+    invalidation = Invalidation(id="i-1", scope=Partitions(names=("0-10",)), reason="a bad disk")
 
-    invalidate(catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(said,)))
+    invalidate(
+        catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(invalidation,))
+    )
 
-    ((found,), _) = read_invalidations(catalog, JOBS)
-    assert (found["scope"], found["partition_key"], found["row_filter"], found["source_event"]) == (
+    ((recorded,), _) = read_invalidations(catalog, JOBS)
+    assert (
+        recorded["scope"],
+        recorded["partition_key"],
+        recorded["row_filter"],
+        recorded["source_event"],
+    ) == (
         "partition",
         "0-10",
         None,
@@ -121,12 +132,14 @@ def test_an_invalidation_of_a_partition_names_it(catalog: Catalog) -> None:
 
 
 def test_a_reason_with_characters_a_database_refuses_is_still_recorded(catalog: Catalog) -> None:
-    said = an_invalidation("i-1", reason="a \x00 byte and half a \ud83d pair")
+    invalidation = an_invalidation("i-1", reason="a \x00 byte and half a \ud83d pair")
 
-    invalidate(catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(said,)))
+    invalidate(
+        catalog, a_commit(1, node="blocks", operation=Operation.INVALIDATE, invalidations=(invalidation,))
+    )
 
-    ((found,), _) = read_invalidations(catalog, JOBS)
-    assert found["reason"] == "a ? byte and half a ? pair"
+    ((recorded,), _) = read_invalidations(catalog, JOBS)
+    assert recorded["reason"] == "a ? byte and half a ? pair"
 
 
 def test_a_commit_recorded_twice_invalidates_once(catalog: Catalog) -> None:
@@ -321,10 +334,10 @@ def test_an_invalidation_is_processed_when_every_job_has_processed_it(catalog: C
     by_one = processed(catalog)
     read(catalog, "evaluate", 3)
 
-    (found,), jobs = read_invalidations(catalog, JOBS)
+    (recorded,), jobs = read_invalidations(catalog, JOBS)
     assert by_one == {"i-1": False}
-    assert found["processed_at"] == max(row["processed_at"] for row in jobs)
-    assert found["processed_at"].tzinfo is UTC
+    assert recorded["processed_at"] == max(row["processed_at"] for row in jobs)
+    assert recorded["processed_at"].tzinfo is UTC
 
 
 def test_a_job_that_was_removed_releases_what_it_owed(catalog: Catalog) -> None:
@@ -348,9 +361,9 @@ def test_a_job_added_later_owes_nothing(catalog: Catalog) -> None:
 def test_an_invalidation_that_concerns_no_job_is_processed_from_the_start(catalog: Catalog) -> None:
     invalidate(catalog, an_invalidating(3, "i-1"), readers=())
 
-    ((found,), jobs) = read_invalidations(catalog, JOBS)
+    ((recorded,), jobs) = read_invalidations(catalog, JOBS)
 
-    assert (found["processed_at"], jobs) == (COMMITTED_AT, [])
+    assert (recorded["processed_at"], jobs) == (COMMITTED_AT, [])
 
 
 def test_invalidations_of_two_datasets_are_acknowledged_apart(catalog: Catalog) -> None:

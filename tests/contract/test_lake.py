@@ -79,29 +79,29 @@ def _append(session: SparkSession, lake: Lake, token: int, rows: DataFrame | Non
 
 
 def _insert_new(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = (
+    source = (
         frame(session, [(4, None, 40, 0, False), (4, None, 40, 0, False), (1, "a", 99, 0, False)])
         if rows is None
         else rows
     )
     own = session.read.format("delta").option("versionAsOf", 0).load(lake.table("t"))
-    writes.insert_new(writes.only_new(given, own, ["_key", "id"]), lake, ticket(token, Operation.INSERT_NEW))
+    writes.insert_new(writes.only_new(source, own, ["_key", "id"]), lake, ticket(token, Operation.INSERT_NEW))
 
 
 def _replace_keys(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = (
+    source = (
         frame(session, [(2, "b", 21, 0, False), (2, "b", 22, 0, False), (4, "d", 40, 0, False)])
         if rows is None
         else rows
     )
-    writes.replace_keys(given, lake, ticket(token, Operation.REPLACE_KEYS))
+    writes.replace_keys(source, lake, ticket(token, Operation.REPLACE_KEYS))
 
 
 def _replace_partitions(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
-    given = (
+    source = (
         frame(session, []) if rows is None else rows
     )  # no rows: those that match the condition are removed (L4)
-    writes.replace_where(given, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
+    writes.replace_where(source, lake, ticket(token, Operation.REPLACE_PARTITIONS), condition="value >= 20")
 
 
 def _overwrite(session: SparkSession, lake: Lake, token: int, rows: DataFrame | None = None) -> None:
@@ -170,9 +170,9 @@ def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(
     own = session.read.format("delta").load(lake.table("t"))
     writes.insert_new(writes.only_new(again, own, ["id"]), lake, ticket(2, Operation.INSERT_NEW))
 
-    found = session.read.format("delta").load(lake.table("t")).select("id", "value").collect()
-    assert {tuple(r) for r in found} == {(None, 1), ("x", 1), ("y", 2)}
-    assert len(found) == 3
+    rows = session.read.format("delta").load(lake.table("t")).select("id", "value").collect()
+    assert {tuple(r) for r in rows} == {(None, 1), ("x", 1), ("y", 2)}
+    assert len(rows) == 3
 
 
 def test_tables_have_the_properties_they_are_promised_with(session: SparkSession, lake: Lake) -> None:
@@ -340,8 +340,8 @@ def test_a_writer_in_flight_is_refused_once_a_newer_token_stands(
 
 
 def changes(session: SparkSession, lake: Lake, after: int, upto: int) -> list[tuple[object, ...]]:
-    found = read_feed(session, lake, "t", after, upto)
-    return sorted(tuple(r) for r in found.select("id", "value", SIGN).collect())
+    feed = read_feed(session, lake, "t", after, upto)
+    return sorted(tuple(r) for r in feed.select("id", "value", SIGN).collect())
 
 
 def test_the_feed_gives_net_changes_across_rewrites_purges_and_compaction(
@@ -476,10 +476,10 @@ def test_small_tables_give_what_spark_reads_at_every_version_of_a_random_table(
         listed = ", ".join(map(str, wanted))
         by_key = middling.find_rows(session, "t", version, "_key", wanted)
         by_condition = middling.find_where(session, "t", version, "_key", f'"_key" IN ({listed})')
-        for found in (by_key, by_condition):
-            assert found is not None
-            assert found.schema.simpleString() == by_spark.schema.simpleString()
-            assert sorted(map(repr, found.collect())) == sorted(
+        for looked_up in (by_key, by_condition):
+            assert looked_up is not None
+            assert looked_up.schema.simpleString() == by_spark.schema.simpleString()
+            assert sorted(map(repr, looked_up.collect())) == sorted(
                 repr(r) for r in rows_at[version] if r["_key"] in wanted
             ), f"version {version}"
     live = read_table(session, lake, "t", versions[-1]).where(~F.col("_deleted")).count()
@@ -497,16 +497,16 @@ def test_a_large_table_is_left_to_spark(session: SparkSession, lake: Lake) -> No
 
 def test_metadata_reads_back_from_the_log_whatever_it_holds(session: SparkSession, lake: Lake) -> None:
     """L6: quotes, line breaks and other scripts survive Spark's options and Delta's log."""
-    told = replace(
+    written = replace(
         metadata(1, Operation.OVERWRITE),
         scope=Keys(count=2, of="a'b\"c\\d\ne, `x` = ü € 鍵 ${x} {y}"),
         counts={"offered": 2**53 + 1},
     )
 
-    writes.overwrite(frame(session, START), lake, Ticket(dataset="t", token=1, metadata=to_json(told)))
+    writes.overwrite(frame(session, START), lake, Ticket(dataset="t", token=1, metadata=to_json(written)))
 
-    assert newest(lake).metadata == told
-    assert json.loads(to_json(told))["scope"] == scope_to_json(told.scope)
+    assert newest(lake).metadata == written
+    assert json.loads(to_json(written))["scope"] == scope_to_json(written.scope)
 
 
 def test_staged_rows_are_counted_also_where_there_are_none(session: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Planner cases as text: a world told line by line, and the plan it must give.
+"""Planner cases as text: a world described line by line, and the plan it must give.
 
     === a commit past the cursor makes its reader behind
     project small
@@ -54,18 +54,18 @@ PARTITION_ROWS = 20
 @dataclass(frozen=True)
 class Case:
     title: str
-    told: tuple[str, ...]
+    commands: tuple[str, ...]
     expected: str
 
     def text(self, plan_text: str) -> str:
-        return "\n".join([f"=== {self.title}", *self.told, "---", plan_text, ""])
+        return "\n".join([f"=== {self.title}", *self.commands, "---", plan_text, ""])
 
 
 def read_cases(file: Path) -> Iterator[Case]:
     for block in re.split(r"^=== ", file.read_text(), flags=re.MULTILINE)[1:]:
-        told, _, expected = block.partition("\n---\n")
-        title, *lines = told.splitlines()
-        yield Case(title=title, told=tuple(lines), expected=expected.strip("\n"))
+        commands, _, expected = block.partition("\n---\n")
+        title, *lines = commands.splitlines()
+        yield Case(title=title, commands=tuple(lines), expected=expected.strip("\n"))
 
 
 @dataclass
@@ -307,10 +307,10 @@ class World:
         """`clean sale to 7`: files that only versions before 7 need were removed, and the table says so."""
         name, version = words.split(" to ")
         self.commit(f"{name} clean")
-        *before, said = self.tables[name].commits
-        assert said.metadata
-        said = replace(said, metadata=replace(said.metadata, readable_from=int(version)))
-        self.tables[name] = replace(self.tables[name], commits=(*before, said))
+        *before, newest = self.tables[name].commits
+        assert newest.metadata
+        newest = replace(newest, metadata=replace(newest.metadata, readable_from=int(version)))
+        self.tables[name] = replace(self.tables[name], commits=(*before, newest))
 
     def drop(self, name: str) -> None:
         """`drop sale`: the table is gone."""
@@ -321,27 +321,27 @@ class World:
 
         The arguments are `--all`, `--stale`, `--partitions A,B` or `--where W --reason R`.
         """
-        given = shlex.split(words)
+        arguments = shlex.split(words)
 
-        def said(option: str) -> str:
-            return given[given.index(option) + 1] if option in given else ""
+        def value_of(option: str) -> str:
+            return arguments[arguments.index(option) + 1] if option in arguments else ""
 
-        if given[0] == "backfill":
+        if arguments[0] == "backfill":
             self.request = replace(
                 self.request,
-                backfill=given[1],
-                only_stale="--stale" in given,
-                partitions=tuple(said("--partitions").split(",")) if "--partitions" in given else (),
-                where=said("--where"),
-                reason=said("--reason"),
+                backfill=arguments[1],
+                only_stale="--stale" in arguments,
+                partitions=tuple(value_of("--partitions").split(",")) if "--partitions" in arguments else (),
+                where=value_of("--where"),
+                reason=value_of("--reason"),
             )
-        elif given[0] == "release":
-            self.request = replace(self.request, release=given[1])
-        if "--select" in given:
-            self.request = replace(self.request, select=given[given.index("--select") + 1])
-        if "--as-of" in given:
+        elif arguments[0] == "release":
+            self.request = replace(self.request, release=arguments[1])
+        if "--select" in arguments:
+            self.request = replace(self.request, select=arguments[arguments.index("--select") + 1])
+        if "--as-of" in arguments:
             self.request = replace(
-                self.request, as_of=datetime.fromisoformat(given[given.index("--as-of") + 1])
+                self.request, as_of=datetime.fromisoformat(arguments[arguments.index("--as-of") + 1])
             )
 
     def _config(self, node: Node) -> WrittenConfig:
@@ -371,11 +371,11 @@ def _commit(
 ) -> CommitSummary:
     metadata = None
     if operation is not None:
-        said = Invalidation(
+        invalidation = Invalidation(
             id=f"{name} {version}", scope=Rows(where=from_row_filter({"pieces": version})), reason=invalidates
         )
         bare = CommitMetadata.bare(run="r", node=name, token=version, operation=operation, as_of="")
-        metadata = replace(bare, invalidations=(said,) if invalidates else ())
+        metadata = replace(bare, invalidations=(invalidation,) if invalidates else ())
     return CommitSummary(
         version=version,
         changes_rows=operation is None or operation.changes_rows,

@@ -19,7 +19,7 @@ ALL = [(file, case) for file in FILES for case in read_cases(file)]
 
 @pytest.mark.parametrize(("file", "case"), ALL, ids=[f"{file.stem}: {case.title}" for file, case in ALL])
 def test_the_plan_is_as_told(file: Path, case: Case) -> None:
-    made = render(tell(case.told).plan())
+    made = render(tell(case.commands).plan())
 
     if os.environ.get("STRANDLINE_REGENERATE"):
         kept = [c.text(made if c.title == case.title else c.expected) for c in read_cases(file)]
@@ -62,13 +62,13 @@ def test_a_thousand_invalidations_are_one_task_for_each_job_that_reads_the_datas
 
 
 def test_a_thousand_invalidations_among_a_thousand_commits_are_counted_and_named_in_one_line() -> None:
-    told = [
+    commands = [
         f"commit hot_blocks {what}"
         for _ in range(500)
         for what in ("replace_keys 2 rows because reorg", "invalidate because checked")
     ]
 
-    (task,) = tell(("project chain", "built", *told, "ask --select heavy")).plan().tasks
+    (task,) = tell(("project chain", "built", *commands, "ask --select heavy")).plan().tasks
 
     assert (
         task.reason == "changed rows in versions 1 to 1000 of `hot_blocks`, about 1,000 rows, "
@@ -109,7 +109,7 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
 
 
 @pytest.mark.parametrize(
-    ("ask", "slug", "told"),
+    ("ask", "slug", "expected"),
     [
         ("cold_blocks --partitions 0-10,10-21", "unknown-partition", "Did you mean `10-20`?"),
         (
@@ -127,7 +127,7 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
     ],
 )
 def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(
-    ask: str, slug: str, told: str
+    ask: str, slug: str, expected: str
 ) -> None:
     lines = (
         "partitions cold_blocks 0-10 10-20",
@@ -139,7 +139,7 @@ def test_a_backfill_of_what_is_not_there_is_refused_with_what_to_ask_for(
         tell(("project chain", "built", *lines)).plan()
 
     assert refused.value.slug == slug
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_planning_twice_gives_the_same_plan() -> None:

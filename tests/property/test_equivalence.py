@@ -89,9 +89,9 @@ def possible(histories: list[list[Fact]]) -> dict[tuple[int, str], set[Fact]]:
         for fact in history:
             if fact.id is not None:
                 of_key[w, fact.id].append(fact)
-    for key, found in of_key.items():
-        top = max(-1 if f.ts is None else f.ts for f in found)
-        best[key] = {f for f in found if (-1 if f.ts is None else f.ts) == top}
+    for key, facts in of_key.items():
+        top = max(-1 if f.ts is None else f.ts for f in facts)
+        best[key] = {f for f in facts if (-1 if f.ts is None else f.ts) == top}
     return best
 
 
@@ -196,9 +196,9 @@ def test_the_winner_of_a_key_is_the_same_for_every_order_of_its_facts() -> None:
         folded = fold(batch if folded is None else folded.unionByName(batch), register())
     at_once = fold(everything.drop("__batch"), register())
     assert folded is not None
-    found = Counter(tuple(r) for r in folded.select("id", "g", "x", "ts").collect())
+    winners = Counter(tuple(r) for r in folded.select("id", "g", "x", "ts").collect())
     whole = Counter(tuple(r) for r in at_once.select("id", "g", "x", "ts").collect())
 
-    assert found == whole
-    assert set(found.values()) == {60}, f"the winner depends on the order: {found}"
-    assert {(id, ts) for id, _, _, ts in found} == {("a", 2), ("b", 2), ("c", 2)}
+    assert winners == whole
+    assert set(winners.values()) == {60}, f"the winner depends on the order: {winners}"
+    assert {(id, ts) for id, _, _, ts in winners} == {("a", 2), ("b", 2), ("c", 2)}

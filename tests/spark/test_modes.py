@@ -500,10 +500,10 @@ def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(mak
     project = make(SUMS, COLD, ALERTS)
     project.lines("data/1.jsonl", *(tx(f"t{n}", n, 100 + n) for n in range(30)))
     project.run()
-    said = say(project, "tx", "block between 3 and 5")
+    invalidation_id = say(project, "tx", "block between 3 and 5")
     say(project, "tx", "block = 7")
     say(project, "tx", partition="10-20")
-    assert set(said.jobs) == {"sums", "cold", "alerts"}
+    assert set(invalidation_id.jobs) == {"sums", "cold", "alerts"}
     plan = project.plan()
     assert {t.node: t.cause for t in plan.tasks} == dict.fromkeys(
         ("sums", "cold", "alerts"), Cause.INVALIDATION
@@ -519,14 +519,14 @@ def test_invalidations_are_processed_once_by_each_job_that_reads_the_dataset(mak
     assert "2 partitions (0-10, 10-20)" in describe_covered(result_of(outcome, "cold"))
     assert project.plan().tasks == ()
     with open_workspace(project.folder) as workspace:
-        found, jobs = read_invalidations(workspace.catalog, ("sums", "cold", "alerts"))
-    assert [(i["dataset"], i["scope"], i["partition_key"], i["reason"]) for i in found] == [
+        recorded, jobs = read_invalidations(workspace.catalog, ("sums", "cold", "alerts"))
+    assert [(i["dataset"], i["scope"], i["partition_key"], i["reason"]) for i in recorded] == [
         ("tx", "row_range", None, "correction"),
         ("tx", "row_range", None, "correction"),
         ("tx", "partition", "10-20", "correction"),
     ]
-    assert found[0]["row_filter"] == {"block": {"gte": 3, "lte": 5}}
-    assert all(i["processed_at"] for i in found)
+    assert recorded[0]["row_filter"] == {"block": {"gte": 3, "lte": 5}}
+    assert all(i["processed_at"] for i in recorded)
     assert len(jobs) == 9
     assert all(j["processed_at"] for j in jobs)
     project.assert_verified("sums", "cold")

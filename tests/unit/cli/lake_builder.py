@@ -64,7 +64,7 @@ class Written:
         self,
         dataset: str,
         *,
-        told: bool = True,
+        recorded: bool = True,
         rows: int = 3,
         invalidations: tuple[Invalidation, ...] = (),
         **more: object,
@@ -83,7 +83,7 @@ class Written:
         data = pa.table({"id": pa.array(range(rows), pa.int64()), "name": [f"n{i}" for i in range(rows)]})
         write_deltalake(uri, data, mode="append", commit_properties=properties)
         version = DeltaTable(uri).version()
-        if told:
+        if recorded:
             self._record(catalog, dataset, lease, version)
         else:
             release_lease(catalog, lease)
@@ -154,8 +154,10 @@ def write_lake(folder: Path) -> Written:
     """
     init(folder)
     lake = Written(folder=folder)
-    said = Invalidation(id="i-1", scope=Rows(where=from_row_filter({"id": {"_eq": 1}})), reason="checked")
+    invalidation = Invalidation(
+        id="i-1", scope=Rows(where=from_row_filter({"id": {"_eq": 1}})), reason="checked"
+    )
     for nth in range(2):
         for dataset in KINDS:
-            lake.commit(dataset, invalidations=(said,) if dataset == "orders" and nth else ())
+            lake.commit(dataset, invalidations=(invalidation,) if dataset == "orders" and nth else ())
     return lake

@@ -175,7 +175,7 @@ def test_a_catalog_from_yesterday(lake: Written, tmp_path: Path) -> None:
 
 
 def test_a_run_that_did_not_end_is_not_a_catalog_from_yesterday(lake: Written) -> None:
-    lake.commit("orders", told=False)
+    lake.commit("orders", recorded=False)
 
     assert wrong(lake) == []
     assert (

@@ -61,7 +61,7 @@ HELD = HeldWork(nodes=(FROZEN, STALE), command="strandline backfill demand defau
 
 
 def result(**changes: Any) -> TaskResult:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "node": "demand",
         "kind": Snapshot.kind,
         "cause": Cause.NEW_INPUT,
@@ -78,7 +78,7 @@ def result(**changes: Any) -> TaskResult:
         "table_version": 3,
         "counts": {},
     }
-    return TaskResult(**{**told, **changes})
+    return TaskResult(**{**fields, **changes})
 
 
 def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
@@ -241,12 +241,12 @@ def test_a_failed_task_is_told_in_full_below_the_table_and_its_notes_too() -> No
     noted = result(node="c", notes=("skipped x.jsonl",))
     outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=()), results=(failed, blocked, noted))
 
-    told = run_verb.render_outcome(outcome, 2.0)
+    text = run_verb.render_outcome(outcome, 2.0)
 
-    assert "a failed:\n  It broke.\n    Mend it.  [broke]" in told
-    assert "waits for `a`" in told
-    assert "c: skipped x.jsonl" in told
-    assert "3 tasks in 2.0 s: 1 done, 1 failed, 1 blocked." in told
+    assert "a failed:\n  It broke.\n    Mend it.  [broke]" in text
+    assert "waits for `a`" in text
+    assert "c: skipped x.jsonl" in text
+    assert "3 tasks in 2.0 s: 1 done, 1 failed, 1 blocked." in text
     assert outcome.exit_code == 1
 
 
@@ -258,9 +258,9 @@ def test_progress_is_a_line_per_task_where_there_is_no_terminal(capsys: pytest.C
     progress.ended(result())
     progress.close()
 
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.splitlines()[-1] == "  1/1 done  demand  43 rows in 1.2 s"
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines()[-1] == "  1/1 done  demand  43 rows in 1.2 s"
 
 
 def test_a_progress_line_keeps_its_columns() -> None:
@@ -274,10 +274,10 @@ def test_a_run_with_nothing_to_do_starts_no_spark(
 
     with no_spark(monkeypatch):
         code = shop.call("run", "--select", "customer_totals")
-        said = capsys.readouterr().out
+        output = capsys.readouterr().out
         code_json = shop.call("run", "--select", "customer_totals", "--output", "json")
 
-    assert (code, said) == (0, "Everything is up to date.\n")
+    assert (code, output) == (0, "Everything is up to date.\n")
     assert code_json == 0
     assert printed(capsys)["tasks"] == []
 

@@ -153,7 +153,7 @@ def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(
     lake: Written, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = promised(lake)
-    lake.commit("order_events", told=False)
+    lake.commit("order_events", recorded=False)
     monkeypatch.setenv("STRANDLINE_FAILPOINTS", f"{point}=raise")
 
     with pytest.raises(FailpointError):
@@ -168,7 +168,7 @@ def test_who_dies_on_the_way_leaves_a_catalog_that_can_be_used(
 
 def test_a_process_killed_in_the_swap_leaves_the_old_one(lake: Written) -> None:
     before = promised(lake)
-    lake.commit("order_events", told=False)
+    lake.commit("order_events", recorded=False)
     command = [sys.executable, "-m", "strandline.cli", "rebuild-catalog", "--project", str(lake.folder)]
 
     killed = subprocess.run(

@@ -38,17 +38,17 @@ def metadata(operation: Operation = Operation.APPEND, token: int = 7) -> CommitM
 
 
 def info(operation: str = "WRITE", user: str | None = None, **more: object) -> dict[str, object]:
-    said = {"timestamp": AT + 1, "inCommitTimestamp": AT, "operation": operation, **more}
-    return {"commitInfo": said | ({"userMetadata": user} if user is not None else {})}
+    entry = {"timestamp": AT + 1, "inCommitTimestamp": AT, "operation": operation, **more}
+    return {"commitInfo": entry | ({"userMetadata": user} if user is not None else {})}
 
 
 def add(path: str, rows: int | None = 2, *, change: bool = True, vector: bool = False) -> dict[str, object]:
-    said: dict[str, object] = {"path": path, "size": 100, "dataChange": change}
+    entry: dict[str, object] = {"path": path, "size": 100, "dataChange": change}
     if rows is not None:
-        said["stats"] = json.dumps({"numRecords": rows})
+        entry["stats"] = json.dumps({"numRecords": rows})
     if vector:
-        said["deletionVector"] = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": 1}
-    return {"add": said}
+        entry["deletionVector"] = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": 1}
+    return {"add": entry}
 
 
 def remove(path: str, *, change: bool = True) -> dict[str, object]:
@@ -243,12 +243,12 @@ def test_there_is_no_version_where_there_is_no_table(tmp_path: Path) -> None:
 def test_what_ends_a_line_elsewhere_ends_none_in_a_log(tmp_path: Path) -> None:
     """Statistics contain values, and Spark does not escape U+2028, U+0085 and similar characters."""
     odd = "\u2028 \u2029 \x85"
-    said = {"path": "a.parquet", "size": 100, "dataChange": True}
+    added = {"path": "a.parquet", "size": 100, "dataChange": True}
     stats = json.dumps({"numRecords": 2, "minValues": {"_payload": odd}}, ensure_ascii=False)
     log = tmp_path / "_delta_log"
     log.mkdir()
     written = "\n".join(
-        json.dumps(action, ensure_ascii=False) for action in (info(), {"add": said | {"stats": stats}})
+        json.dumps(action, ensure_ascii=False) for action in (info(), {"add": added | {"stats": stats}})
     )
     (log / f"{0:020}.json").write_bytes(written.encode())
 

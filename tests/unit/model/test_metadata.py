@@ -181,10 +181,10 @@ OLDER_INVALIDATIONS = [
 def test_invalidations_that_an_older_strandline_wrote_in_columns_are_read() -> None:
     older = json.dumps({**json.loads(to_json(EXAMPLE)), "invalidations": OLDER_INVALIDATIONS})
 
-    found = find_metadata(older)
+    read = find_metadata(older)
 
-    assert found is not None
-    assert found.invalidations == (
+    assert read is not None
+    assert read.invalidations == (
         Invalidation(
             id="1",
             scope=Rows(where=from_row_filter({"chain_id": 1, "block_number": {"gte": 5, "lte": 9}})),
@@ -278,6 +278,6 @@ def test_metadata_that_lacks_a_field_is_not_ours(name: str) -> None:
 
 @given(st.sampled_from(sorted(json.loads(to_json(REORG)))), anything)
 def test_any_value_in_any_field_is_read_or_refused_and_never_raises(name: str, value: object) -> None:
-    found = find_metadata(json.dumps({**json.loads(to_json(REORG)), name: value}))
+    read = find_metadata(json.dumps({**json.loads(to_json(REORG)), name: value}))
 
-    assert found is None or find_metadata(to_json(found)) == found
+    assert read is None or find_metadata(to_json(read)) == read

@@ -228,7 +228,7 @@ def test_the_columns_of_an_invalidation_name_the_same_rows(
 ) -> None:
     word, partition_key, row_filter = columns
 
-    found = to_columns(scope)
+    stored = to_columns(scope)
 
-    assert found == {"scope": word, "partition_key": partition_key, "row_filter": row_filter}
-    assert to_columns(from_columns(partition_key, row_filter)) == found
+    assert stored == {"scope": word, "partition_key": partition_key, "row_filter": row_filter}
+    assert to_columns(from_columns(partition_key, row_filter)) == stored

@@ -75,21 +75,21 @@ def change_last_commit(world: World, name: str, **changes: object) -> None:
 
 def invalidate(world: World, name: str, row_filter: Mapping[str, object]) -> None:
     world.tell(f"commit {name} invalidate")
-    said = Invalidation(id="i", scope=Rows(where=from_row_filter(row_filter)), reason="checked")
-    change_last_commit(world, name, invalidations=(said,))
+    invalidation = Invalidation(id="i", scope=Rows(where=from_row_filter(row_filter)), reason="checked")
+    change_last_commit(world, name, invalidations=(invalidation,))
 
 
 def judge(world: World, name: str = "sale_ranges") -> dict[str, str]:
-    found = judge_partitions(world.project, world.project.get(name), world.plan(), world.observed)
-    return {p.partition_key: p.state for p in found}
+    states = judge_partitions(world.project, world.project.get(name), world.plan(), world.observed)
+    return {p.partition_key: p.state for p in states}
 
 
 def test_partitions_stand_in_the_order_of_their_column_and_those_not_final_were_never_built() -> None:
-    found = judge(make_world())
+    states = judge(make_world())
 
-    assert list(found) == ["0-10", "90-100", "100-110", "110-120", "120-130", "null"]
-    assert set(found.values()) == {"fresh", "never built"}
-    assert found["120-130"] == "never built"
+    assert list(states) == ["0-10", "90-100", "100-110", "110-120", "120-130", "null"]
+    assert set(states.values()) == {"fresh", "never built"}
+    assert states["120-130"] == "never built"
 
 
 def test_a_node_without_partitions_has_none() -> None:
@@ -125,26 +125,26 @@ def test_an_invalidation_touches_the_partitions_that_may_hold_its_rows(
 
     invalidate(world, "sale", row_filter)
 
-    found = judge(world)
-    assert {key for key, state in found.items() if state == "invalidated"} == touched
-    assert set(found.values()) <= {"invalidated", "fresh", "never built"}
+    states = judge(world)
+    assert {key for key, state in states.items() if state == "invalidated"} == touched
+    assert set(states.values()) <= {"invalidated", "fresh", "never built"}
 
 
 def test_rows_that_changed_somewhere_leave_every_built_partition_behind_unless_more_is_known() -> None:
     world = make_world("commit sale replace_keys 2 rows")
     invalidate(world, "sale", {"pieces": 95})
 
-    found = judge(world)
+    states = judge(world)
 
-    assert found.pop("90-100") == "invalidated"
-    assert found.pop("120-130") == "never built"
-    assert set(found.values()) == {"behind"}
+    assert states.pop("90-100") == "invalidated"
+    assert states.pop("120-130") == "never built"
+    assert set(states.values()) == {"behind"}
 
 
 def test_what_this_run_will_write_to_an_input_is_not_known_before() -> None:
-    found = judge(make_world("file sale_events data/second 500 bytes"))
+    states = judge(make_world("file sale_events data/second 500 bytes"))
 
-    assert set(found.values()) == {"behind", "never built"}
+    assert set(states.values()) == {"behind", "never built"}
 
 
 def test_an_input_that_names_the_partitions_it_replaced_leaves_only_theirs_behind() -> None:
@@ -165,9 +165,9 @@ def test_what_is_touched_and_being_written_is_building() -> None:
     invalidate(world, "sale", {"pieces": 95})
     world.records["sale_ranges"] = replace(world.records["sale_ranges"], building=True)
 
-    found = judge(world)
+    states = judge(world)
 
-    assert (found["90-100"], found["0-10"]) == ("building", "fresh")
+    assert (states["90-100"], states["0-10"]) == ("building", "fresh")
 
 
 def test_a_table_that_is_gone_has_no_built_partition() -> None:
@@ -184,11 +184,14 @@ def test_a_job_is_behind_since_the_invalidation_it_has_not_processed() -> None:
     )
 
     statuses, _ = read_status(world.workspace)
-    found = {s.dataset: s for s in statuses}
+    by_dataset = {s.dataset: s for s in statuses}
 
-    assert (found["sale_ranges"].state, found["sale_ranges"].since) == ("behind", told_at)
-    assert found["sale_ranges"].inputs == ("sale",)
-    assert (found["sale_ranges"].partitioned_by, found["pieces"].partitioned_by) == ("pieces, 10 each", "")
+    assert (by_dataset["sale_ranges"].state, by_dataset["sale_ranges"].since) == ("behind", told_at)
+    assert by_dataset["sale_ranges"].inputs == ("sale",)
+    assert (by_dataset["sale_ranges"].partitioned_by, by_dataset["pieces"].partitioned_by) == (
+        "pieces, 10 each",
+        "",
+    )
 
 
 def day(number: int, group: str = "") -> Span:
@@ -213,9 +216,9 @@ def day(number: int, group: str = "") -> Span:
 def test_days_are_those_of_the_projects_time_zone(
     operator: Operator, value: date | str, *, held: bool
 ) -> None:
-    said = Filter(comparisons=(Comparison(column="sold_at", operator=operator, value=value),))
+    row_filter = Filter(comparisons=(Comparison(column="sold_at", operator=operator, value=value),))
 
-    assert may_hold(said, ("sold_at",), day(5), KOLKATA) is held
+    assert may_hold(row_filter, ("sold_at",), day(5), KOLKATA) is held
 
 
 @pytest.mark.parametrize(
@@ -232,9 +235,9 @@ def test_days_are_those_of_the_projects_time_zone(
 def test_a_group_is_compared_by_its_name_where_that_is_certain(
     operator: Operator, value: int | tuple[int, ...], *, held: bool
 ) -> None:
-    said = Filter(comparisons=(Comparison(column="chain_id", operator=operator, value=value),))
+    row_filter = Filter(comparisons=(Comparison(column="chain_id", operator=operator, value=value),))
 
-    assert may_hold(said, ("chain_id", "sold_at"), day(5, group="7"), KOLKATA) is held
+    assert may_hold(row_filter, ("chain_id", "sold_at"), day(5, group="7"), KOLKATA) is held
 
 
 def test_rows_without_value_are_shared_with_no_day() -> None:

@@ -261,10 +261,10 @@ def test_what_would_be_filled_in_from_outside_is_refused(sql: str, tmp_path: Pat
         + f"jobs:\n  - {{name: j, input_datasets: [property], output_dataset: j, sql: {json.dumps(sql)}}}\n"
     )
 
-    told = report(tmp_path, yaml)
+    reported = report(tmp_path, yaml)
 
-    assert "[substitution]" in told
-    assert "`config:`" in told
+    assert "[substitution]" in reported
+    assert "`config:`" in reported
 
 
 @pytest.mark.parametrize("word", ["Order", "End", "All", "Row", "Left", "Current"])
