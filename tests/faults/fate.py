@@ -3,17 +3,14 @@
 A kill raises `Killed`, which nothing catches, and from then on the dead process changes nothing: catalog and table log refuse it.
 """
 
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from sqlalchemy import Connection
 
 from strandline.app import invalidate as invalidating
@@ -22,7 +19,6 @@ from strandline.app import planning
 from strandline.app import run as running
 from strandline.catalog import Catalog
 from strandline.dispatch import failpoints
-from strandline.lake import log, table
 from strandline.lake.work import Write
 from strandline.model.leases import Lease
 
@@ -114,9 +110,6 @@ class Fate:
         patch.setattr(plain_workers, "commit_write", self.commit_write)
         patch.setattr(failpoints, "_act", self.act)
         patch.setattr(table_log, "between", self.require_life)
-        patch.setattr(table, "DeltaTable", _open_once)
-        patch.setattr(table, "Table", _keep_once)
-        patch.setattr(log, "parse_entry", _parse_once)
         patch.setattr(Catalog, "writing", self._guarded(Catalog.writing))
         for module in LAKE_USERS:
             patch.setattr(module, "open_lake", lambda *_: _no_spark)
@@ -142,31 +135,6 @@ def soon(point: str, node: str = "", nth: int = 1) -> str:
 
 _really_act = failpoints._act
 _really_write = plain_workers.commit_write
-
-
-def _open_once(uri: str, version: int | None = None) -> DeltaTable:
-    """A table that has not changed is not opened again."""
-    folder = Path(uri, "_delta_log")
-    newest = max(folder.glob("*.json"), default=None)
-    status = newest.stat() if newest else None
-    return _open(uri, version, (status.st_ino, status.st_mtime_ns) if status else None)
-
-
-@functools.lru_cache(maxsize=500)
-def _open(uri: str, version: int | None, _seen: object) -> DeltaTable:
-    return DeltaTable(uri, version=version)
-
-
-def _keep_once(uri: str, opened: DeltaTable) -> table.Table:
-    """What was worked out about a table that has not changed is not worked out again."""
-    kept: table.Table | None = vars(opened).get("kept")
-    if kept is None:
-        kept = vars(opened)["kept"] = _real_table(uri, opened)
-    return kept
-
-
-_real_table = table.Table
-_parse_once = functools.lru_cache(maxsize=5_000)(log.parse_entry)
 
 
 def _no_spark() -> Any:

@@ -132,9 +132,7 @@ def _compute_and_commit(
     )
     committed = record_entry(desk, node, lease, entry, prepared.live_rows)
     if prepared.changes is not None and before is not None:
-        desk.shared.hand_on(
-            node.name, _quiet_since(desk, node, before.version), committed.version, prepared.changes
-        )
+        desk.shared.hand_on(node.name, committed.version, prepared.changes)
     done = replace(
         result,
         status=Status.DONE,
@@ -212,18 +210,6 @@ def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> 
         for e in read_entries(desk.lake.table(dataset), after.version)
         if e.version <= now.version
     )
-
-
-def _quiet_since(desk: Desk, node: Node, version: int) -> int:
-    """The oldest version from which no commit up to `version` changed rows: readers with a cursor there need only what comes next."""
-    quiet = version
-    for entry in reversed(list(read_entries(desk.lake.table(node.name), max(-1, version - 5)))):
-        if entry.version > version:
-            continue
-        if entry.changes_rows:
-            return entry.version
-        quiet = entry.version - 1
-    return quiet
 
 
 def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: NodeConfig) -> None:

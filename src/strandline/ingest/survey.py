@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from strandline.model.errors import WorkError
 from strandline.model.files import FileRead, FileSeen
@@ -125,39 +126,43 @@ def _take_whole(
 def _grow(
     source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding
 ) -> Piece | None:
-    """A file of lines: what follows the part already taken, up to its last whole line."""
-    if before is not None and (file.size < before.bytes or _digest(path, before.bytes) != before.digest):
-        revision = _next_revision(source, file, before)
-        before = None
-    else:
-        revision = before.revision if before else 0
-    start, rows = (_after_open_line(path, before.bytes, file.size), before.rows) if before else (0, 0)
+    """A file of lines: what follows the part already taken, up to its last whole line. Reads each byte once."""
+    with path.open("rb") as stream:
+        revision, rows, start = 0, 0, 0
+        digest = hashlib.sha256()
+        if before is not None:
+            revision = before.revision
+            if file.size >= before.bytes and _hash(stream, before.bytes, digest) == before.digest:
+                rows, start = (
+                    before.rows,
+                    before.bytes + _end_open_line(stream, before.bytes, file.size, digest),
+                )
+            else:
+                revision = _next_revision(source, file, before)
+                before, digest = None, hashlib.sha256()
+                stream.seek(0)
+        lines = _take_lines(stream, start, file.size, digest)
     still = (
         before is not None
         and bool(before.unfinished)
         and (before.size, before.modified_ns) == (file.size, file.modified_ns)
     )
-    end, lines, unfinished, quiet = _find_end(source, path, file, start, still)
-    if (
-        before is not None
-        and end == before.bytes
-        and (unfinished, quiet) == (before.unfinished, before.seen_unchanged)
-        and not unfinished
-    ):
+    lines = lines.with_tail(source, still=still)
+    if before is not None and lines.end == before.bytes and not (lines.waits or before.unfinished):
         return None
     read = FileRead(
         path=file.path,
         revision=revision,
-        bytes=end,
-        rows=rows + lines,
-        digest=_digest(path, end),
+        bytes=lines.end,
+        rows=rows + lines.count,
+        digest=lines.digest,
         size=file.size,
         modified_ns=file.modified_ns,
-        seen_unchanged=quiet,
-        unfinished=unfinished,
+        seen_unchanged=lines.waits,
+        unfinished=lines.waits,
     )
     return Piece(
-        file=path, read=read, start=start, end=end, first_place=rows + 1, encoding=encoding, final=still
+        file=path, read=read, start=start, end=lines.end, first_place=rows + 1, encoding=encoding, final=still
     )
 
 
@@ -167,40 +172,65 @@ def leave_open(piece: Piece, end: int) -> Piece:
     return replace(piece, end=end, read=read)
 
 
-def _find_end(
-    source: FileSource, path: Path, file: FileSeen, start: int, still: bool
-) -> tuple[int, int, int, int]:
-    """(end of what may be taken, lines in it, 1 if a last line waits, in how many runs in a row it stood so).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """The lines of a file that may be taken, and what follows the last of them."""
 
-    `still`: a part of the file waited in the last run too, and the file has not changed since.
-    """
-    lines, last_newline, position = 0, start, start
-    tail = b""
-    with path.open("rb") as stream:
-        stream.seek(start)
-        while position < file.size and (block := stream.read(min(_BLOCK, file.size - position))):
-            lines += block.count(b"\n")
-            newline = block.rfind(b"\n")
-            if newline >= 0:
-                last_newline, tail = position + newline + 1, block[newline + 1 :]
-            else:
-                tail += block
-            position += len(block)
-    if not tail.strip():
-        return last_newline, lines, 0, 0
-    if still or (source.format is FileFormat.JSONL and _parses(tail)):
-        return file.size, lines + 1, 0, 0
-    return last_newline, lines, 1, 1
+    end: int
+    """The byte after the last line."""
+    count: int
+    digest: str
+    """Of the file up to `end`."""
+    tail: bytes
+    """What follows: a line without a newline."""
+    size: int
+    digest_with_tail: str
+    waits: int = 0
+    """1 while the tail waits for its newline."""
+
+    def with_tail(self, source: FileSource, *, still: bool) -> "_Lines":
+        """Take the tail too if it is a whole JSON message, or did not grow since the last run (`still`)."""
+        if not self.tail.strip():
+            return self
+        if still or (source.format is FileFormat.JSONL and _parses(self.tail)):
+            return replace(self, end=self.size, count=self.count + 1, digest=self.digest_with_tail)
+        return replace(self, waits=1)
 
 
-def _after_open_line(path: Path, end: int, size: int) -> int:
-    """Past the newline of a last line that was taken without one: it ends that line and begins none."""
-    with path.open("rb") as stream:
-        stream.seek(max(0, end - 1))
-        if end == 0 or stream.read(1) == b"\n":
-            return end
-        rest = stream.readline(size - end)
-    return end + len(rest) if rest.endswith(b"\n") and not rest.strip() else end
+def _take_lines(stream: BinaryIO, start: int, size: int, digest: "hashlib._Hash") -> _Lines:
+    """Read on from `start` to `size`. `digest` has taken what is before `start`."""
+    count, end, position, tail = 0, start, start, b""
+    at_end = digest.copy()
+    while position < size and (block := stream.read(min(_BLOCK, size - position))):
+        count += block.count(b"\n")
+        after = block.rfind(b"\n") + 1
+        digest.update(block[:after])
+        if after:
+            end, tail, at_end = position + after, b"", digest.copy()
+        digest.update(block[after:])
+        tail += block[after:]
+        position += len(block)
+    return _Lines(
+        end=end,
+        count=count,
+        digest=at_end.hexdigest(),
+        tail=tail,
+        size=size,
+        digest_with_tail=digest.hexdigest(),
+    )
+
+
+def _end_open_line(stream: BinaryIO, end: int, size: int, digest: "hashlib._Hash") -> int:
+    """The bytes of a newline that ends a last line which was taken without one: it begins no line."""
+    stream.seek(max(0, end - 1))
+    if end == 0 or stream.read(1) == b"\n":
+        return 0
+    rest = stream.readline(size - end)
+    if rest.endswith(b"\n") and not rest.strip():
+        digest.update(rest)
+        return len(rest)
+    stream.seek(end)
+    return 0
 
 
 def _parses(line: bytes) -> bool:
@@ -212,13 +242,17 @@ def _parses(line: bytes) -> bool:
 
 
 def _digest(path: Path, size: int) -> str:
-    found = hashlib.sha256()
-    left = size
     with path.open("rb") as stream:
-        while left > 0 and (block := stream.read(min(_BLOCK, left))):
-            found.update(block)
-            left -= len(block)
-    return found.hexdigest()
+        return _hash(stream, size, hashlib.sha256())
+
+
+def _hash(stream: BinaryIO, size: int, digest: "hashlib._Hash") -> str:
+    """Add the next `size` bytes to a digest."""
+    left = size
+    while left > 0 and (block := stream.read(min(_BLOCK, left))):
+        digest.update(block)
+        left -= len(block)
+    return digest.hexdigest()
 
 
 def _next_revision(source: FileSource, file: FileSeen, before: FileRead | None) -> int:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from threading import Lock
 from urllib.parse import unquote
 
 import pyarrow.fs
@@ -75,27 +77,129 @@ class LogEntry:
         )
 
 
-def list_versions(uri: str) -> list[int]:
-    """The versions whose commit file is still there, ascending. Empty when there is no table."""
+Stamp = tuple[int, int]
+"""Size and time of change of a log entry's file: a table that was deleted and made again has other ones."""
+
+
+class Log:
+    """A table's log as this process knows it.
+
+    The log is listed once. After that, only entries that follow the last known one are looked for. An entry
+    never changes, so it is parsed once.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._stamps: dict[int, Stamp] = {}
+        self._lock = Lock()
+        self.listed = 0
+        """How often the log was listed. It grows when the table was deleted, or made again."""
+
+    def versions(self) -> list[int]:
+        """The versions whose entry is still there, ascending. Empty when there is no table."""
+        return [version for version, _ in self._known()]
+
+    def newest(self) -> tuple[int, int]:
+        """What changes whenever the table does: how often the log was listed, and its last version (-1: none)."""
+        with self._lock:
+            self._look()
+            return self.listed, max(self._stamps, default=-1)
+
+    def entries(self, after: int) -> Iterator[LogEntry]:
+        """The commits after a version, oldest first."""
+        for version, stamp in self._known():
+            if version > after:
+                yield _parse_once(self._uri, version, stamp)
+
+    def _known(self) -> list[tuple[int, Stamp]]:
+        with self._lock:
+            self._look()
+            return sorted(self._stamps.items())
+
+    def _look(self) -> None:
+        """Bring the known versions up to date."""
+        if not self._stamps:
+            if not self.listed or self._may_exist():
+                self._list()
+            return
+        first, last = min(self._stamps), max(self._stamps)
+        stamps = self._find_stamps(first, last, last + 1)
+        if any(stamps.get(version) != self._stamps[version] for version in (first, last)):
+            self._list()
+            return
+        following = last + 1
+        while (stamp := stamps.get(following)) is not None:
+            self._stamps[following] = stamp
+            following += 1
+            stamps = self._find_stamps(following)
+
+    def _may_exist(self) -> bool:
+        """Whether there may be a table where there was none. An object store has no folder that could be missing."""
+        file_system, path = open_folder(self._uri)
+        is_local = isinstance(file_system, pyarrow.fs.LocalFileSystem)
+        return (
+            not is_local
+            or file_system.get_file_info(f"{path}/_delta_log").type is not pyarrow.fs.FileType.NotFound
+        )
+
+    def _list(self) -> None:
+        self.listed += 1
+        infos = list_log(self._uri)
+        self._stamps = {int(m[1]): _stamp(info) for info in infos if (m := _COMMIT.search(info.path))}
+
+    def _find_stamps(self, *versions: int) -> dict[int, Stamp]:
+        file_system, path = open_folder(self._uri)
+        infos = file_system.get_file_info([_entry_path(path, version) for version in versions])
+        return {v: _stamp(info) for v, info in zip(versions, infos, strict=True) if info.is_file}
+
+
+def list_log(uri: str) -> list[pyarrow.fs.FileInfo]:
+    """The files of a table's log folder, none when there is no table."""
     file_system, path = open_folder(uri)
     selector = pyarrow.fs.FileSelector(f"{path}/_delta_log", allow_not_found=True)
-    return sorted(
-        int(m[1]) for info in file_system.get_file_info(selector) if (m := _COMMIT.search(info.path))
-    )
+    return list(file_system.get_file_info(selector))
+
+
+def _stamp(info: pyarrow.fs.FileInfo) -> Stamp:
+    return info.size or 0, info.mtime_ns or 0
+
+
+def _entry_path(folder: str, version: int) -> str:
+    return f"{folder}/_delta_log/{version:020}.json"
+
+
+@lru_cache(maxsize=1_000)
+def find_log(uri: str) -> Log:
+    """The log of the table at an address: one object per process."""
+    return Log(uri)
+
+
+@lru_cache(maxsize=20_000)
+def _parse_once(uri: str, version: int, _stamp: Stamp) -> LogEntry:
+    return parse_entry(version, _read_text(uri, version))
+
+
+def _read_text(uri: str, version: int) -> str:
+    file_system, path = open_folder(uri)
+    with file_system.open_input_stream(_entry_path(path, version)) as stream:
+        return str(stream.read().decode())
+
+
+def list_versions(uri: str) -> list[int]:
+    """The versions whose commit file is still there, ascending. Empty when there is no table."""
+    return find_log(uri).versions()
 
 
 def read_entries(uri: str, after: int) -> Iterator[LogEntry]:
     """The commits after a version, oldest first."""
-    return (parse_entry(version, text) for version, text in read_texts(uri, after))
+    return find_log(uri).entries(after)
 
 
 def read_texts(uri: str, after: int) -> Iterator[tuple[int, str]]:
     """The same as they are written: a JSON object a line."""
-    file_system, path = open_folder(uri)
     for version in list_versions(uri):
         if version > after:
-            with file_system.open_input_stream(f"{path}/_delta_log/{version:020}.json") as stream:
-                yield version, stream.read().decode()
+            yield version, _read_text(uri, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,10 @@
 """A Delta table at one version, read through delta-rs: what it is made of, and SQL over its rows. Starts no Spark."""
 
-from functools import cached_property
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from threading import RLock
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -12,24 +16,38 @@ from strandline.model.errors import OutsideError
 
 from .checksums import require_sound
 from .location import for_delta_rs
+from .log import find_log
+
+T = TypeVar("T")
+_KEPT_VERSIONS = 4
+"""Versions of one table that are kept open. A run uses the one it started with and the ones it wrote."""
 
 
 class Table:
     """One version of a table. It never changes, so whatever is asked of it is worked out once."""
 
-    def __init__(self, uri: str, opened: DeltaTable) -> None:
+    def __init__(self, uri: str, opened: DeltaTable, lock: RLock) -> None:
         self.uri = uri
         self.version = opened.version()
         self._opened = opened
+        self._lock = lock
+        """Held while the opened table is used: `_Versions` moves it on to later versions."""
+
+    def _look(self, look: Callable[[DeltaTable], T]) -> T:
+        """Ask the opened table at this version. If it was moved on meanwhile, this version is opened anew."""
+        with self._lock:
+            if self._opened.version() != self.version:
+                self._opened, self._lock = open_delta(self.uri, self.version), RLock()
+            return look(self._opened)
 
     @cached_property
     def id(self) -> str:
-        return str(self._opened.metadata().id)
+        return str(self._look(lambda opened: opened.metadata().id))
 
     @cached_property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types, as Delta spells them."""
-        fields = self._opened.schema().fields
+        fields = self._look(lambda opened: opened.schema().fields)
         return tuple(
             (field.name, str(field.type.type) if hasattr(field.type, "type") else str(field.type))
             for field in fields
@@ -42,15 +60,15 @@ class Table:
     @cached_property
     def schema_json(self) -> str:
         """The schema as Delta keeps it: in Spark's own JSON."""
-        return str(self._opened.schema().to_json())
+        return str(self._look(lambda opened: opened.schema().to_json()))
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        return pa.schema(self._opened.schema().to_arrow())
+        return pa.schema(self._look(lambda opened: opened.schema().to_arrow()))
 
     @cached_property
     def _files(self) -> pa.Table:
-        return pa.table(self._opened.get_add_actions(flatten=True))
+        return pa.table(self._look(lambda opened: opened.get_add_actions(flatten=True)))
 
     def _of_files(self, column: str) -> list[int]:
         """A number of each file; none where no file has it."""
@@ -88,7 +106,7 @@ class Table:
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties: `delta.appendOnly` and the like."""
-        return dict(self._opened.metadata().configuration)
+        return dict(self._look(lambda opened: opened.metadata().configuration))
 
     def newest_by_file(self, column: str) -> list[object]:
         """The largest value of a column in each live file, by the files' statistics; None where a file has none."""
@@ -101,7 +119,7 @@ class Table:
 
     def token(self, application: str) -> int:
         """The largest token that an application has recorded here, 0 when there is none."""
-        return self._opened.transaction_version(application) or 0
+        return self._look(lambda opened: opened.transaction_version(application)) or 0
 
     def require_sound(self) -> None:
         """Refuse a table of whose live files one does not have the bytes that were written."""
@@ -110,7 +128,7 @@ class Table:
     def register(self, session: QueryBuilder, name: str) -> QueryBuilder:
         """Give the table a name in a SQL session, after its files were checked. Rows are read through delta-rs in no other way."""
         self.require_sound()
-        return session.register(name, self._opened)
+        return self._look(lambda opened: session.register(name, opened))
 
     @cached_property
     def _session(self) -> QueryBuilder:
@@ -121,10 +139,57 @@ class Table:
         return pa.table(self._session.execute(sql).read_all())
 
 
+class _Versions:
+    """The versions of one table that this process has opened. The newest is moved on when its log has grown."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._lock = RLock()
+        self._opened: DeltaTable | None = None
+        self._seen = (0, -1)
+        """What the log had when `_opened` was opened or moved on."""
+        self._tables: OrderedDict[int, Table] = OrderedDict()
+
+    def find(self, version: int | None) -> Table | None:
+        with self._lock:
+            seen = find_log(self._uri).newest()
+            if seen[0] != self._seen[0]:
+                self._opened, self._tables = None, OrderedDict()  # deleted, or made again
+            if version is None:
+                return self._find_newest(seen)
+            table = self._tables.get(version)
+            return table or self._keep(Table(self._uri, open_delta(self._uri, version), RLock()))
+
+    def _find_newest(self, seen: tuple[int, int]) -> Table | None:
+        if self._opened is None:
+            try:
+                self._opened = open_delta(self._uri, None)
+            except TableNotFoundError:
+                return None
+        elif seen != self._seen:
+            self._opened.update_incremental()
+        self._seen = seen
+        table = self._tables.get(self._opened.version())
+        return table or self._keep(Table(self._uri, self._opened, self._lock))
+
+    def _keep(self, table: Table) -> Table:
+        self._tables[table.version] = table
+        if len(self._tables) > _KEPT_VERSIONS:
+            self._tables.popitem(last=False)
+        return table
+
+
+_find_versions = lru_cache(maxsize=1_000)(_Versions)
+
+
+def open_delta(uri: str, version: int | None) -> DeltaTable:
+    return DeltaTable(for_delta_rs(uri), version=version)
+
+
 def open_table(uri: str, version: int | None = None) -> Table | None:
     """The table at a version, or None when there is none."""
     try:
-        return Table(uri, DeltaTable(for_delta_rs(uri), version=version))
+        return _find_versions(uri).find(version)
     except TableNotFoundError:
         return None
     except Exception as error:

@@ -103,21 +103,25 @@ class Shared:
     """What tasks of one run hand on to each other, so that nothing is computed twice."""
 
     small: SmallTables
-    _changes: dict[str, tuple[int, int, Staged]] = field(default_factory=dict)
+    _changes: dict[str, tuple[int, Staged]] = field(default_factory=dict)
     _decoded: dict[tuple[str, int, int], Staged] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def hand_on(self, dataset: str, quiet_since: int, upto: int, staged: Staged) -> None:
-        """The rows that the commit `upto` changed; no other commit after `quiet_since` changed any."""
+    def hand_on(self, dataset: str, upto: int, staged: Staged) -> None:
+        """Keep the rows that the commit `upto` changed."""
         if staged.counts["new_rows"] + staged.counts["old_rows"] > self.small.thresholds.handed_on_rows:
             return  # readers take them from Delta's change feed
         with self._lock:
-            self._changes[dataset] = (quiet_since, upto, staged)
+            self._changes[dataset] = (upto, staged)
 
     def find_changes(self, dataset: str, after: int, upto: int) -> Staged | None:
+        """What changed after one version up to another, if one commit of this run changed all of it."""
         with self._lock:
-            quiet_since, version, staged = self._changes.get(dataset, (0, -1, None))
-            return staged if version == upto and quiet_since <= after < version else None
+            version, staged = self._changes.get(dataset, (-1, None))
+        if staged is None or not after < version == upto:
+            return None
+        earlier = (e for e in read_entries(self.small.lake.table(dataset), after) if e.version < version)
+        return None if any(e.changes_rows for e in earlier) else staged
 
     def keep_decoded(self, dataset: str, after: int, upto: int, staged: Staged) -> None:
         with self._lock:
