@@ -4,7 +4,6 @@ A kill raises `Killed`, which nothing catches, and from then on the dead process
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -106,7 +105,7 @@ class Fate:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Plain workers for Spark's, and this fate for the engine's."""
         patch.setenv("STRANDLINE_FAILPOINTS", "")
-        patch.setitem(sys.modules, "strandline.dispatch.workers", plain_workers)
+        patch.setattr(running, "load_workers", lambda: plain_workers)
         patch.setattr(plain_workers, "commit_write", self.commit_write)
         patch.setattr(failpoints, "_act", self.act)
         patch.setattr(table_log, "between", self.require_life)

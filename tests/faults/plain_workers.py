@@ -12,7 +12,7 @@ from strandline.lake.work import Prepared, Write
 from strandline.lake.writes import Ticket
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import KEY
-from strandline.model.commits import CommitMetadata, Invalidation, Operation, WrittenConfig
+from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.hashing import digest
 from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
@@ -73,16 +73,8 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
             raise ValueError(f"no worker prepares {other}")
 
 
-def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
-    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
-
-
-def commit_invalidation(
-    desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]
-) -> None:
-    table_log.commit_nothing(
-        desk.lake, _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations)
-    )
+def commit_nothing(desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any) -> None:
+    table_log.commit_nothing(desk.lake, _bare_ticket(desk, node, lease, operation, **statements))
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -93,14 +85,8 @@ def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compacti
     table_log.compact(desk.lake, node.name, _bare_ticket(desk, node, lease, Operation.COMPACT).metadata)
 
 
-def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) -> None:
-    table_log.commit_nothing(
-        desk.lake, _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from)
-    )
-
-
-def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> Ticket:
+def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any) -> Ticket:
     metadata = CommitMetadata.bare(
         run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat()
     )
-    return Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))
+    return Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **statements)))

@@ -4,13 +4,13 @@ Project, story and laws are the same.
 """
 
 import shutil
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from strandline.app import run as running
 from strandline.dispatch import workers
 from strandline.lake.log import list_versions
 from strandline.lake.table import get_table
@@ -33,7 +33,7 @@ class SparkFate(Fate):
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         super().install(patch)
-        patch.setitem(sys.modules, workers.__name__, workers)
+        patch.setattr(running, "load_workers", lambda: workers)
         for module in LAKE_USERS:
             patch.setattr(module, "open_lake", lambda *_: shared_session)
 

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import update
 
-from strandline.catalog import commits, record_unchanged, release_lease
+from strandline.catalog import commits, record_unchanged
 from strandline.catalog.tables import leases
 from strandline.compute.chain import branches
-from strandline.dispatch import attempt, commit, horizon, maintain, settle
+from strandline.dispatch import attempt, holding, horizon, maintain, settle
 from strandline.dispatch.failpoints import reach
-from strandline.lake.files import remove_files
 from strandline.lake.log import LogEntry
 from strandline.lake.work import Prepared
 from strandline.model import commits as commit_values
@@ -46,25 +45,23 @@ Patch = pytest.MonkeyPatch
 
 def no_fence(patch: Patch) -> None:
     """A token per attempt, and no fence after an unclean end."""
-    patch.setattr(settle, "_fence", lambda *_: None)
+    patch.setattr(holding, "_fence", lambda *_: None)
 
 
 def no_confirm_after_an_exception(patch: Patch) -> None:
-    def believe_the_error(
-        desk: Any, node: Any, lease: Any, own_version: int, write: Callable[[], None]
-    ) -> Any:
-        write()
-        reach("after-write", node.name)
-        return really(desk, node, lease, own_version, lambda: None)
+    def believe_the_error(held: holding.Held, commit: Callable[[], None]) -> Any:
+        commit()
+        reach("after-write", held.node.name)
+        return really(held, lambda: None)
 
-    really = commit.write_and_confirm
-    patch.setattr(attempt, "write_and_confirm", believe_the_error)
+    really = holding.Held.write
+    patch.setattr(holding.Held, "write", believe_the_error)
 
 
 def confirm_believes_the_call(patch: Patch) -> None:
     really = settle.find_ours
     patch.setattr(
-        commit,
+        holding,
         "find_ours",
         lambda desk, lease, entries: really(desk, lease, entries) or (entries[-1] if entries else None),
     )
@@ -112,28 +109,27 @@ def settle_ignores_unknown_commits(patch: Patch) -> None:
 
 
 def cursor_moves_before_the_commit(patch: Patch) -> None:
-    def too_early(desk: Any, node: Any, task: Any, lease: Any, record: Any, inputs: Any, result: Any) -> Any:
-        as_of = desk.as_of.isoformat()
+    def too_early(this: Any, *args: Any) -> Any:
         record_unchanged(
-            desk.catalog,
-            lease,
-            kind=node.kind,
-            cursors=inputs,
+            this.desk.catalog,
+            this.held.lease,
+            kind=this.node.kind,
+            cursors=this.inputs,
             files=(),
-            as_of=as_of,
+            as_of=this.as_of,
             table_version=None,
             release=False,
             waiting=(),
         )
-        return really(desk, node, task, lease, record, inputs, result)
+        return really(this, *args)
 
-    really = attempt._compute_and_commit
-    patch.setattr(attempt, "_compute_and_commit", too_early)
+    really = attempt._commit
+    patch.setattr(attempt, "_commit", too_early)
 
 
 def table_token_not_looked_at(patch: Patch) -> None:
     """The catalog's last token is taken for the last."""
-    patch.setattr(settle, "read_token", lambda *_: 0)
+    patch.setattr(holding, "read_token", lambda *_: 0)
 
 
 def unrecorded_backfill_forgotten(patch: Patch) -> None:
@@ -336,11 +332,7 @@ def cleaning_ignores_cursors(patch: Patch) -> None:
 
 
 def cleaning_says_nothing(patch: Patch) -> None:
-    def only_remove(desk: Any, node: Any, lease: Any, look: Any) -> None:
-        remove_files(desk.lake.table(node.name), look.dead)
-        release_lease(desk.catalog, lease)
-
-    patch.setattr(maintain, "_announce", only_remove)
+    patch.setattr(maintain, "_announce", lambda *_: None)
 
 
 MUTANTS: dict[Mutant, Scenario] = {

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from strandline.catalog import audit, finish_run, start_run
-from strandline.dispatch.desk import Desk, Pins
+from strandline.dispatch.desk import Desk, Pins, Workers
 from strandline.dispatch.run import execute
 from strandline.lake.lock import await_lake, hold_lake
 from strandline.lake.refused import count_added_by_slug
@@ -153,6 +153,7 @@ def make_desk(
         as_of=plan.as_of,
         now=now,
         session=session,
+        workers=load_workers,
         pins=Pins.observed(observed.tables, rows),
         shared=Shared(
             small=SmallTables(
@@ -181,6 +182,13 @@ def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"
     session = get_session(workspace.project.settings)
     hold_lake(session, workspace.lake, at.isoformat(timespec="seconds"))
     return lambda: session
+
+
+def load_workers() -> Workers:
+    """The workers that use Spark."""
+    from strandline.dispatch import workers
+
+    return workers
 
 
 def no_session() -> "SparkSession":

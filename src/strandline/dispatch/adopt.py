@@ -7,12 +7,13 @@ from strandline.lake.location import Lake
 from strandline.lake.log import read_entries
 from strandline.lake.table import Table, get_table
 from strandline.model.columns import DELETED, KEY, POSITION
+from strandline.model.commits import Operation
 from strandline.model.errors import CallError
 from strandline.model.node import Node
 
-from .commit import record_entry, write_and_confirm
 from .desk import Desk
-from .settle import foreign_versions, give_back, take
+from .holding import holding
+from .settle import foreign_versions
 
 _NEVER_NULL = (KEY, DELETED, POSITION)
 """Where a table has these columns, every row that Strandline writes has a value there, and goes by it later."""
@@ -31,24 +32,18 @@ class Adopted:
 
 def adopt(desk: Desk, node: Node, after: int) -> Adopted:
     """Adopt what others wrote after a version. A commit of theirs that comes meanwhile is not among what was adopted, and stays foreign."""
-    from .workers import commit_adoption
-
-    lease, _ = take(desk, node, rebuilds=True)
-    try:
+    commit = desk.workers().commit_nothing
+    with holding(desk, node, rebuilds=True) as held:
         uri = desk.lake.table(node.name)
         versions = foreign_versions(list(read_entries(uri, after)))
         if not versions:
             raise nothing_to_adopt(node.name)
         require_adoptable(desk.lake, node, versions)
-        own = desk.pins.get(node.name).version
-        rows = get_table(uri, own).live_rows
-        entry, _ = write_and_confirm(
-            desk, node, lease, own, lambda: commit_adoption(desk, node, lease, versions, rows)
+        rows = get_table(uri, held.version).live_rows
+        written = held.write(
+            lambda: commit(desk, node, held.lease, Operation.ADOPT, adopted=versions, rows=rows)
         )
-        committed = record_entry(desk, node, lease, entry, rows)
-    except BaseException as error:
-        give_back(desk, node, lease, error)
-        raise
+        committed = held.record(written, rows)
     return Adopted(dataset=node.name, versions=versions, table_version=committed.version, rows=rows)
 
 

@@ -1,15 +1,15 @@
 """One attempt of one task: lease, fence and settle, pin, prepare, write, confirm, record."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from strandline.catalog import find_node, record_unchanged, release_lease
+from strandline.catalog import find_node, record_unchanged
 from strandline.lake.log import read_entries
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
-from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
@@ -17,67 +17,87 @@ from strandline.model.scope import follows_inputs
 from strandline.model.traits import OnClock
 from strandline.plan.staleness import find_frozen
 
-from .commit import record_entry, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
-from .settle import give_back, take, task_id
+from .holding import Held, holding
+from .settle import task_id
+
+if TYPE_CHECKING:
+    from strandline.lake.work import Prepared, Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """A task whose node is held and whose inputs are pinned."""
+
+    desk: Desk
+    node: Node
+    task: Task
+    held: Held
+    record: NodeRecord | None
+    inputs: dict[str, Cursor]
+
+    @property
+    def as_of(self) -> str:
+        return self.desk.as_of.isoformat()
 
 
 def attempt(desk: Desk, task: Task) -> TaskResult:
-    """Try a task once. Raises what went wrong; a commit that stands although its answer was lost is found and counts."""
+    """Try a task once. Raises what went wrong.
+
+    A commit that stands although its answer was lost is found, and counts.
+    """
     started = time.monotonic()
     node = desk.project.get(task.node)
-    lease, notes = take(desk, node, rebuilds=task.strategy is Strategy.FULL)
-    try:
-        result = _work(desk, node, task, lease)
-    except BaseException as error:
-        give_back(desk, node, lease, error)
-        raise
-    return replace(result, seconds=round(time.monotonic() - started, 3), notes=(*notes, *result.notes))
+    with holding(desk, node, rebuilds=task.strategy is Strategy.FULL) as held:
+        result = _work(_pin_inputs(desk, node, task, held))
+    seconds = round(time.monotonic() - started, 3)
+    return replace(result, seconds=seconds, notes=(*held.notes, *result.notes))
 
 
-def _work(desk: Desk, node: Node, task: Task, lease: Lease) -> TaskResult:
+def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
-    task = _with_cursors(task, record)
-    inputs = {
-        i.dataset: _pin(desk.pins.get(i.dataset), record.cursors.get(i.dataset) if record else None)
-        for i in node.inputs
-    }
+    cursors = record.cursors if record else {}
+    inputs = {i.dataset: _pin(desk.pins.get(i.dataset), cursors.get(i.dataset)) for i in node.inputs}
     reach("after-pin", node.name)
+    task = _with_cursors(task, record)
+    return _Attempt(desk=desk, node=node, task=task, held=held, record=record, inputs=inputs)
+
+
+def _work(this: _Attempt) -> TaskResult:
+    """Compute and commit, if there is anything to do."""
+    desk, node, task, inputs = this.desk, this.node, this.task, this.inputs
     result = replace(
         conclude(task, Status.UNCHANGED),
         input_versions={name: cursor.version for name, cursor in inputs.items()},
         rows_full=sum(desk.pins.rows(i.dataset) for i in node.inputs),
     )
-    if not _has_work(desk, task, inputs) or _was_built(desk, node, task, record, inputs):
-        release_lease(desk.catalog, lease)
+    if not _has_work(desk, task, inputs) or _was_built(desk, node, task, this.record, inputs):
         return result
-    return _compute_and_commit(desk, node, task, lease, record, inputs, result)
-
-
-def _compute_and_commit(
-    desk: Desk,
-    node: Node,
-    task: Task,
-    lease: Lease,
-    record: NodeRecord | None,
-    inputs: dict[str, Cursor],
-    result: TaskResult,
-) -> TaskResult:
-    from .workers import commit_write, hash_schema, prepare  # Spark only from here on
-
     _refuse_rewritten(desk, task, inputs)
     current = _current_config(desk, node, inputs)
-    _refuse_frozen(node, task, record, current)
+    _refuse_frozen(node, task, this.record, current)
     config = WrittenConfig(hash=current.hash, parts=current.parts)
     reach("before-prepare", node.name)
-    prepared = prepare(desk, node, task, lease, record, inputs, config)
+    workers = desk.workers()  # Spark only from here on
+    prepared = workers.prepare(desk, node, task, this.held.lease, this.record, inputs, config)
     reach("after-prepare", node.name)
+    readable = prepared.write is not None or desk.pins.find(node.name) is not None
+    result = _describe(result, task, prepared)
+    if prepared.write is None:
+        _record_unchanged(this, prepared)
+    else:
+        result = _commit(this, prepared, prepared.write, config, result)
+    return _left_out(result, prepared.refused, readable=readable)
+
+
+def _describe(result: TaskResult, task: Task, prepared: "Prepared") -> TaskResult:
+    """The result with what computing it found."""
     counts = dict(prepared.counts)
     if waiting := sum(f.unfinished for f in prepared.files):
         counts["unfinished"] = waiting
-    result = replace(
+    return replace(
         result,
         rows_read=prepared.rows_read,
         rows_full=prepared.rows_full or result.rows_full,
@@ -85,63 +105,66 @@ def _compute_and_commit(
         counts=counts,
         notes=prepared.notes,
     )
-    as_of = desk.as_of.isoformat()
-    if prepared.write is None:
-        own = desk.pins.find(node.name)
-        reach("before-record", node.name)
-        record_unchanged(
-            desk.catalog,
-            lease,
-            kind=node.kind,
-            cursors=inputs,
-            files=prepared.files,
-            as_of=as_of,
-            table_version=own.version if own else None,
-            release=True,
-            waiting=prepared.waiting,
-        )
-        reach("after-record", node.name)
-        return _left_out(result, prepared.refused, readable=own is not None)
-    before = desk.pins.find(node.name)
-    own_version = before.version if before else -1
+
+
+def _record_unchanged(this: _Attempt, prepared: "Prepared") -> None:
+    """Nothing differs: cursors move in the catalog alone."""
+    own = this.desk.pins.find(this.node.name)
+    reach("before-record", this.node.name)
+    record_unchanged(
+        this.desk.catalog,
+        this.held.lease,
+        kind=this.node.kind,
+        cursors=this.inputs,
+        files=prepared.files,
+        as_of=this.as_of,
+        table_version=own.version if own else None,
+        release=True,
+        waiting=prepared.waiting,
+    )
+    this.held.returned = True
+    reach("after-record", this.node.name)
+
+
+def _commit(
+    this: _Attempt, prepared: "Prepared", write: "Write", config: WrittenConfig, result: TaskResult
+) -> TaskResult:
+    desk, node, held = this.desk, this.node, this.held
+    workers, first = desk.workers(), desk.pins.find(node.name) is None
     metadata = CommitMetadata(
         run=desk.run,
-        task=task_id(desk, lease),
+        task=task_id(desk, held.lease),
         node=node.name,
-        token=lease.token,
-        operation=prepared.write.operation,
-        inputs=inputs,
+        token=held.lease.token,
+        operation=write.operation,
+        inputs=this.inputs,
         scope=prepared.scope,
-        cause=task.cause.value,
+        cause=this.task.cause.value,
         config=config,
         whole=prepared.whole,
-        as_of=as_of,
+        as_of=this.as_of,
         counts=prepared.counts,
         files=prepared.files,
         rows=prepared.live_rows,
-        schema_hash=hash_schema(prepared.write) if prepared.partitions else "",
+        schema_hash=workers.hash_schema(write) if prepared.partitions else "",
         partitions=prepared.partitions,
         waiting=prepared.waiting,
         invalidations=prepared.invalidations,
         reshaped=prepared.reshaped,
-        onto=own_version,
+        onto=held.version,
     )
-    write = prepared.write
-    entry, lost = write_and_confirm(
-        desk, node, lease, own_version, lambda: commit_write(desk, write, lease, to_json(metadata))
-    )
-    committed = record_entry(desk, node, lease, entry, prepared.live_rows)
-    if prepared.changes is not None and before is not None:
+    written = held.write(lambda: workers.commit_write(desk, write, held.lease, to_json(metadata)))
+    committed = held.record(written, prepared.live_rows)
+    if prepared.changes is not None and not first:
         desk.shared.hand_on(node.name, committed.version, prepared.changes)
-    done = replace(
+    return replace(
         result,
         status=Status.DONE,
         rows_written=prepared.rows_written,
         table_version=committed.version,
         tombstones=prepared.tombstones,
-        notes=(*result.notes, *lost),
+        notes=(*result.notes, *written.notes),
     )
-    return _left_out(done, prepared.refused, readable=True)
 
 
 def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: bool) -> TaskResult:

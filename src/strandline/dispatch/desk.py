@@ -4,18 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from strandline.catalog import Catalog
+from strandline.lake.compaction import Compaction
 from strandline.lake.location import Lake
-from strandline.model.commits import TableState
-from strandline.model.node import Project
-from strandline.model.plan import Cursor
+from strandline.model.catalog_records import NodeRecord
+from strandline.model.commits import Operation, TableState, WrittenConfig
+from strandline.model.leases import Lease
+from strandline.model.node import Node, Project
+from strandline.model.plan import Cursor, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from strandline.lake.work import Shared
+    from strandline.lake.work import Prepared, Shared, Write
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +54,45 @@ class Pins:
             return self._rows.get(dataset, 0)
 
 
+class Workers(Protocol):
+    """Whoever computes and commits for a run: `dispatch/workers.py` with Spark, or a test's own."""
+
+    def prepare(
+        self,
+        desk: "Desk",
+        node: Node,
+        task: Task,
+        lease: Lease,
+        record: NodeRecord | None,
+        inputs: dict[str, Cursor],
+        config: WrittenConfig,
+    ) -> "Prepared":
+        """Compute what a task will write."""
+        ...
+
+    def hash_schema(self, write: "Write") -> str:
+        """A digest of the columns and types of a write."""
+        ...
+
+    def commit_write(self, desk: "Desk", write: "Write", lease: Lease, metadata: str) -> None:
+        """Commit a prepared write by the primitive that it names."""
+        ...
+
+    def commit_nothing(
+        self, desk: "Desk", node: Node, lease: Lease, operation: Operation, **statements: Any
+    ) -> None:
+        """An empty commit with our token. `statements` are the fields of its metadata that say what it is for."""
+        ...
+
+    def commit_purge(self, desk: "Desk", node: Node, lease: Lease) -> None:
+        """Remove the deleted rows of a table."""
+        ...
+
+    def commit_compaction(self, desk: "Desk", node: Node, lease: Lease, compaction: Compaction) -> None:
+        """Write the same rows in fewer files."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     project: Project
@@ -61,6 +103,8 @@ class Desk:
     as_of: datetime
     now: Callable[[], datetime]
     session: Callable[[], "SparkSession"]
+    workers: Callable[[], Workers]
+    """Called when there is work: Spark is imported there, not before."""
     pins: Pins
     shared: "Shared"
     accept_guard: frozenset[str]

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from strandline.catalog import read_view, release_lease
+from strandline.catalog import read_view
 from strandline.lake.compaction import Compaction, Step, find_compactions
 from strandline.lake.files import StoredFile, TableFiles, find_dead, list_stored, read_files, remove_files
 from strandline.lake.log import LogEntry, read_entries
+from strandline.model.commits import Operation
 from strandline.model.errors import FencedError
-from strandline.model.leases import Lease
 from strandline.model.maintained import Maintained
 from strandline.model.node import Node
 
-from .commit import record_entry, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
+from .holding import Held, Written, holding
 from .horizon import Horizon, find_horizon, read_announced
-from .settle import give_back, take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,54 +136,41 @@ def _compact(desk: Desk, node: Node) -> tuple[str, ...]:
     return notes
 
 
-def _compact_once(desk: Desk, node: Node, wanted: Compaction) -> tuple[str, ...]:
-    from .workers import commit_compaction
-
-    lease, notes = take(desk, node, rebuilds=False)
-    try:
+def _compact_once(desk: Desk, node: Node, compaction: Compaction) -> tuple[str, ...]:
+    commit_compaction = desk.workers().commit_compaction
+    with holding(desk, node) as held:
         reach("before-compact", node.name)
-        own, rows = desk.pins.get(node.name).version, desk.pins.rows(node.name)
         try:
-            entry, lost = write_and_confirm(
-                desk, node, lease, own, lambda: commit_compaction(desk, node, lease, wanted)
-            )
+            written = held.write(lambda: commit_compaction(desk, node, held.lease, compaction))
         except FencedError:
-            release_lease(desk.catalog, lease)
-            return notes  # Delta commits nothing where it finds nothing to do
+            return held.notes  # Delta commits nothing where it finds nothing to do
         reach("after-compact", node.name)
-        record_entry(desk, node, lease, entry, rows)
-    except BaseException as error:
-        give_back(desk, node, lease, error)
-        raise
-    return (*notes, *lost)
+        held.record(written, held.rows)
+    return (*held.notes, *written.notes)
 
 
 def _clean(desk: Desk, node: Node, keeping: Keeping) -> tuple[StoredFile, ...]:
-    """Say from which version on files are kept, then remove the others: whoever dies in between has removed nothing unsaid (L13)."""
+    """Commit from which version on files are kept, then remove the others.
+
+    Whoever dies in between has removed nothing that no commit speaks of (L13).
+    """
     if not _look(desk, node, keeping).dead:
         return ()
-    lease, _ = take(desk, node, rebuilds=False)
-    try:
+    with holding(desk, node) as held:
         reach("before-vacuum", node.name)
         look = _look(desk, node, keeping)
+        written = None
         if look.horizon.version > look.announced and any(f.path in look.files.named for f in look.dead):
-            _announce(desk, node, lease, look)
-        else:
-            remove_files(desk.lake.table(node.name), look.dead)
-            release_lease(desk.catalog, lease)
+            written = _announce(held, look.horizon.version)
+        remove_files(desk.lake.table(node.name), look.dead)
+        if written is not None:
+            held.record(written, held.rows)
         reach("after-vacuum", node.name)
-    except BaseException as error:
-        give_back(desk, node, lease, error)
-        raise
     return look.dead
 
 
-def _announce(desk: Desk, node: Node, lease: Lease, look: _Look) -> None:
-    from .workers import commit_cleaning
-
-    rows, own = desk.pins.rows(node.name), desk.pins.get(node.name).version
-    entry, _ = write_and_confirm(
-        desk, node, lease, own, lambda: commit_cleaning(desk, node, lease, look.horizon.version)
+def _announce(held: Held, readable_from: int) -> Written:
+    desk, commit = held.desk, held.desk.workers().commit_nothing
+    return held.write(
+        lambda: commit(desk, held.node, held.lease, Operation.CLEAN, readable_from=readable_from)
     )
-    remove_files(desk.lake.table(node.name), look.dead)
-    record_entry(desk, node, lease, entry, rows)

@@ -19,11 +19,10 @@ from strandline.model.errors import (
 from strandline.model.plan import Plan, Status, Task, TaskResult, conclude
 
 from .attempt import attempt, has_changed
-from .commit import record_entry, write_and_confirm
 from .desk import Desk
 from .failpoints import reach
+from .holding import holding
 from .outside import as_known
-from .settle import give_back, take
 
 TRIES = 3
 GRACE = 2.0
@@ -152,19 +151,12 @@ def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor)
 
 
 def _purge_one(desk: Desk, name: str) -> None:
-    from .workers import commit_purge
-
-    node = desk.project.get(name)
-    lease, _ = take(desk, node, rebuilds=False)
-    try:
+    node, commit_purge = desk.project.get(name), desk.workers().commit_purge
+    with holding(desk, node) as held:
         reach("before-purge", name)
-        own, rows = desk.pins.get(name).version, desk.pins.rows(name)
-        entry, _ = write_and_confirm(desk, node, lease, own, lambda: commit_purge(desk, node, lease))
+        written = held.write(lambda: commit_purge(desk, node, held.lease))
         reach("after-purge", name)
-        record_entry(desk, node, lease, entry, rows)
-    except BaseException as error:
-        give_back(desk, node, lease, error)
-        raise
+        held.record(written, held.rows)
 
 
 class Heartbeat:

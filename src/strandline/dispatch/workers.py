@@ -18,7 +18,7 @@ from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
-from strandline.model.commits import CommitMetadata, Invalidation, Operation, WrittenConfig
+from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.hashing import digest
 from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
@@ -167,20 +167,10 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
                 raise ValueError(f"no worker prepares {other}")
 
 
-def commit_fence(desk: Desk, node: Node, lease: Lease) -> None:
-    """An empty commit with our token: no smaller one can commit after it (L7)."""
-    writes.commit_nothing(_session(desk, node), desk.lake, _bare_ticket(desk, node, lease, Operation.FENCE))
-
-
-def commit_invalidation(
-    desk: Desk, node: Node, lease: Lease, invalidations: tuple[Invalidation, ...]
-) -> None:
-    """An empty commit that says what readers have to process again."""
-    writes.commit_nothing(
-        _session(desk, node),
-        desk.lake,
-        _bare_ticket(desk, node, lease, Operation.INVALIDATE, invalidations=invalidations),
-    )
+def commit_nothing(desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any) -> None:
+    """An empty commit with our token: no smaller one can commit after it (L7). `statements` say what it is for."""
+    session = _session(desk, node)
+    writes.commit_nothing(session, desk.lake, _bare_ticket(desk, node, lease, operation, **statements))
 
 
 def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
@@ -191,26 +181,18 @@ def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compacti
     writes.compact(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.COMPACT), compaction)
 
 
-def commit_cleaning(desk: Desk, node: Node, lease: Lease, readable_from: int) -> None:
-    """An empty commit that says from which version on the table's files are kept."""
-    ticket = _bare_ticket(desk, node, lease, Operation.CLEAN, readable_from=readable_from)
-    writes.commit_nothing(_session(desk, node), desk.lake, ticket)
-
-
-def commit_adoption(desk: Desk, node: Node, lease: Lease, versions: tuple[int, ...], rows: int) -> None:
-    """An empty commit that names what is taken, and says how many rows a reader sees with it."""
-    ticket = _bare_ticket(desk, node, lease, Operation.ADOPT, adopted=versions, rows=rows)
-    writes.commit_nothing(_session(desk, node), desk.lake, ticket)
-
-
 def _session(desk: Desk, node: Node) -> "SparkSession":
     with writes.explained(node.name):
         return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
 
 
-def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **said: Any) -> writes.Ticket:
-    """For commits that move no cursor; `said` is what else they say of themselves."""
+def _bare_ticket(
+    desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any
+) -> writes.Ticket:
+    """For commits that move no cursor."""
     metadata = CommitMetadata.bare(
         run=desk.run, node=node.name, token=lease.token, operation=operation, as_of=desk.as_of.isoformat()
     )
-    return writes.Ticket(dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **said)))
+    return writes.Ticket(
+        dataset=node.name, token=lease.token, metadata=to_json(replace(metadata, **statements))
+    )

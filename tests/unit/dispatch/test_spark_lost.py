@@ -4,12 +4,14 @@ A fence follows, and a wrong report would send people to the wrong place.
 """
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from strandline.dispatch import workers
 from strandline.lake import writes
+from strandline.model.commits import Operation
 from strandline.model.errors import OutsideError, WorkError
 from strandline.spark.session import SPARK_LOST, answers
 
@@ -110,7 +112,9 @@ def test_a_fence_that_does_not_reach_spark(monkeypatch: pytest.MonkeyPatch) -> N
     def session() -> None:
         raise UNREACHED
 
+    desk: Any = SimpleNamespace(session=session)
+    node: Any = SimpleNamespace(name="names")
     with pytest.raises(OutsideError) as told:
-        workers.commit_fence(SimpleNamespace(session=session), SimpleNamespace(name="names"), None)  # type: ignore[arg-type]
+        workers.commit_nothing(desk, node, None, Operation.FENCE)  # type: ignore[arg-type]
 
     assert told.value.slug == SPARK_LOST

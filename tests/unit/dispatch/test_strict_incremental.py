@@ -45,6 +45,7 @@ def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
         as_of=AS_OF,
         now=lambda: AS_OF,
         session=lambda: pytest.fail("Spark was asked for"),
+        workers=lambda: pytest.fail("workers were asked for"),
         pins=Pins(_cursors=dict(tables), _rows={}),
         shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
         accept_guard=frozenset(),
