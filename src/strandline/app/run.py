@@ -162,6 +162,7 @@ def make_desk(
                 thresholds=workspace.project.settings.thresholds,
             )
         ),
+        scratch=workspace.lake.staging(name),
         accept_guard=_accepted(workspace, request),
     )
 

@@ -4,24 +4,21 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
+from strandline.dispatch.desk import Desk, Pins
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import WrittenConfig
 from strandline.model.errors import StrandlineError
 from strandline.model.node import Node
-from strandline.model.plan import Cause, Strategy, Task
-from strandline.model.scope import EVERYTHING
+from strandline.model.plan import Plan
 from strandline.model.thresholds import Thresholds
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
 from .clock import now, parse_instant
-from .run import run_name
+from .planning import RunRequest
+from .run import make_desk, run_name
 from .workspace import Workspace
-
-if TYPE_CHECKING:
-    from strandline.lake.work import Shared, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +71,9 @@ def verify(
         nodes = [n for n in nodes if not n.traits.may_lack_table or n.name in observed.tables]
     scratch = tempfile.mkdtemp(prefix="strandline-verify-")
     try:
-        shared = _share(workspace, scratch)
+        desk = _open_desk(workspace, observed, scratch)
         with ThreadPoolExecutor(max_workers=workspace.project.settings.workers) as pool:
-            futures = [
-                pool.submit(_verify_one, workspace, observed, node, sample_percent, shared) for node in nodes
-            ]
+            futures = [pool.submit(_verify_one, desk, observed, node, sample_percent) for node in nodes]
             results = []
             for future in futures:
                 results.append(future.result())
@@ -88,9 +83,7 @@ def verify(
     return VerifyOutcome(datasets=tuple(results))
 
 
-def _verify_one(
-    workspace: Workspace, observed: Observed, node: Node, sample_percent: float | None, shared: "Shared"
-) -> VerifiedDataset:
+def _verify_one(desk: Desk, observed: Observed, node: Node, sample_percent: float | None) -> VerifiedDataset:
     record = observed.view.nodes.get(node.name)
     cursors = dict(record.cursors) if record else {}
     versions = {name: cursor.version for name, cursor in cursors.items()}
@@ -102,12 +95,14 @@ def _verify_one(
         return _cannot(node, versions, as_of, f"it is frozen: {frozen.reason}")
     stale = find_stale(node, record, config)
     from strandline.compute.recompute import compare_with_recompute
-    from strandline.dispatch.workers import WORKERS
+    from strandline.dispatch.workers import expect
 
+    if as_of:
+        desk = replace(desk, as_of=parse_instant(as_of))
     try:
-        work = _work(workspace, observed, node, WrittenConfig(hash=config.hash, parts=config.parts), shared)
+        work, expected = expect(desk, node, record, WrittenConfig(hash=config.hash, parts=config.parts))
         comparison = compare_with_recompute(
-            work, WORKERS[node.kind].expect(work), stale=stale is not None, sample_percent=sample_percent
+            work, expected, stale=stale is not None, sample_percent=sample_percent
         )
     except StrandlineError as error:
         return _cannot(node, versions, as_of, str(error))
@@ -148,16 +143,27 @@ def _verify_one(
     )
 
 
-def _share(workspace: Workspace, scratch: str) -> "Shared":
-    """What the verified nodes share: nothing.
+def _open_desk(workspace: Workspace, observed: Observed, scratch: str) -> Desk:
+    """A desk at which every table is as it was recorded.
 
-    Spark reads every table, because delta-rs may be what is wrong.
+    The nodes share nothing, and Spark reads every table: delta-rs may be what is wrong.
     """
     from strandline.lake.small import SmallTables
     from strandline.lake.work import Shared
+    from strandline.spark.session import get_session
 
-    return Shared(
-        small=SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK)
+    at, settings = now(), workspace.project.settings
+    small = SmallTables(lake=workspace.lake, folder=f"{scratch}/small", thresholds=_READ_BY_SPARK)
+    desk = make_desk(
+        workspace,
+        observed,
+        Plan(as_of=at, tasks=()),
+        run_name(at),
+        lambda: get_session(settings),
+        RunRequest(),
+    )
+    return replace(
+        desk, pins=Pins.recorded(observed.view.nodes), shared=Shared(small=small), scratch=f"{scratch}/small"
     )
 
 
@@ -183,48 +189,4 @@ def _cannot(node: Node, versions: Mapping[str, int], as_of: str, reason: str) ->
         input_versions=versions,
         as_of=as_of,
         reason=reason,
-    )
-
-
-def _work(
-    workspace: Workspace, observed: Observed, node: Node, config: WrittenConfig, shared: "Shared"
-) -> "Work":
-    from strandline.lake.work import Work
-    from strandline.spark.session import fit_session, get_session
-
-    known = observed.view.nodes
-    record = known[node.name]
-    rows = record.row_count + sum(known[name].row_count for name in record.cursors if name in known)
-    settings = workspace.project.settings
-    session = get_session(settings)
-    task = Task(
-        node=node.name,
-        kind=node.kind,
-        cause=Cause.PERSON,
-        strategy=Strategy.FULL,
-        reason="verify",
-        scope=EVERYTHING,
-    )
-    return Work(
-        project=workspace.project,
-        node=node,
-        task=task,
-        session=fit_session(session, settings, rows, own=node.traits.runs_code),
-        lake=workspace.lake,
-        run=run_name(now()),
-        as_of=parse_instant(record.as_of) if record.as_of else now(),
-        now=now(),
-        inputs=record.cursors,
-        own_version=record.table_version,
-        live_rows=record.row_count,
-        input_rows={},
-        files=record.files,
-        partitions=record.partitions,
-        waiting=record.waiting,
-        config=config,
-        stale=False,
-        accept_guard=False,
-        shared=shared,
-        attempt=node.name,
-        scratch=shared.small.folder,
     )

@@ -36,6 +36,14 @@ class Pins:
             _rows=dict(rows),
         )
 
+    @classmethod
+    def recorded(cls, nodes: Mapping[str, NodeRecord]) -> "Pins":
+        """The versions that the catalog has recorded."""
+        return cls(
+            _cursors={n: Cursor(table_id=r.table_id, version=r.table_version) for n, r in nodes.items()},
+            _rows={n: r.row_count for n, r in nodes.items()},
+        )
+
     def move(self, dataset: str, cursor: Cursor, rows: int) -> None:
         with self._lock:
             self._cursors[dataset] = cursor
@@ -107,5 +115,7 @@ class Desk:
     """Called when there is work: Spark is imported there, not before."""
     pins: Pins
     shared: "Shared"
+    scratch: str
+    """A folder of the run's own, for what is computed before it is committed."""
     accept_guard: frozenset[str]
     """Nodes whose guard may be passed."""

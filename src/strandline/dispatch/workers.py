@@ -16,7 +16,7 @@ from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
-from strandline.lake.work import Prepared, Work, Worker, Write
+from strandline.lake.work import Expected, Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.hashing import digest
@@ -24,9 +24,9 @@ from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
 from strandline.model.metadata import to_json
 from strandline.model.node import Node
-from strandline.model.plan import Cursor, Strategy, Task
+from strandline.model.plan import Cause, Cursor, Strategy, Task
 from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
-from strandline.model.scope import follows_inputs
+from strandline.model.scope import EVERYTHING, follows_inputs
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -66,24 +66,51 @@ def _prepare(
     task: Task,
     lease: Lease,
     record: NodeRecord | None,
-    inputs: dict[str, Cursor],
+    inputs: Mapping[str, Cursor],
     config: WrittenConfig,
 ) -> Prepared:
+    changed = _count_changed(desk, task, inputs)
+    work = _make_work(desk, node, task, f"{node.name}_{lease.token}", record, inputs, config, changed=changed)
+    return prepare_in_shape(work, WORKERS[node.kind].prepare)
+
+
+def expect(desk: Desk, node: Node, record: NodeRecord, config: WrittenConfig) -> tuple[Work, Expected]:
+    """Recompute a node in full over the input versions that it was computed from."""
+    task = Task(
+        node=node.name,
+        kind=node.kind,
+        cause=Cause.PERSON,
+        strategy=Strategy.FULL,
+        reason="verify",
+        scope=EVERYTHING,
+    )
+    work = _make_work(desk, node, task, node.name, record, record.cursors, config)
+    return work, WORKERS[node.kind].expect(work)
+
+
+def _make_work(
+    desk: Desk,
+    node: Node,
+    task: Task,
+    attempt: str,
+    record: NodeRecord | None,
+    inputs: Mapping[str, Cursor],
+    config: WrittenConfig,
+    *,
+    changed: int | None = None,
+) -> Work:
+    """One attempt with everything pinned. `changed`: the number of changed input rows, where it is known."""
     own = desk.pins.find(node.name)
     live_rows = desk.pins.rows(node.name) if own else 0
     input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
     rows = task.estimated_rows if task.strategy is Strategy.APPEND else live_rows + sum(input_rows.values())
-    work = Work(
+    settings = desk.project.settings
+    session = fit_session(desk.session(), settings, rows, own=node.traits.runs_code, changed=changed)
+    return Work(
         project=desk.project,
         node=node,
         task=task,
-        session=fit_session(
-            desk.session(),
-            desk.project.settings,
-            rows,
-            own=node.traits.runs_code,
-            changed=_count_changed(desk, task, inputs),
-        ),
+        session=session,
         lake=desk.lake,
         run=desk.run,
         as_of=desk.as_of,
@@ -99,14 +126,13 @@ def _prepare(
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
         shared=desk.shared,
-        attempt=f"{node.name}_{lease.token}",
-        scratch=desk.lake.staging(desk.run),
+        attempt=attempt,
+        scratch=desk.scratch,
     )
-    return prepare_in_shape(work, WORKERS[node.kind].prepare)
 
 
-def _count_changed(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> int | None:
-    """How many rows of its inputs a task goes by; None if it goes by all, or nobody has counted."""
+def _count_changed(desk: Desk, task: Task, inputs: Mapping[str, Cursor]) -> int | None:
+    """Number of changed input rows. None for a full recompute, or where it is unknown."""
     if task.strategy is Strategy.FULL or (task.inputs and not follows_inputs(task.scope)):
         return None
     total = 0

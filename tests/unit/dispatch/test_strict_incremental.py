@@ -48,6 +48,7 @@ def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
         workers=lambda: pytest.fail("workers were asked for"),
         pins=Pins(_cursors=dict(tables), _rows={}),
         shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
+        scratch=str(tmp_path / "scratch"),
         accept_guard=frozenset(),
     )
     start_run(desk.catalog, "r", AS_OF.isoformat(), "run")
