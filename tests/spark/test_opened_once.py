@@ -2,31 +2,18 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from strandline.app.init import init
 from strandline.lake import log, table
+from tests.counting import count_calls
 from tests.harness import TestProject
 
 LINE = (
     '{"orderId": "D-1", "customer": "Asha", "amount": 5.00, "status": "PLACED", '
     '"changedAt": "2024-02-01T09:00:00Z"}\n'
 )
-
-
-def count(patch: pytest.MonkeyPatch, module: Any, name: str) -> Counter[tuple[object, ...]]:
-    """Counts the calls of a function by their arguments."""
-    calls: Counter[tuple[object, ...]] = Counter()
-    really = getattr(module, name)
-
-    def counted(*arguments: object) -> object:
-        calls[arguments] += 1
-        return really(*arguments)
-
-    patch.setattr(module, name, counted)
-    return calls
 
 
 def test_a_run_over_one_more_line_opens_each_table_once(
@@ -39,9 +26,9 @@ def test_a_run_over_one_more_line_opens_each_table_once(
     data.write_text(data.read_text() + LINE)
     for cache in (log.find_log, log._parse_once, table._find_versions):
         cache.cache_clear()  # as in a new process
-    listed = count(monkeypatch, log, "list_log")
-    opened = count(monkeypatch, table, "open_delta")
-    parsed = count(monkeypatch, log, "_read_text")
+    listed = count_calls(monkeypatch, log, "list_log")
+    opened = count_calls(monkeypatch, table, "open_delta")
+    parsed = count_calls(monkeypatch, log, "_read_text")
 
     outcome = project.run()
 

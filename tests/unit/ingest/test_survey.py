@@ -1,6 +1,7 @@
 """New parts of a source's files: growing, half-written, rewritten and copied files. Starts no Spark."""
 
 import gzip
+import io
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -333,3 +334,32 @@ def test_a_file_that_was_empty_when_it_was_first_seen_is_not_rewritten_by_being_
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n'))
 
     assert reader.lines() == [("a.jsonl.gz", 0, 1, '{"n":1}')]
+
+
+@pytest.mark.parametrize("added", ['{"n": 3}\n', '{"n": 3}\n{"n": ', '{"n": 3}\n{"n": 4}'])
+def test_each_byte_of_a_file_that_grew_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: str
+) -> None:
+    reader = Reader(tmp_path)
+    reader.write("a.jsonl", '{"n": 1}\n{"n": 2}\n')
+    reader.run()
+    reader.add("a.jsonl", added)
+    read: list[int] = []
+    really = Path.open
+
+    class Counting(io.BufferedReader):
+        def read(self, size: int | None = -1, /) -> bytes:
+            block = super().read(size)
+            read.append(len(block))
+            return block
+
+    monkeypatch.setattr(
+        Path, "open", lambda path, mode="r": Counting(io.FileIO(path)) if mode == "rb" else really(path, mode)
+    )
+    listed = list_files(reader.source.files, str(tmp_path))
+
+    found = survey(reader.source, str(tmp_path), tuple(listed), reader.known)
+
+    assert found.pieces[0].read.rows == 3 + added.endswith("}")
+    peeked = 1 + 4  # the byte before the new part, and what tells the encoding
+    assert sum(read) <= (tmp_path / "a.jsonl").stat().st_size + peeked
