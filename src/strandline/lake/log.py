@@ -119,7 +119,7 @@ class Log:
     def _look(self) -> None:
         """Bring the known versions up to date."""
         if not self._stamps:
-            if not self.listed or self._may_exist():
+            if not self.listed or self.may_exist():
                 self._list()
             return
         first, last = min(self._stamps), max(self._stamps)
@@ -133,7 +133,7 @@ class Log:
             following += 1
             stamps = self._find_stamps(following)
 
-    def _may_exist(self) -> bool:
+    def may_exist(self) -> bool:
         """Whether there may be a table where there was none. An object store has no folder that could be missing."""
         file_system, path = open_folder(self._uri)
         is_local = isinstance(file_system, pyarrow.fs.LocalFileSystem)

@@ -152,9 +152,12 @@ class _Versions:
 
     def find(self, version: int | None) -> Table | None:
         with self._lock:
-            seen = find_log(self._uri).newest()
+            log = find_log(self._uri)
+            seen = log.newest()
             if seen[0] != self._seen[0]:
                 self._opened, self._tables = None, OrderedDict()  # deleted, or made again
+            if seen[1] < 0 and not log.may_exist():
+                return None
             if version is None:
                 return self._find_newest(seen)
             table = self._tables.get(version)

@@ -1,9 +1,10 @@
 """A task ends as unchanged only if nothing is left of its scope when it is known which inputs moved (L14).
 
-No Spark: a task that is worked on asks for a session, and that is where these tests stop it.
+No Spark: a task that is worked on asks for workers, and that is where these tests stop it.
 """
 
 from pathlib import Path
+from typing import Never
 
 import pyarrow as pa
 import pytest
@@ -38,7 +39,7 @@ class WorkedOnError(Exception):
     pass
 
 
-def ask_for_session() -> None:
+def ask_for_workers() -> Never:
     raise WorkedOnError
 
 
@@ -60,9 +61,11 @@ def make_desk(tmp_path: Path, sale: Cursor) -> Desk:
         holder="test",
         as_of=AS_OF,
         now=lambda: AS_OF,
-        session=ask_for_session,  # type: ignore[arg-type]
+        session=ask_for_workers
+        workers=ask_for_workers,
         pins=Pins(_cursors={"sale": sale}, _rows={}),
         shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
+        scratch=str(tmp_path / "scratch"),
         accept_guard=frozenset(),
     )
 
