@@ -61,7 +61,7 @@ def make_desk(tmp_path: Path, sale: Cursor) -> Desk:
         holder="test",
         as_of=AS_OF,
         now=lambda: AS_OF,
-        session=ask_for_workers
+        session=ask_for_workers,
         workers=ask_for_workers,
         pins=Pins(_cursors={"sale": sale}, _rows={}),
         shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
