@@ -25,6 +25,7 @@ NOT_A_PATH = {
     "LONGEST_QUOTED": "a longer one is refused",
     "_LARGEST": "a message with a longer string is put aside",
     "_ID_LENGTH": "of a name",
+    "_KEPT_VERSIONS": "how many are kept open; another is opened again",
     "OLDEST_JAVA": "a version",
     "_MANY": "how many are named in a message",
     "_PATIENCE": "seconds",
