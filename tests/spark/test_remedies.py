@@ -351,7 +351,7 @@ def test_what_is_told_to_be_run_is_run_and_settles_it(
     assert "Write it as 5%, more than 0% and at most 100%.  [bad-share]" in call("verify", "--sample", "0")[1]
     assert call("verify", "item", "--sample", "5%")[0] in (0, 4)  # 4 is not a key of the sample
     spark = ("query", "select id from item lateral view explode(array(1)) e as x")
-    assert "`--engine spark` takes Spark's.  [bad-sql]" in call(*spark)[1]
+    assert "`--engine spark` uses Spark's.  [bad-sql]" in call(*spark)[1]
     assert call(*spark, "--engine", "spark")[0] == 0
 
     # The published rows of an appending job do not fit the new type of the column.

@@ -1,5 +1,5 @@
-"""Where data lives: the only place that knows Delta.
+"""Where data is stored: the only package that knows Delta.
 
-Comes in: DataFrames and tickets from `dispatch`. Goes out: rows, increments, table states, commits.
-`log`, `state` and `query` never start Spark; `session`, `reads`, `writes` and `staging` do.
+In: DataFrames, and tickets from `dispatch`. Out: rows, increments, table states, commits. `log`, `state` and
+`query` never start Spark; `reads`, `writes` and `staging` use it.
 """

@@ -1,7 +1,8 @@
-"""Files against the checksums that Hadoop lays beside them on a disk, before anyone but Spark reads rows from them.
+"""Compares files with the checksums that Hadoop writes beside them, before delta-rs or Arrow reads them.
 
-Spark looks at them by itself. delta-rs and Arrow look at none, so that a flipped byte would be a value like any other; of deletion vectors
-delta-rs checks the sums inside. Object stores check what they hold, and have no such files.
+Spark checks them by itself. delta-rs and Arrow do not, so a flipped byte would be a value like any other.
+delta-rs only checks the sums inside deletion vectors. Object stores check what they store, and have no such
+files.
 """
 
 import struct
@@ -18,32 +19,35 @@ from strandline.model.errors import OutsideError
 from .log import AddedFile
 
 CHECKED_BYTES = 128 << 20
-"""Of Parquet. What a larger read takes twice would be felt by whoever waits for it; `doctor --deep` reads everything."""
+"""At most this many bytes of Parquet are checked. Reading more twice would be felt by whoever waits for it.
+
+`doctor --deep` reads everything.
+"""
 _sound: set[tuple[str, int, int]] = set()
-"""Path, size and time of change of every file that was found as it was written: none is looked at twice by a process."""
+"""Path, size and modification time of every file that was found sound. A process checks no file twice."""
 
 
 def require_sound_files(uri: str, files: Iterable[AddedFile]) -> None:
-    """Refuse files of a table that a commit added, if one does not have the bytes that were written."""
+    """Refuse files that a commit added to a table, if one does not contain the bytes that were written."""
     added = list(files)
     require_sound(uri, [file.path for file in added], sum(file.bytes for file in added))
 
 
 def require_sound(uri: str, paths: Iterable[str], size: int) -> None:
-    """Refuse files of a table, of this size together, of which one does not have the bytes that were written."""
+    """Refuse files of a table, of this total size, if one does not contain the bytes that were written."""
     if size > CHECKED_BYTES or ("://" in uri and not uri.startswith("file:")):
         return
     root = (unquote(urlparse(uri).path) if uri.startswith("file:") else uri).rstrip("/")
     file_system = pyarrow.fs.LocalFileSystem()
     for path in paths:
-        with suppress(FileNotFoundError):  # whoever reads it says it better
+        with suppress(FileNotFoundError):  # the reader reports it better
             if not _is_sound(file_system, f"{root}/{path}"):
                 raise damaged(Path(root).name, path)
 
 
 def _is_sound(file_system: pyarrow.fs.FileSystem, path: str) -> bool:
-    found = Path(path).stat()
-    key = (path, found.st_size, found.st_mtime_ns)
+    status = Path(path).stat()
+    key = (path, status.st_size, status.st_mtime_ns)
     if key not in _sound:
         sums = _find_sums(file_system, path)
         if sums is not None and sums != _add_up(file_system.open_input_stream(path).read(), sums[0]):
@@ -61,13 +65,13 @@ def damaged(dataset: str, path: str) -> OutsideError:
 
 
 def differs(file_system: pyarrow.fs.FileSystem, path: str, data: bytes) -> bool:
-    """Whether bytes differ from the checksums beside a file. False where there are none."""
+    """Whether bytes differ from the checksums beside a file. False if there are none."""
     sums = _find_sums(file_system, path)
     return sums is not None and sums != _add_up(data, sums[0])
 
 
 def _find_sums(file_system: pyarrow.fs.FileSystem, path: str) -> tuple[int, bytes] | None:
-    """A CRC32 for each so many bytes of a file."""
+    """The step and a CRC32 for each step of a file's bytes."""
     folder, _, name = path.rpartition("/")
     text = b""
     with suppress(OSError):

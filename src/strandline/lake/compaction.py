@@ -1,4 +1,4 @@
-"""When a table is worth writing again: the same rows in fewer files, or without those that are deleted."""
+"""When a table is worth rewriting: the same rows in fewer files, or without deleted ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from enum import StrEnum
 from .files import LiveFile
 
 ROWS_A_FILE = 300_000
-"""What the session writes into one file at most; more would break the change feed."""
+"""At most this many rows are written to one file. More would break the change feed."""
 SMALL_ROWS = ROWS_A_FILE // 2
-"""A file with fewer is small: two of them fit into one."""
+"""A file with fewer rows is small: two of them fit into one."""
 MANY_DELETED = 0.2
-"""The share of a file's rows from which it is written again without those that its vector hides."""
+"""A file with at least this share of deleted rows is rewritten without them."""
 
 
 class Step(StrEnum):
@@ -25,7 +25,7 @@ class Compaction:
 
     step: Step
     files: int
-    """How many are written again."""
+    """Number of files that are rewritten."""
     small_bytes: int
     file_bytes: int
 
@@ -36,15 +36,18 @@ class Compaction:
 
 
 def find_compactions(files: Sequence[LiveFile]) -> tuple[Compaction, ...]:
-    """What is worth doing, in this order: a file with many deleted rows is written again; merging at least halves the small files."""
+    """What is worth doing, in this order.
+
+    A file with many deleted rows is rewritten. Small files are merged if that at least halves their number.
+    """
     rows = sum(f.rows for f in files)
     bytes_a_row = max(1.0, sum(f.bytes for f in files) / rows) if rows else 1.0
     sizes = {"small_bytes": int(SMALL_ROWS * bytes_a_row), "file_bytes": int(ROWS_A_FILE * bytes_a_row)}
-    found = []
+    compactions = []
     if holed := sum(1 for f in files if f.deleted > f.rows * MANY_DELETED):
-        found.append(Compaction(step=Step.PURGE, files=holed, **sizes))
+        compactions.append(Compaction(step=Step.PURGE, files=holed, **sizes))
     small = [f for f in files if f.bytes < sizes["small_bytes"]]
     left = -(-sum(f.rows - f.deleted for f in small) // ROWS_A_FILE)
     if len(small) >= 2 * max(1, left):
-        found.append(Compaction(step=Step.MERGE, files=len(small), **sizes))
-    return tuple(found)
+        compactions.append(Compaction(step=Step.MERGE, files=len(small), **sizes))
+    return tuple(compactions)

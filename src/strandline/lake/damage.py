@@ -1,4 +1,7 @@
-"""What is wrong with a table's log and files. Found without Spark, and without opening the table: a damaged one does not open."""
+"""What is wrong with a table's log and files.
+
+It is found without Spark, and without opening the table: a damaged one does not open.
+"""
 
 import json
 import re
@@ -18,18 +21,18 @@ _ENTRY = re.compile(r"(\d{20})\.json")
 _CHECKSUM = re.compile(r"(\d{20})\.crc")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet|(\d{20})\.checkpoint\..*json")
 _MANY = 3
-"""More names than these are counted, not listed."""
+"""At most this many names are listed. The rest is counted."""
 
 
 class Ailment(StrEnum):
     LOG = "log"
-    """An entry is missing or can't be read: Delta does not open the table, or opens too old a version of it."""
+    """An entry is missing or unreadable: Delta does not open the table, or opens too old a version of it."""
     CHECKPOINT = "checkpoint"
-    """A short cut through the log is missing."""
+    """A shortcut through the log is missing."""
     FILES = "files"
-    """Data that the newest version is made of is missing or damaged."""
+    """Data of the newest version is missing or damaged."""
     HISTORY = "history"
-    """Data that only earlier versions are made of is missing, and a node has yet to read it."""
+    """Data of earlier versions is missing, and a node has yet to read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,10 @@ class Damage:
 
 
 def find_damage(uri: str, since: int | None, *, deep: bool) -> tuple[Damage, ...]:
-    """Everything wrong with a table. `since`: from which version on a node has yet to read it. `deep` reads every byte."""
+    """Everything that is wrong with a table.
+
+    `since` is the first version that a node has yet to read. `deep` reads every byte.
+    """
     log = tuple(_examine_log(uri))
     if any(d.ailment is Ailment.LOG for d in log):
         return log
@@ -64,13 +70,13 @@ def _examine_log(uri: str) -> Iterator[Damage]:
     if entries[0] and not any(version >= entries[0] - 1 for version in checkpoints):
         yield Damage(
             ailment=Ailment.LOG,
-            what=f"its log begins with version {entries[0]}, and no checkpoint holds what was before",
+            what=f"its log begins with version {entries[0]}, and no checkpoint contains what was before",
         )
     newest = max((int(m[1]) for name in names if (m := _CHECKSUM.fullmatch(name))), default=-1)
     if newest > entries[-1]:
         yield Damage(
             ailment=Ailment.LOG,
-            what=f"its log ends with version {entries[-1]}, and version {newest} was there",
+            what=f"its log ends with version {entries[-1]}, and version {newest} existed",
         )
     for version in entries:
         if problem := _entry_problem(file_system, f"{folder}/{version:020}.json"):
@@ -109,7 +115,7 @@ def _examine_pointer(
 
 
 def _examine_files(uri: str, files: TableFiles, since: int | None) -> Iterator[Damage]:
-    """The folder's listing against the log: present, and of the size that was written."""
+    """Compare the folder's listing with the log: files must exist and have the size that was written."""
     stored = {file.path: file.bytes for file in list_stored(uri)}
     live = {file.path: file for file in files.live}
     vectors = {file.vector for file in files.live if file.vector}
@@ -130,7 +136,7 @@ def _examine_files(uri: str, files: TableFiles, since: int | None) -> Iterator[D
 
 
 def _read_all(uri: str, files: TableFiles) -> Iterator[Damage]:
-    """Every byte of every live file: against the checksum beside it where there is one, and decoded."""
+    """Read every byte of every live file: compare it with its checksum, if there is one, and decode it."""
     file_system, root = open_folder(uri)
     for file in files.live:
         for path in filter(None, (file.path, file.vector)):
@@ -153,5 +159,5 @@ def _data_problem(file_system: pyarrow.fs.FileSystem, path: str) -> str:
 
 
 def _listed(names: list[str] | list[int]) -> str:
-    told = ", ".join(str(name) for name in names[:_MANY])
-    return told if len(names) <= _MANY else f"{told} and {len(names) - _MANY} more"
+    listed = ", ".join(str(name) for name in names[:_MANY])
+    return listed if len(names) <= _MANY else f"{listed} and {len(names) - _MANY} more"

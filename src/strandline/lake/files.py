@@ -1,7 +1,8 @@
-"""Which files a table's versions are made of, by its log alone, and which of those that lie in its folder no version needs. No Spark.
+"""Which files a table's versions consist of, by its log alone, and which files in its folder none needs.
 
-Delta's VACUUM goes by the clock and by tombstones that it forgets after a week, so it can't keep what a cursor has yet to read. This goes
-by versions: the log is never cut, and it names every file that a version or its change feed is made of.
+Uses no Spark. Delta's VACUUM uses the clock, and tombstones that it forgets after a week, so it cannot keep
+what a cursor has yet to read. This uses versions: the log is never cut, and it names every file of every
+version and of its change feed.
 """
 
 import base64
@@ -22,10 +23,10 @@ from .log import read_texts
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _FROM_Z85 = str.maketrans(_Z85, _B85)
-"""Delta writes a vector's id in Z85; Python reads the same code with another alphabet."""
+"""Delta writes a vector's id in Z85. Python reads the same code with another alphabet."""
 _ID_LENGTH = 20
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
-"""When a file was written that its storage does not say: never long ago."""
+"""The modification time of a file whose storage does not report one: never long ago."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,28 +36,28 @@ class LiveFile:
     path: str
     bytes: int
     rows: int
-    """All it holds; `deleted` of them are hidden by its deletion vector."""
+    """All rows in it. Its deletion vector hides `deleted` of them."""
     deleted: int = 0
     vector: str = ""
-    """The file of its deletion vector, if it has one of its own."""
+    """The file of its deletion vector, if it has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
-    """What a table's log says of files."""
+    """What a table's log says about files."""
 
     live: tuple[LiveFile, ...]
     needed: frozenset[str]
-    """Every path that a version from the asked one on is made of, or that its changes are read from."""
+    """Every path that a version from the requested one on consists of, or that its changes are read from."""
     named: frozenset[str]
     """Every path that any version ever named."""
     complete: bool
-    """Whether the log reaches back to version 0; otherwise `needed` may lack some."""
+    """Whether the log reaches back to version 0. Otherwise `needed` may lack some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file as it lies in the table's folder."""
+    """A file in the table's folder."""
 
     path: str
     bytes: int
@@ -64,7 +65,7 @@ class StoredFile:
 
 
 def read_files(uri: str, since: int) -> TableFiles:
-    """Play the log once: the files of its newest version, and those that versions from `since` on need."""
+    """Replay the log once: the files of its newest version, and those that versions from `since` on need."""
     live: dict[tuple[str, str], LiveFile] = {}
     needed: set[str] = set()
     named: set[str] = set()
@@ -78,7 +79,8 @@ def read_files(uri: str, since: int) -> TableFiles:
             named |= _paths([file])
             if version > since:
                 needed |= _paths([file])
-            # a file and its next deletion vector are two things to the log, in any order within a commit
+            # The log lists a file with its next deletion vector as another entry, in any order within a
+            # commit.
             key = (file.path, _vector_id(action))
             if kind == "add":
                 live[key] = file
@@ -123,7 +125,7 @@ def _vector_id(action: Mapping[str, Any]) -> str:
 
 
 def _vector_path(vector: Mapping[str, Any]) -> str:
-    """Where a deletion vector lies inside the table's folder; nothing for one inside the log, or elsewhere."""
+    """The path of a deletion vector inside the table's folder. Empty if it is in the log, or elsewhere."""
     if vector.get("storageType") != "u":
         return ""
     text = vector["pathOrInlineDv"]
@@ -133,19 +135,22 @@ def _vector_path(vector: Mapping[str, Any]) -> str:
 
 
 def list_stored(uri: str) -> tuple[StoredFile, ...]:
-    """The data files, deletion vectors and change files in a table's folder; not its log, nor what Spark hides there."""
+    """The data files, deletion vectors and change files in a table's folder.
+
+    Its log and Spark's hidden files are left out.
+    """
     file_system, root = open_folder(uri)
     selector = pyarrow.fs.FileSelector(root, allow_not_found=True, recursive=True)
-    found = []
+    files = []
     for info in file_system.get_file_info(selector):
         path = info.path.removeprefix(f"{root}/") if root else info.path
         if info.is_file and not _is_hidden(path):
-            found.append(StoredFile(path=path, bytes=info.size or 0, modified_at=info.mtime or _UNKNOWN))
-    return tuple(sorted(found, key=lambda file: file.path))
+            files.append(StoredFile(path=path, bytes=info.size or 0, modified_at=info.mtime or _UNKNOWN))
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
 def _is_hidden(path: str) -> bool:
-    """As Delta sees it: names with a leading dot or underscore, but for its own folder of changes."""
+    """As Delta sees it: names with a leading dot or underscore, except for its own folder of changes."""
     first, *more = path.split("/")
     return (first.startswith(("_", ".")) and first != "_change_data") or any(
         part.startswith(".") for part in more
@@ -155,7 +160,10 @@ def _is_hidden(path: str) -> bool:
 def find_dead(
     files: TableFiles, stored: Iterable[StoredFile], untouched_since: datetime
 ) -> tuple[StoredFile, ...]:
-    """What may be removed: files no kept version needs, and files no version ever named, if nobody can be writing them still."""
+    """The files that may be removed, unless somebody may still be writing them.
+
+    These are files that no kept version needs, and files that no version ever named.
+    """
     return tuple(
         file
         for file in stored
@@ -164,7 +172,10 @@ def find_dead(
 
 
 def remove_files(uri: str, files: Iterable[StoredFile]) -> None:
-    """Remove files from a table's folder, and the checksum that Hadoop lays beside each. One that is gone already is no error."""
+    """Remove files, and the checksums that Hadoop wrote beside them, from a table's folder.
+
+    A file that does not exist is not an error.
+    """
     file_system, root = open_folder(uri)
     for file in files:
         path = f"{root}/{file.path}" if root else file.path

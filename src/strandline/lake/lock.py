@@ -1,4 +1,7 @@
-"""One writer on a lake of plain files: a lock inside the JVM, because a killed Python's JVM may go on writing for seconds."""
+"""One writer on a lake of plain files.
+
+The lock is inside the JVM, because the JVM of a killed Python process may go on writing for seconds.
+"""
 
 import fcntl
 import json
@@ -24,16 +27,17 @@ LOCK_FILE = "_strandline.lock"
 HOLDER_FILE = "_strandline.holder"
 
 _PATIENCE = 8
-"""Half seconds: the JVM of a process that was killed may live on for two or three."""
+"""Half seconds. The JVM of a process that was killed may live on for two or three seconds."""
 
 _held: dict[str, Any] = {}
-"""By folder: the JVM's gateway, the file and the lock. A lock ends with the JVM that took it."""
+"""The JVM's gateway, the file and the lock, by folder. A lock ends with the JVM that took it."""
 
 
 def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> bool:
-    """Look whether another process holds the lake, before Spark is started for nothing: the lock itself is taken inside the JVM.
+    """Check whether another process holds the lake before Spark is started for nothing.
 
-    Waits a moment for whoever holds it, after telling `waiting` who that is. True when it had to wait: what was planned before is old.
+    The lock itself is taken inside the JVM. Waits a moment for the holder, after passing its name to
+    `waiting`. Returns True if it had to wait: an earlier plan is then out of date.
     """
     folder = lake.local
     if folder is None or is_started():
@@ -50,7 +54,7 @@ def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> b
 
 
 def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
-    """Take the lake for this process, until its JVM ends. Says who holds it otherwise."""
+    """Take the lake for this process, until its JVM ends. Otherwise the error says who holds it."""
     folder = lake.local
     gateway = session.sparkContext._gateway
     if folder is None or (str(folder) in _held and _held[str(folder)][0] is gateway):
@@ -81,7 +85,10 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
 
 @contextmanager
 def held_lake(lake: Lake, since: str) -> Iterator[None]:
-    """Keep others from writing the lake while the block lasts: the same lock, held by this process, for work that writes no table."""
+    """Keep others from writing the lake while the block lasts.
+
+    It is the same lock, held by this process, for work that writes no table.
+    """
     folder = lake.local
     if folder is None or (is_started() and str(folder) in _held) or not folder.is_dir():
         yield
@@ -100,15 +107,18 @@ def held_lake(lake: Lake, since: str) -> Iterator[None]:
 
 
 def find_lock_holder(folder: Path) -> int | None:
-    """The process whose JVM holds the lake's lock. It is asked for, not tried: trying would take it from a run that starts just now."""
+    """The process whose JVM holds the lake's lock.
+
+    The lock is queried, not tried: trying would take it from a run that is just starting.
+    """
     if sys.platform != "linux" or not (folder / LOCK_FILE).exists():
         return None
-    # struct flock: type, whence, start, length, pid
+    # struct flock: type, whence, start, length, pid.
     layout = "hhqqi"
     with (folder / LOCK_FILE).open("rb") as lock:
-        asked = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        query = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(
-            layout, fcntl.fcntl(lock, fcntl.F_GETLK, asked)[: struct.calcsize(layout)]
+            layout, fcntl.fcntl(lock, fcntl.F_GETLK, query)[: struct.calcsize(layout)]
         )
     return None if kind == fcntl.F_UNLCK else int(pid)
 
@@ -139,6 +149,6 @@ def read_holder(folder: Path) -> str:
 def _unwritable(folder: Path, error: Exception) -> OutsideError:
     return OutsideError(
         f"The lake `{folder}` cannot be written: {str(error).splitlines()[0]}",
-        remedy="Check that the folder exists, that this user may write it, and that the disk has room.",
+        remedy="Check that the folder exists, that this user may write it, and that the disk has space.",
         slug="disk-full" if "No space left on device" in str(error) else "lake-unwritable",
     )

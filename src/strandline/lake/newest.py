@@ -16,19 +16,23 @@ from .table import get_table
 def read_newest(
     lake: Lake, dataset: str, version: int, column: str, groups: Sequence[str]
 ) -> dict[str, object]:
-    """By group (the values of `groups` as a partition's name has them): the largest value of `column` among the live rows."""
+    """The largest value of `column` among the live rows, by group.
+
+    A group is the values of `groups` as they appear in a partition's name.
+    """
     table = get_table(lake.table(dataset), version)
     live = f'WHERE NOT "{DELETED}"' if DELETED in table.names else ""
     grouped = ", ".join(f"CAST({datafusion_name(name)} AS VARCHAR)" for name in groups)
-    select = f'SELECT {grouped + ", " if grouped else ""}max({datafusion_name(column)}) AS "__newest" FROM t {live}'
-    found = table.ask(f"{select} GROUP BY {grouped}" if grouped else select)
-    *names, newest_values = found.columns
+    prefix = f"{grouped}, " if grouped else ""
+    select = f'SELECT {prefix}max({datafusion_name(column)}) AS "__newest" FROM t {live}'
+    answer = table.ask(f"{select} GROUP BY {grouped}" if grouped else select)
+    *names, newest_values = answer.columns
     rows = zip(*(column.to_pylist() for column in names), plain_newest(newest_values), strict=True)
     return {encode_group(group): newest for *group, newest in rows if newest is not None}
 
 
 def plain_newest(column: pa.ChunkedArray) -> list[object]:
-    """The values, of which any beyond the year 9999 stands for the end of time."""
+    """The values. One beyond the year 9999 stands for the end of time."""
     values: list[object] = []
     for value in column:
         try:

@@ -1,6 +1,7 @@
 """Values of any type in forms that Spark can group by and hash without losing a difference.
 
-Spark cannot group by maps, and `xxhash64` skips the NULLs inside nested values: struct(1, NULL) and struct(NULL, 1) have one hash.
+Spark cannot group by maps, and `xxhash64` skips the NULLs inside nested values: struct(1, NULL) and
+struct(NULL, 1) have the same hash.
 """
 
 from collections.abc import Callable
@@ -11,17 +12,20 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 
 
 def groupable(value: Column, kind: DataType) -> Column:
-    """The same value with every map in it as a list of its entries, in the order of their keys."""
+    """The value with every map in it as a list of its entries, ordered by key."""
     return _rebuild(value, kind, lambda leaf, _: leaf)
 
 
 def comparable(value: Column, kind: DataType) -> Column:
-    """The same, and with doubles by 12 significant digits: what counts as equal."""
+    """The same, with doubles rounded to 12 significant digits: what counts as equal."""
     return _rebuild(value, kind, _round)
 
 
 def fingerprint(value: Column, kind: DataType) -> Column:
-    """A hash of the comparable value that also depends on which parts of it are NULL; never NULL itself."""
+    """A hash of the comparable value that also depends on which parts of it are NULL.
+
+    It is never NULL itself.
+    """
     match kind:
         case StructType():
             inner = F.xxhash64(
@@ -67,7 +71,7 @@ def _rebuild(value: Column, kind: DataType, leaf: Callable[[Column, DataType], C
 
 
 def _entries(value: Column, kind: MapType, leaf: Callable[[Column, DataType], Column]) -> Column:
-    """The entries of a map as structs of key and value, by key: maps that are equal may hold them in any order."""
+    """The entries of a map as structs of key and value, by key. Equal maps may have them in any order."""
     entries = F.transform(
         F.map_entries(value),
         lambda entry: F.struct(

@@ -1,7 +1,7 @@
 """Arrow's values as plain Python values, nested ones too.
 
-Instants have their zone and microseconds, intervals are ISO 8601 text, a source position is a list. A date or an instant
-that Python has no value for (before the year 1, after 9999) is text.
+Instants have their zone and microseconds, intervals are ISO 8601 text, a source position is a list. A date or
+an instant that Python cannot represent (before the year 1, after 9999) is text.
 """
 
 from datetime import UTC, datetime
@@ -67,12 +67,12 @@ def _in_utc(value: object) -> object:
 
 
 def _key(value: object) -> object:
-    """A key of a map, of which JSON knows text alone: what is nested is written out."""
+    """A key of a map. JSON has only text keys, so a nested value is written out."""
     return str(value) if isinstance(value, dict | list) else value
 
 
 def interval_text(months: int, days: int, microseconds: int) -> str:
-    """`P1M2DT3H4M5.5S`; with a minus before it where no part is positive, and before a part where they differ."""
+    """`P1M2DT3H4M5.5S`, with a minus in front if no part is positive, else before each negative part."""
     if min(months, days, microseconds) < 0 and max(months, days, microseconds) <= 0:
         return "-" + interval_text(-months, -days, -microseconds)
     sign, left = (-1, -microseconds) if microseconds < 0 else (1, microseconds)

@@ -1,4 +1,4 @@
-"""SQL over published tables by delta-rs (DataFusion), and its answers as plain values. Starts no Spark."""
+"""SQL over published tables by delta-rs (DataFusion), with answers as plain values. Starts no Spark."""
 
 import json
 import math
@@ -27,21 +27,21 @@ from .table import Table, open_table
 ENGINE = "datafusion"
 _CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
 _FILE = "__filename"
-"""What Arrow calls the file a row was read from."""
+"""Arrow's name for the file a row was read from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A table as SQL may call it, at one version."""
+    """A table under its name in SQL, at one version."""
 
     name: str
     dataset: str
     uri: str
     version: int
     live_only: bool
-    """Snapshots and keyed outputs keep `_deleted` rows, which readers do not see."""
+    """Snapshots and keyed outputs contain `_deleted` rows, which readers do not see."""
     in_order: Callable[[Iterable[str]], list[str]] = list
-    """The table's columns in the order that readers see them in: as they are declared."""
+    """Puts the table's columns in the order in which readers see them: as they are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +52,20 @@ class Answer:
 
 
 def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] = ()) -> Answer:
-    """Run SQL over these tables, each a view that hides deleted rows, and the metadata columns but those in `shown`."""
+    """Run SQL over these tables.
+
+    Each is a view that hides deleted rows, and metadata columns that are not in `shown`.
+    """
     session, versions = QueryBuilder(), {}
-    for given in tables:
-        table = _open(given)
-        raw = f"__raw_{given.name}"
+    for published in tables:
+        table = _open(published)
+        raw = f"__raw_{published.name}"
         table.register(session, raw)
-        _run(session, f"CREATE VIEW {datafusion_name(given.name)} AS {_select(given, table, raw, shown)}")
-        versions[given.dataset] = table.version
+        _run(
+            session,
+            f"CREATE VIEW {datafusion_name(published.name)} AS {_select(published, table, raw, shown)}",
+        )
+        versions[published.dataset] = table.version
     answer = _run(session, sql)
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
     rows = tuple(zip(*columns, strict=True)) if columns else ()
@@ -67,7 +73,10 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
 
 
 def write_records(folder: Path, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Rows that lie in no table of the lake, as one, so that SQL can be asked of them. What is nested becomes JSON."""
+    """Write rows that are in no table of the lake as a table, so that SQL can read them.
+
+    Nested values become JSON.
+    """
     kinds = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
     data = {name: pa.array([_flat(row[name]) for row in rows], kinds[kind]) for name, kind in columns.items()}
     write_deltalake(str(folder), pa.table(data))
@@ -78,7 +87,7 @@ def _flat(value: object) -> object:
 
 
 def find_rows(uri: str, where: Mapping[str, object]) -> list[dict[str, object]]:
-    """The rows of a table whose columns have these values, metadata and deleted rows among them."""
+    """The rows of a table whose columns have these values, including metadata and deleted rows."""
     table = open_table(uri)
     if table is None:
         return []
@@ -107,12 +116,12 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     files = pyarrow.dataset.dataset(
         [f"{root}/{path}" for path in table.paths], schema, _CHECKED_PARQUET, file_system
     )
-    wanted = [
+    conditions = [
         _is_value(pyarrow.dataset.field(name), value, schema.field(name).type)
         for name, value in where.items()
     ]
     try:
-        rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, wanted)))
+        rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, conditions)))
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(error) from error
     entries = list(read_entries(uri, -1))
@@ -134,7 +143,10 @@ def _is_value(
 
 
 def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequence[LogEntry]) -> int | None:
-    """The commit that added a row's file; of a file that a compaction wrote, the first commit of rows after the row was received."""
+    """The commit that added a row's file.
+
+    If a compaction wrote the file, it is the first commit of rows after the row was received.
+    """
     if entry is not None and entry.changes_rows:
         return entry.version
     at = row.get(INGESTED_AT)
@@ -147,7 +159,7 @@ def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequ
 
 
 def parse_values(uri: str, texts: Mapping[str, str]) -> dict[str, object]:
-    """Values given as text, as the types of a table's columns."""
+    """Values from text, in the types of a table's columns."""
     table = open_table(uri)
     schema = table.arrow_schema if table else None
     return {
@@ -171,34 +183,38 @@ def _parse(name: str, text: str, kind: Any) -> object:
         ) from None
 
 
-def read_fields(given: Published) -> list[tuple[str, object]]:
-    """All columns that a reader may name, metadata among them, each with its type as Delta's schema spells it in JSON."""
-    kinds = {field["name"]: field["type"] for field in json.loads(_open(given).schema_json)["fields"]}
-    return [(name, kinds[name]) for name in given.in_order(kinds)]
+def read_fields(published: Published) -> list[tuple[str, object]]:
+    """All columns that a reader may name, including metadata, with their types as in Delta's JSON schema."""
+    kinds = {field["name"]: field["type"] for field in json.loads(_open(published).schema_json)["fields"]}
+    return [(name, kinds[name]) for name in published.in_order(kinds)]
 
 
 def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
-    """What a reader sees of a table. A source of messages has metadata alone, and then all of it."""
+    """The columns that a reader sees.
+
+    A source of messages has only metadata columns, and then all are visible.
+    """
     known = list(names)
-    wanted = [name for name in known if name not in METADATA_COLUMNS or name in shown]
-    return wanted if any(name not in METADATA_COLUMNS for name in known) else known
+    visible = [name for name in known if name not in METADATA_COLUMNS or name in shown]
+    return visible if any(name not in METADATA_COLUMNS for name in known) else known
 
 
-def _select(given: Published, table: Table, raw: str, shown: Collection[str]) -> str:
-    names = given.in_order(table.names)
-    where = f" WHERE NOT {datafusion_name(DELETED)}" if given.live_only and DELETED in names else ""
-    return f"SELECT {', '.join(datafusion_name(name) for name in visible_columns(names, shown))} FROM {datafusion_name(raw)}{where}"
+def _select(published: Published, table: Table, raw: str, shown: Collection[str]) -> str:
+    names = published.in_order(table.names)
+    where = f" WHERE NOT {datafusion_name(DELETED)}" if published.live_only and DELETED in names else ""
+    columns = ", ".join(datafusion_name(name) for name in visible_columns(names, shown))
+    return f"SELECT {columns} FROM {datafusion_name(raw)}{where}"
 
 
 def _run(session: QueryBuilder, sql: str) -> Any:
     try:
         return pa.table(session.execute(sql).read_all())
-    except Exception as error:  # noqa: BLE001 delta-rs raises bare Exceptions for what fails while rows are read
+    except Exception as error:  # noqa: BLE001 delta-rs raises bare Exceptions if reading rows fails
         explain_failure(error)
 
 
 def explain_failure(error: Exception) -> NoReturn:
-    """What DataFusion says, as one line; what is the storage's fault is not the caller's."""
+    """Raise what DataFusion says, as one line. A fault of the storage is not the caller's."""
     text = " ".join(str(error).split())
     if any(
         word in text
@@ -207,7 +223,7 @@ def explain_failure(error: Exception) -> NoReturn:
         raise _unreadable(error) from error
     raise CallError(
         f"DataFusion refuses the query: {text}",
-        remedy="Correct the SQL, which is DataFusion's here; `--engine spark` takes Spark's.",
+        remedy="Correct the SQL, which is DataFusion's here; `--engine spark` uses Spark's.",
         slug="bad-sql",
     ) from error
 
@@ -220,11 +236,13 @@ def _unreadable(error: Exception) -> OutsideError:
     )
 
 
-def _open(given: Published) -> Table:
-    table = open_table(given.uri, given.version)
+def _open(published: Published) -> Table:
+    table = open_table(published.uri, published.version)
     if table is None:
         raise CallError(
-            f"`{given.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+            f"`{published.name}` has never been built.",
+            remedy="Run `strandline run` first.",
+            slug="never-built",
         )
     require_all_files(table)
     return table

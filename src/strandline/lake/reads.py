@@ -1,4 +1,4 @@
-"""Read primitives: a dataset at a version, and what left and came between two versions."""
+"""Reading: a dataset at a version, and the rows that left and came between two versions."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,15 @@ SIGN = "_sign"
 
 
 def read_table(session: SparkSession, lake: Lake, dataset: str, version: int) -> DataFrame:
-    """A table exactly as it was at a version, metadata columns and deleted rows included."""
+    """A table exactly as it was at a version, with metadata columns and deleted rows."""
     return session.read.format("delta").option("versionAsOf", version).load(lake.table(dataset))
 
 
 def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto: int) -> DataFrame:
-    """The rows of the files that commits after one version and up to another added to an append-only table: no feed is needed."""
+    """The rows that commits after one version and up to another added to an append-only table.
+
+    They are read from the files of those commits: no change feed is needed.
+    """
     root = lake.table(dataset)
     schema = spark_schema(get_table(root, upto))
     files = [f"{root}/{file.path}" for file in _added_files(root, after, upto)]
@@ -41,7 +44,7 @@ def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: s
 
 
 def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Sequence[str]) -> pa.Table:
-    """Some columns of those rows, without Spark. A file from before a column was added has NULL there."""
+    """Some columns of those rows, without Spark. A file older than a column has NULL there."""
     file_system, root = open_folder(lake.table(dataset))
     added = _added_files(lake.table(dataset), after, upto)
     require_sound_files(lake.table(dataset), added)
@@ -56,11 +59,11 @@ def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Se
         )
         for file, schema in zip(files, schemas, strict=True)
     ]
-    found = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
-    missing = [c for c in columns if c not in found.column_names]
+    table = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
+    missing = [c for c in columns if c not in table.column_names]
     for column in missing:
-        found = found.append_column(column, pa.nulls(found.num_rows))
-    return found.select(list(columns))
+        table = table.append_column(column, pa.nulls(table.num_rows))
+    return table.select(list(columns))
 
 
 def _added_files(root: str, after: int, upto: int) -> list[AddedFile]:
@@ -68,7 +71,10 @@ def _added_files(root: str, after: int, upto: int) -> list[AddedFile]:
 
 
 def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto: int) -> DataFrame:
-    """Live rows that left and came between two versions, from Delta's change feed; net on declared columns (rank-only rewrites vanish)."""
+    """Live rows that left and came between two versions, from Delta's change feed.
+
+    They are netted on declared columns, so that rewrites which only change the rank vanish.
+    """
     feed = (
         session.read.format("delta")
         .option("readChangeFeed", "true")
@@ -85,18 +91,23 @@ def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto:
 
 
 def net(rows: DataFrame) -> DataFrame:
-    """Cancel rows that left and came again with the same declared columns. Keeps declared columns and the sign."""
+    """Cancel rows that left and came again with the same declared columns.
+
+    Keeps declared columns and the sign.
+    """
     declared = declared_columns(rows)
     maps = {c: f"__group{i}" for i, c in enumerate(declared) if holds_map(rows.schema[c].dataType)}
     groups = [
         groupable(F.col(quote(c)), rows.schema[c].dataType).alias(maps[c]) if c in maps else F.col(quote(c))
         for c in declared
     ]
-    kept = [F.first(quote(c)).alias(c) for c in maps]  # equal maps, in whatever order their entries are
-    net_rows = rows.groupBy(*groups).agg(*kept, F.sum(SIGN).cast("int").alias(SIGN)).where(F.col(SIGN) != 0)
+    first_maps = [F.first(quote(c)).alias(c) for c in maps]  # maps are equal in whatever order of entries
+    net_rows = (
+        rows.groupBy(*groups).agg(*first_maps, F.sum(SIGN).cast("int").alias(SIGN)).where(F.col(SIGN) != 0)
+    )
     return net_rows.select(*(quote(c) for c in declared), SIGN)
 
 
 def declared_columns(rows: DataFrame) -> list[str]:
-    """The columns users declared: everything but metadata and the sign."""
+    """The columns that users declared: everything but metadata and the sign."""
     return [c for c in rows.columns if c not in METADATA_COLUMNS and c != SIGN]

@@ -34,11 +34,11 @@ class RefusedRows:
     examples: list[dict[str, Any]]
     """Some rows of each slug, those received first."""
     rows: list[dict[str, Any]]
-    """In the order they were received."""
+    """In the order in which they were received."""
 
 
 def read_refused(uri: str, examples: int, limit: int | None) -> RefusedRows:
-    """What a quarantine holds: how many rows of each slug, at most so many examples of each, and at most so many rows."""
+    """The content of a quarantine: the number of rows by slug, examples of each, and at most `limit` rows."""
     table = open_table(uri)
     if table is None:
         return RefusedRows(counts={}, examples=[], rows=[])
@@ -46,7 +46,8 @@ def read_refused(uri: str, examples: int, limit: int | None) -> RefusedRows:
     counted = _ask(
         session, f'SELECT {SLUG}, count(*) AS n FROM "__refused" GROUP BY {SLUG} ORDER BY n DESC, {SLUG}'
     )
-    numbered = f'SELECT *, row_number() OVER (PARTITION BY {SLUG} ORDER BY {_AS_RECEIVED}) AS "__nth" FROM "__refused"'
+    nth = f"row_number() OVER (PARTITION BY {SLUG} ORDER BY {_AS_RECEIVED})"
+    numbered = f'SELECT *, {nth} AS "__nth" FROM "__refused"'
     first = _ask(session, f'SELECT * FROM ({numbered}) WHERE "__nth" <= {examples} ORDER BY {SLUG}, "__nth"')
     most = "" if limit is None else f" LIMIT {limit}"
     rows = _ask(session, f'SELECT * FROM "__refused" ORDER BY {_AS_RECEIVED}{most}')
@@ -54,7 +55,7 @@ def read_refused(uri: str, examples: int, limit: int | None) -> RefusedRows:
 
 
 def count_added_by_slug(uri: str, version: int) -> dict[str, int]:
-    """How many rows of each slug one commit added to a quarantine, the most frequent first."""
+    """The number of rows of each slug that one commit added to a quarantine, the most frequent first."""
     added = next((e.added for e in read_entries(uri, version - 1) if e.version == version), ())
     require_sound_files(uri, added)
     file_system, root = open_folder(uri)
@@ -68,5 +69,5 @@ def count_added_by_slug(uri: str, version: int) -> dict[str, int]:
 def _ask(session: QueryBuilder, sql: str) -> list[dict[str, Any]]:
     try:
         return plain_rows(pa.table(session.execute(sql).read_all()))
-    except Exception as error:  # noqa: BLE001 delta-rs raises bare Exceptions for what fails while rows are read
+    except Exception as error:  # noqa: BLE001 delta-rs raises bare Exceptions if reading rows fails
         explain_failure(error)

@@ -1,8 +1,9 @@
-"""Small tables, and few rows of middling ones, read through delta-rs and kept aside as plain Parquet.
+"""Small tables, and few rows of medium-sized ones, read through delta-rs and staged as plain Parquet.
 
-Spark plans a Delta scan with jobs of its own over the table's log, a second and more whatever it then reads; a run over small tables
-spends most of its time there. delta-rs reads the same rows, deletion vectors applied, in milliseconds, and finds some keys' rows among
-millions in about a second. What is large is left to Spark.
+Spark plans a Delta scan with its own jobs over the table's log, which takes a second or more whatever it then
+reads. A run over small tables spends most of its time there. delta-rs reads the same rows, with deletion
+vectors applied, in milliseconds, and finds the rows of some keys among millions in about a second. Large
+tables are left to Spark.
 """
 
 import json
@@ -33,7 +34,7 @@ class SmallTables:
     _locks: dict[tuple[str, int], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _numbers: Iterator[int] = field(default_factory=count)
-    """No file is written twice: somebody may be reading it."""
+    """No file is written twice, because somebody may be reading it."""
 
     def find(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """A table at a version, if it is small."""
@@ -43,27 +44,32 @@ class SmallTables:
         with own:
             if key not in self._paths:
                 self._paths[key] = self._keep(dataset, version)
-            found = self._paths[key]
-        if found is None:
+            staged = self._paths[key]
+        if staged is None:
             return None
-        path, schema = found
+        path, schema = staged
         return session.read.schema(schema).parquet(path)
 
     def find_rows(
         self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]
     ) -> DataFrame | None:
-        """The rows of a table at a version whose `column` is among `values`; None if it is small (it is read once for all), or large."""
+        """The rows of a table at a version whose `column` is among `values`.
+
+        None if the table is small (it is read once for all), or large.
+        """
         table = self._find_middling(dataset, version)
         if table is None:
             return None
         with self._lock:
             number = next(self._numbers)
-        wanted = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
-        write_deltalake(wanted, pa.table({column: pa.array(values, pa.int64())}))
-        keys = get_table(wanted)
+        keys_uri = for_delta_rs(f"{self.folder}/{dataset}_{number}_wanted")
+        write_deltalake(keys_uri, pa.table({column: pa.array(values, pa.int64())}))
+        keys = get_table(keys_uri)
         query = keys.register(table.register(QueryBuilder(), "t"), "wanted")
-        found = query.execute(f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"')
-        path, schema = self._write(table, pa.table(found.read_all()), f"{dataset}_{number}_rows")
+        matching = query.execute(
+            f'SELECT t.* FROM t LEFT SEMI JOIN wanted ON t."{column}" = wanted."{column}"'
+        )
+        path, schema = self._write(table, pa.table(matching.read_all()), f"{dataset}_{number}_rows")
         return session.read.schema(schema).parquet(path)
 
     def find_where(
@@ -77,12 +83,12 @@ class SmallTables:
         if table is None:
             return None
         most = self.thresholds.looked_up_rows
-        found = table.ask(f"SELECT * FROM t WHERE {condition} LIMIT {most + 1}")
-        if found.num_rows > most:
+        matching = table.ask(f"SELECT * FROM t WHERE {condition} LIMIT {most + 1}")
+        if matching.num_rows > most:
             return None
         with self._lock:
             number = next(self._numbers)
-        path, schema = self._write(table, found, f"{dataset}_{number}_by_{column}")
+        path, schema = self._write(table, matching, f"{dataset}_{number}_by_{column}")
         return session.read.schema(schema).parquet(path)
 
     def _find_middling(self, dataset: str, version: int) -> Table | None:
@@ -97,24 +103,24 @@ class SmallTables:
             return None
         with self._lock:
             number = next(self._numbers)
-        found = table.ask("SELECT * FROM t")
-        return self._write(table, found, f"{dataset}_{number}")
+        rows = table.ask("SELECT * FROM t")
+        return self._write(table, rows, f"{dataset}_{number}")
 
-    def _write(self, table: Table, found: pa.Table, name: str) -> tuple[str, StructType]:
+    def _write(self, table: Table, content: pa.Table, name: str) -> tuple[str, StructType]:
         schema = spark_schema(table)
-        rows = found.select([f.name for f in schema])
+        rows = content.select([f.name for f in schema])
         path = f"{self.folder}/{name}.parquet"
         write_parquet(rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema])), path)
         return path, schema
 
 
 def spark_schema(table: Table) -> StructType:
-    """A table's schema as Spark has it: Delta keeps it in Spark's own JSON."""
+    """A table's schema in Spark's types. Delta stores it in Spark's own JSON."""
     return StructType.fromJson(json.loads(table.schema_json))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """DataFusion's view types as the types Parquet files are written with."""
+    """The types that Parquet files are written with, in place of DataFusion's view types."""
     if pa.types.is_struct(kind):
         return pa.struct([(f.name, _plain(f.type)) for f in kind])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

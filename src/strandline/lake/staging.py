@@ -1,4 +1,7 @@
-"""Results written aside before they are committed: known size for the write, and exact counts for its metadata."""
+"""Results that are staged before they are committed.
+
+The write then knows their size, and its metadata exact counts.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,13 +26,13 @@ class Staged:
     counts: Mapping[str, int]
 
     def only(self, columns: list[str]) -> "Staged":
-        """The same rows without the columns that served the computation alone."""
+        """The same rows without columns that only served the computation."""
         return Staged(
             path=self.path, schema=StructType([self.schema[c] for c in columns]), counts=self.counts
         )
 
     def read(self, session: SparkSession) -> DataFrame:
-        """Read back with the schema given: no inference, and a size Spark knows."""
+        """Read the rows back with their known schema: nothing is inferred, and Spark knows the size."""
         return session.read.schema(self.schema).parquet(self.path)
 
     def fetch(self, columns: list[str]) -> pa.Table:
@@ -39,28 +42,37 @@ class Staged:
 
 
 def stage(rows: DataFrame, path: str, counts: Mapping[str, Column], keep: Column | None = None) -> Staged:
-    """Write rows aside in one Spark job that also counts; `keep` says which of the counted rows are written."""
+    """Stage rows in one Spark job that also counts them.
+
+    `keep` selects which of the counted rows are written.
+    """
     observation = Observation()
     counted = rows.observe(observation, *(column.alias(name) for name, column in counts.items()))
-    kept = counted if keep is None else counted.where(keep)
-    kept.write.mode("overwrite").parquet(path)
+    selected = counted if keep is None else counted.where(keep)
+    selected.write.mode("overwrite").parquet(path)
     return Staged(path=path, schema=rows.schema, counts=read_counts(observation, counts))
 
 
 def read_counts(observation: Observation, names: Iterable[str]) -> dict[str, int]:
-    """What was counted; a sum of nothing is 0. Counts that Spark does not tell are an error, and never taken for no rows (L13)."""
+    """The counts, where a sum of nothing is 0.
+
+    Counts that Spark does not report are an error, and never taken for no rows (L13).
+    """
     counted = find_counts(observation)
     if counted is None:
         raise OutsideError(
-            "Spark wrote rows aside and lost their counts.", remedy="Run again.", slug="counts-lost"
+            "Spark staged rows and lost their counts.", remedy="Run again.", slug="counts-lost"
         )
     return {name: int(counted[name] or 0) for name in names}
 
 
 def find_counts(observation: Observation) -> dict[str, int | None] | None:
-    """What was counted. None: adaptive planning found the plan above the counter empty and dropped both; its row has no columns then."""
-    told = observation._jo.getRow() if observation._jo is not None else None
-    if told is None or not told.length():
+    """The counts. None if adaptive planning found the plan above the counter empty and dropped both.
+
+    The counter's row then has no columns.
+    """
+    row = observation._jo.getRow() if observation._jo is not None else None
+    if row is None or not row.length():
         return None
     counted: dict[str, int | None] = observation.get
     return counted

@@ -1,4 +1,4 @@
-"""Make the class-data archive: a process does once what a run does, and its JVM keeps the classes when it ends.
+"""Create the class-data archive: do once what a run does, and let the JVM save its classes when it ends.
 
 `make setup` runs this module.
 """
@@ -20,7 +20,7 @@ from .writes import Ticket, append, overwrite, replace_keys
 
 
 def make_archive() -> None:
-    """Do what a run does, once, and let the JVM keep its classes when it ends."""
+    """Do once what a run does, and let the JVM save its classes when it ends."""
     home = find_java_home()
     if home is None or archive_path(home).exists():
         return

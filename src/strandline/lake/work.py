@@ -1,4 +1,7 @@
-"""What a worker (`ingest`, `compute`) is given and what it gives back: one attempt with everything pinned, and a write that is ready."""
+"""What a worker (`ingest`, `compute`) gets and what it returns.
+
+It gets one attempt with everything pinned, and returns a write that is ready.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,26 +30,32 @@ from .writes import Within
 
 SIDE = "__side"
 NEW, OLD, GONE = "new", "old", "gone"
-"""Rows as they will be, rows as they are, and the one `_deleted` row of a key that vanishes."""
+"""Rows as they will be, rows as they are, and the only `_deleted` row of a key that vanishes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write that is ready: `operation` says which primitive commits it."""
+    """A write that is ready. `operation` says which primitive commits it."""
 
     operation: Operation
     rows: DataFrame | None = None
     received: bool = False
     """A source's table: append-only for ever (L1)."""
     within: Within | None = None
-    """For a replace: where the rows of the hashes are, if that is known."""
+    """For a replace: the range in which the rows of the hashes are, if it is known."""
     replaced: tuple[int, ...] = ()
-    """For a replace: the hashes whose rows these are, also of those left empty; none where they are many and each has a row."""
+    """For a replace: the hashes whose rows are replaced, including those left without rows.
+
+    Empty if they are many and each has a row.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """The outcome of a computation, not yet committed. `write` None: nothing differs, the cursor moves in the catalog alone."""
+    """The outcome of a computation, not yet committed.
+
+    `write` None: nothing differs, and the cursor moves in the catalog alone.
+    """
 
     write: Write | None
     scope: Scope
@@ -66,11 +75,14 @@ class Prepared:
     changes: Staged | None = None
     """Rows that leave and come by this write, with their sign, for readers in the same run."""
     tombstones: int = 0
-    """`_deleted` rows this write leaves to be purged."""
+    """`_deleted` rows that this write leaves to be purged."""
     refused: StrandlineError | None = None
-    """Why a part of a source (some of its files) was left out. The rest stands, and its readers go on."""
+    """Why a part of a source (some of its files) was left out.
+
+    The rest is committed, and its readers go on.
+    """
     reshaped: bool = False
-    """The write replaces the table, and a column of it is gone or has another type."""
+    """The write replaces the table, and a column of it disappears or gets another type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +90,22 @@ class Expected:
     """What a full recompute gives, and what it is compared with."""
 
     rows: DataFrame | None
-    """None where nothing can be recomputed: what was received is only checked for rows that came twice."""
+    """None if nothing can be recomputed: what was received is only checked for rows that came twice."""
     published: DataFrame
     sampled_by: Sequence[str]
     """The columns by which a sample is drawn."""
     unique_key: Sequence[str] = ()
-    """Set where published rows stay although the recompute no longer gives them: then only these columns are compared."""
+    """Set if published rows stay although the recompute no longer gives them.
+
+    Then only these columns are compared.
+    """
 
 
 class Worker(Protocol):
-    """One kind of node: what a task writes, and what it must be equal to. Each kind's `worker` module is one."""
+    """One kind of node: what a task writes, and what that must be equal to.
+
+    Each kind's `worker` module is one.
+    """
 
     def prepare(self, work: "Work") -> Prepared:
         """Compute what a task will write."""
@@ -144,11 +162,11 @@ class Work:
     run: str
     as_of: datetime
     now: datetime
-    """The wall clock, for `_ingested_at` alone; computations use `as_of` (L11)."""
+    """The wall clock, only for `_ingested_at`. Computations use `as_of` (L11)."""
     inputs: Mapping[str, Cursor]
-    """By input dataset: the version this attempt reads."""
+    """By input dataset: the version that this attempt reads."""
     own_version: int | None
-    """The output's own version, None before its first commit."""
+    """The output's own version; None before its first commit."""
     live_rows: int
     """Live rows of the output before this attempt."""
     input_rows: Mapping[str, int]
@@ -158,7 +176,7 @@ class Work:
     partitions: Mapping[str, PartitionVersion]
     """The partitions of the output that have been built."""
     waiting: tuple[str, ...]
-    """Those of what was read before that were not final then."""
+    """Partitions of what was read before that were not final then."""
     config: WrittenConfig
     stale: bool
     """Whether the output has rows of another configuration."""
@@ -166,7 +184,7 @@ class Work:
     shared: Shared
     attempt: str
     scratch: str
-    """A folder of the run's own, for what is computed before it is committed."""
+    """The run's own folder, for what is computed before it is committed."""
 
     @property
     def staging(self) -> str:
@@ -176,16 +194,19 @@ class Work:
         return self.inputs[dataset].version
 
     def read(self, dataset: str, version: int) -> DataFrame:
-        """A table exactly as it was at a version, metadata columns and deleted rows included."""
+        """A table exactly as it was at a version, with metadata columns and deleted rows."""
         small = self.shared.small.find(self.session, dataset, version)
         return read_table(self.session, self.lake, dataset, version) if small is None else small
 
     def read_all(self, dataset: str) -> DataFrame:
-        """An input at its pinned version, deleted rows included."""
+        """An input at its pinned version, with deleted rows."""
         return self.read(dataset, self.version(dataset))
 
     def read_live(self, dataset: str) -> DataFrame:
-        """What a reader sees of an input at its pinned version, metadata columns still there. Of facts, every one."""
+        """What a reader sees of an input at its pinned version, with metadata columns.
+
+        For facts, every one.
+        """
         return self._live(dataset, self.read_all(dataset))
 
     def _live(self, dataset: str, rows: DataFrame) -> DataFrame:
@@ -196,7 +217,7 @@ class Work:
         )
 
     def find_live(self, dataset: str, column: str, condition: str) -> DataFrame | None:
-        """What a reader sees of an input with a condition over one column, if that is quickly looked up."""
+        """What a reader sees of an input under a condition on a column, if that can be looked up quickly."""
         rows = self.shared.small.find_where(self.session, dataset, self.version(dataset), column, condition)
         return None if rows is None else self._live(dataset, rows)
 
@@ -205,11 +226,11 @@ class Work:
         return read_added(self.session, self.lake, dataset, self.after(dataset), self.version(dataset))
 
     def read_own(self) -> DataFrame | None:
-        """The output's own table, deleted rows included; None before the first commit."""
+        """The output's own table, with deleted rows. None before the first commit."""
         return None if self.own_version is None else self.read(self.node.name, self.own_version)
 
     def after(self, dataset: str) -> int:
-        """Where the cursor stood before this attempt, -1 when nothing was read."""
+        """The cursor's version before this attempt; -1 if nothing was read."""
         planned = next((i for i in self.task.inputs if i.dataset == dataset), None)
         return planned.after.version if planned and planned.after else -1
 
@@ -218,7 +239,10 @@ class Work:
         return any(e.changes_rows for e in self._entries(dataset))
 
     def invalidations(self, dataset: str) -> tuple[Invalidation, ...]:
-        """What someone said of an input since the cursor. A commit that changed rows speaks for itself, whatever it carries."""
+        """The invalidations of an input since the cursor.
+
+        Those on a commit that changed rows are left out: the changed rows are processed anyway.
+        """
         return tuple(
             i
             for e in self._entries(dataset)

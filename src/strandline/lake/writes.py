@@ -1,6 +1,7 @@
-"""Write primitives. Each is one Delta commit that carries a token and the engine's metadata; there is no other way to write.
+"""Write primitives. Each is one Delta commit that carries a token and the engine's metadata.
 
-Never dynamic partition overwrite (it leaves what became empty), never MERGE (slow, and no token of its own).
+There is no other way to write: never dynamic partition overwrite (it leaves what became empty), never MERGE
+(slow, and without its own token).
 """
 
 import re
@@ -24,31 +25,35 @@ _TABLE = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableInCommitTimestamps": "true",
     "delta.logRetentionDuration": "interval 36500 days",
-    # A checkpoint costs as much as a commit, and reading fifty small log entries does not.
+    # A checkpoint costs as much as a commit, and reading fifty small log entries costs less.
     "delta.checkpointInterval": "50",
-    # Statistics of few columns: keys are hashes, so ranges would skip nothing and cost at each write.
+    # Statistics of few columns: keys are hashes, so ranges would skip nothing and cost something at each
+    # write.
     "delta.dataSkippingNumIndexedCols": "2",
 }
 _RANGED = NumericType | StringType | DateType | TimestampType | TimestampNTZType
-"""Types of which Delta keeps the least and the greatest value of a file; it refuses to for others."""
+"""Types for which Delta records a file's least and greatest value. It refuses to for others."""
 RECEIVED_TABLE = {**_TABLE, "delta.appendOnly": "true"}
 """A source's table: what was received is never changed (L1)."""
 OWNED_TABLE = {**_TABLE, "delta.enableDeletionVectors": "true", "delta.isolationLevel": "Serializable"}
 
 
 _RACED = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_PATH_EXISTS")
-"""What Delta says of a table that another writer committed to, changed or made since it was read."""
+"""Delta's errors for a table that another writer committed to, changed or created since it was read."""
 _UNANSWERED = re.compile(r"An error occurred while calling \S+")
-"""What py4j says of a call whose connection broke. Of one that Java refused it also says why."""
+"""py4j's text for a call whose connection broke. For a call that Java refused it also gives the reason."""
 
 
 _HERE, _THERE = "__here", "__there"
-"""The two sides of a replace. A column of the table hides a side of the same name, and no column begins with two underscores."""
+"""The two sides of a replace.
+
+A column of the table would hide a side of the same name, and no column begins with two underscores.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """The right to one commit: the fence's token, and what the commit says of itself (L6)."""
+    """The right to one commit: the fence's token, and the metadata of the commit (L6)."""
 
     dataset: str
     token: int
@@ -57,7 +62,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """A range of a whole number that all rows of the keys at stake lie in."""
+    """A range of a whole number that contains all rows of the affected keys."""
 
     column: str
     low: int
@@ -72,30 +77,38 @@ class Within:
 def append(
     rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False
 ) -> None:
-    """Add rows; columns that are new evolve the table.
+    """Add rows. New columns are added to the table.
 
-    `first`: the table is not there yet. No fence could stand in it, so whoever made it meanwhile is in the way.
+    `first`: the table does not exist yet. It cannot contain a fence, so another process that created it
+    meanwhile is a conflict.
     """
     writer = _writer(rows, ticket).options(**(RECEIVED_TABLE if received else OWNED_TABLE))
     _save(writer.option("mergeSchema", "true").mode("errorifexists" if first else "append"), lake, ticket)
 
 
 def only_new(rows: DataFrame, own: DataFrame, unique_key: Sequence[str]) -> DataFrame:
-    """The rows whose key (null-safe, L5) is not among `own`, one row a key: what `insert_new` is given."""
+    """The rows whose key (null-safe, L5) is not in `own`, one row per key.
+
+    This is the input of `insert_new`.
+    """
     theirs = own.select(*(F.col(quote(c)).alias(f"__own_{c}") for c in unique_key))
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__own_{c}"))) for c in unique_key]
     return rows.dropDuplicates(list(unique_key)).join(theirs, on=same, how="left_anti")
 
 
 def insert_new(rows: DataFrame, lake: Lake, ticket: Ticket) -> None:
-    """Add rows whose unique key the table does not have at the pinned version. Whoever confirms looks for commits in between."""
+    """Add rows whose unique key the table lacks at the pinned version.
+
+    The confirmation looks for commits in between.
+    """
     append(rows, lake, ticket)
 
 
 def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within | None = None) -> None:
-    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors. `within` says where they are: files are skipped.
+    """Replace all rows of the key hashes in `rows` by `rows`, through deletion vectors.
 
-    `rows` must be staged: without a known size Spark sorts and shuffles the whole table. A key that vanishes needs a row, `_deleted`.
+    `within` is the range they are in, by which files are skipped. `rows` must be staged: without a known size
+    Spark sorts and shuffles the whole table. A key that vanishes needs a `_deleted` row.
     """
     near = within.spell(f"{_THERE}.") if within else ""
     condition = f"{_THERE}.{KEY} = {_HERE}.{KEY}{near}"
@@ -106,19 +119,25 @@ def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within 
 def replace_listed(
     rows: DataFrame, lake: Lake, ticket: Ticket, hashes: Sequence[int], *, within: Within | None = None
 ) -> None:
-    """Replace all rows of these hashes by `rows`; one that has none among them is cleared (L4). The list stands in the commit: for few."""
+    """Replace all rows of these hashes by `rows`. A hash without rows among them is cleared (L4).
+
+    Only for few hashes, because the commit contains the list.
+    """
     condition = f"{KEY} IN ({', '.join(map(str, hashes))})" + (within.spell() if within else "")
     replace_where(rows, lake, ticket, condition=condition)
 
 
 def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str) -> None:
-    """Replace the rows a condition describes; with no rows, clear them (L4)."""
+    """Replace the rows that match a condition. Without rows, clear them (L4)."""
     writer = _writer(rows, ticket).option("replaceWhere", condition).option("mergeSchema", "true")
     _save(writer.mode("overwrite"), lake, ticket)
 
 
 def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
-    """Replace the table, and its schema, in one commit; the first write of a table too. `indexed`: the columns statistics are kept of."""
+    """Replace the table, and its schema, in one commit. This is also the first write of a table.
+
+    `indexed` are the columns with statistics.
+    """
     columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
     statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
     _save(
@@ -132,22 +151,23 @@ def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[
 
 
 def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
-    """An empty commit: a fence, or counts of an increment that gave no rows."""
+    """An empty commit: a fence, or the counts of an increment that gave no rows."""
     rows = session.read.format("delta").load(lake.table(ticket.dataset)).limit(0)
     _save(_writer(rows, ticket).mode("append"), lake, ticket)
 
 
 def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
-    """Remove the `_deleted` rows that a keyed output was written with."""
+    """Remove the `_deleted` rows of a keyed output."""
     rows = session.read.format("delta").load(lake.table(ticket.dataset)).limit(0)
     replace_where(rows, lake, ticket, condition=f"{DELETED} = true")
 
 
 def compact(session: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
-    """The same rows in other files; Delta marks the commit as changing no data, and commits nothing where it finds nothing to do.
+    """Rewrite the same rows in other files. Delta marks the commit as changing no data.
 
-    It takes what the commit says of itself from a session's settings alone, hence a session of its own, and no token: a compaction that
-    comes late, by a writer that lost its lease, changes nothing visible either (L7).
+    Delta commits nothing if there is nothing to do. It takes the commit's metadata only from a session's
+    settings, hence a separate session, and no token. A late compaction by a writer that lost its lease
+    changes nothing visible either (L7).
     """
     own = session.newSession()
     own.conf.set("spark.databricks.delta.commitInfo.userMetadata", ticket.metadata)
@@ -176,14 +196,14 @@ def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
 
 @contextmanager
 def explained(dataset: str) -> Iterator[None]:
-    """Tell a race with another writer, and the end of Spark, from every other error."""
+    """Distinguish a race with another writer, and the end of Spark, from every other error."""
     try:
         yield
     except Exception as error:
         if is_lost(error):
             raise OutsideError(
                 f"Spark ended, or no longer answers, while `{dataset}` was worked on.",
-                remedy="Run again: whether a commit stands is read from the table's log.",
+                remedy="Run again: the table's log says whether a commit was made.",
                 slug=SPARK_LOST,
             ) from error
         if any(word in str(error) for word in _RACED) or "Concurrent" in type(error).__name__:
@@ -196,9 +216,12 @@ def explained(dataset: str) -> Iterator[None]:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether nobody knows what became of a call to Spark. What Java raised, or refused, came as its answer; so did users' own errors."""
+    """Whether it is unknown what a call to Spark did.
+
+    It is known if Java raised or refused something, or users' code failed: that came as an answer.
+    """
     if isinstance(error, StrandlineError) and error.__cause__ is not None:
-        return is_lost(error.__cause__)  # users' code may be told as the one that failed
+        return is_lost(error.__cause__)  # the error may be reported as one of users' code
     if isinstance(error, Py4JNetworkError):
         return True
     if isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError | ConnectionError):
