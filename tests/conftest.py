@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.harness import TestProject
 
 _SUMMARY_LINE = "summary line"
+settings.register_profile("suite", deadline=None)  # an example may take long on a busy machine
+settings.load_profile("suite")
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -260,7 +260,7 @@ def in_memory() -> Iterator[Catalog]:
     catalog.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made=st.lists(calls, min_size=4, max_size=25))
 def test_sqlite_and_postgres_give_the_same_answers(
     in_memory: Catalog, postgres_catalog: Catalog, made: list[Call]
@@ -273,7 +273,7 @@ def test_sqlite_and_postgres_give_the_same_answers(
     assert players[0].picture() == players[1].picture()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     log=st.lists(commits, max_size=8),
     cuts=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=4),

@@ -106,7 +106,6 @@ def assert_possible(snapshot: Iterable[tuple[object, ...]], histories: list[list
 
 @settings(
     max_examples=3,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -25,7 +25,7 @@ def split(data: bytes, *, block: int = 7, more_to_come: bool = False, **options:
     return list(split_records(blocks, dialect(**options), "utf-8", more_to_come=more_to_come))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.lists(FIELDS, min_size=2, max_size=3), max_size=8),
     st.sampled_from(["\n", "\r\n"]),
@@ -41,7 +41,7 @@ def test_what_a_writer_wrote_is_split_into_its_rows(rows: list[list[str]], endin
     assert all(r.sound for r in records)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from('ab",\n\r'), max_size=40), st.data())
 def test_nothing_is_lost_and_a_file_read_in_pieces_gives_the_same_records(
     text: str, data: st.DataObject

@@ -99,7 +99,7 @@ def make_tree(chance: random.Random, size: int, rule: HeadRule, anchor: int) -> 
     batch=st.integers(1, 9),
     stride=st.sampled_from((1, 3, 2000)),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_order_and_split_gives_the_branch_of_a_whole_walk(
     rule: HeadRule, seed: int, size: int, batch: int, stride: int
 ) -> None:
