@@ -1,6 +1,7 @@
-"""What happens to a process: it is killed, its answers are lost, another comes in between, its last write lands late. In one process.
+"""What happens to a process: a kill, lost answers, another writer in between, a late last write.
 
-A kill raises `Killed`, which nothing catches, and from then on the dead process changes nothing: catalog and table log refuse it.
+All of it happens inside one process. A kill raises `Killed`, which nothing catches. From then on catalog and
+table log refuse every change of the dead process.
 """
 
 import os
@@ -46,7 +47,7 @@ class Fate:
         self.watch: Callable[[str, str], None] = lambda *_: None
         """Done at every hit of a failpoint whose action is `watch`, told point and node."""
         self.holds_back: str | None = None
-        """The dataset whose next write the killed process has sent, and which arrives when `arrive` says so."""
+        """The dataset whose next write the killed process has sent. It arrives when `arrive` is called."""
         self.in_flight: Happening | None = None
         self.clock = START
 
@@ -55,7 +56,7 @@ class Fate:
         return self.clock
 
     def much_later(self) -> datetime:
-        """When `maintain` believes it is: nothing that was written is young enough to be kept for its age alone."""
+        """The time that `maintain` uses: everything written is too old to be kept for its age alone."""
         return datetime.now(UTC) + timedelta(days=1000) + (self.now() - START)
 
     def act(self, action: str, point: str, node: str) -> None:

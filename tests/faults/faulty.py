@@ -75,7 +75,11 @@ class Faulty(TestProject):
         return sum(len(file.read_text().splitlines()) for file in (self.folder / "data").glob("*.jsonl"))
 
     def assert_right(self, *, verified: bool = True) -> None:
-        """Nothing waits; a message is one fact (L10), a token one commit (L7); catalog and tables agree (L6), full and incremental (L2)."""
+        """Nothing waits, and the laws hold.
+
+        A message is one fact (L10) and a token one commit (L7). Catalog and tables agree (L6), and so do full
+        and incremental results (L2).
+        """
         assert self.plan().tasks == ()
         facts = self.query("select _source_position from item_facts")
         assert len(facts) == len({str(f) for f in facts}) == self.sent()

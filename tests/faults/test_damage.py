@@ -1,6 +1,6 @@
-"""Tables and catalogs damaged behind the engine's back: a run ends right, or refuses and says what is wrong and what to do.
+"""Tables and catalogs damaged from outside: a run ends in the correct state, or refuses with a remedy.
 
-Never in silently fewer rows, and never in a row that nobody sent.
+It never loses rows silently, and never shows a row that nobody sent.
 """
 
 import shutil
@@ -85,7 +85,7 @@ def cut_in_a_line(file: Path) -> None:
 
 
 def cut_between_lines(file: Path) -> None:
-    """As a disk that lost its power leaves it: what was not written yet is missing, and the rest can be read."""
+    """A file after a power loss: what was not written yet is missing, and the rest can be read."""
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:1]))
 
 

@@ -1,4 +1,7 @@
-"""The commit protocol under failures, through real runs: whatever fails, the next run ends right; nothing is lost or doubled."""
+"""The commit protocol under failures, in real runs: the next run ends in the correct state.
+
+Nothing is lost or doubled, whatever fails.
+"""
 
 import shutil
 import threading
@@ -40,7 +43,8 @@ ROUNDS = (
     "before-prepare:item_facts",
     "after-prepare:item",
     "before-write:item_facts",
-    # From here on the commit stands and the catalog has not been told; the lease stays unreturned, so the next run fences.
+    # From here on the table has the commit and the catalog does not. The lease is not given back, so the next
+    # run fences.
     "before-confirm:item_facts",
     "before-fence:item_facts",
     "after-fence:item_facts",
@@ -57,7 +61,7 @@ SURVIVED = ("after-write:item_facts", "before-purge:names", "after-purge:names")
 def test_a_failure_at_any_point_is_mended_by_the_next_run(
     project: Faulty, fail: Fail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One message a round: a run that fails at a point is followed by one that fails at the next, and at last by one that does not."""
+    """One message per round: each run fails at the next point, and the last run does not fail."""
     monkeypatch.setenv(
         "STRANDLINE_THRESHOLDS", "named_keys=0"
     )  # as if there were many: one that vanishes is buried, then purged
@@ -128,7 +132,10 @@ def open_desk(workspace: Workspace, session: SparkSession, holder: str) -> tuple
 def test_a_writer_that_lost_its_lease_changes_nothing_visible(
     project: Faulty, fail: Fail, session: SparkSession, tmp_path: Path
 ) -> None:
-    """L7: A stops before it writes, B fences and does A's work; A's write, with its old token, is skipped and told as fenced."""
+    """L7: A stops before it writes, B fences and does A's work.
+
+    A's write has an old token, so it is skipped and reported as fenced.
+    """
     project.send(message("e", 1, "x"))
     project.run(RunRequest(select="events"))
     with open_workspace(project.folder) as workspace:
@@ -245,7 +252,10 @@ def test_a_foreign_commit_is_shown_in_the_plan_and_the_node_is_rebuilt(
 def test_a_foreign_commit_is_not_forgotten_when_its_repair_fails(
     project: Faulty, session: SparkSession, fail: Fail
 ) -> None:
-    """A lost answer, then a foreign commit, then a fence and a failure: the catalog must not pass over what is not repaired."""
+    """A lost answer, then a foreign commit, then a fence and a failure.
+
+    The catalog must not move past what is not repaired.
+    """
     project.send(message("e", 1, "z"))
     fail("before-record:names=raise")
     project.run(ok=False)
@@ -265,7 +275,10 @@ def test_a_foreign_commit_is_not_forgotten_when_its_repair_fails(
 def test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired(
     project: Faulty, session: SparkSession, fail: Fail, tmp_path: Path
 ) -> None:
-    """Step 5 looks at every version between the pinned one and ours: Delta lets a write pass that began after the other ended."""
+    """Step 5 checks every version between the pinned one and ours.
+
+    Delta accepts a write that began after the other ended.
+    """
     project.send(message("e", 1, "z"))
     project.run(RunRequest(select="events item"))
     running = Background(lambda: project.run(ok=False))
