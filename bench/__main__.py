@@ -11,7 +11,7 @@ from typing import Any
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery")
+SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery", "ingest")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -48,6 +48,7 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     from .engine import open_engine
     from .history import measure_history
     from .increments import measure_increments
+    from .ingest import measure_ingest
     from .overhead import measure_overhead
     from .recovery import measure_recovery
     from .register import make_register
@@ -62,7 +63,14 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
         else None
     )
     overhead = measure_overhead(folder) if "overhead" in sections else None
-    small: dict[str, Any] = {"startup": startup, "recovery": recovery, "chains": chains, "overhead": overhead}
+    ingest = measure_ingest(folder / "ingest") if "ingest" in sections else None
+    small: dict[str, Any] = {
+        "startup": startup,
+        "recovery": recovery,
+        "chains": chains,
+        "overhead": overhead,
+        "ingest": ingest,
+    }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **small)
     say(f"a register of {scale} tenants")

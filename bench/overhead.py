@@ -13,7 +13,7 @@ from unittest.mock import patch
 from strandline.app.planning import RunRequest
 from strandline.app.run import run
 from strandline.app.workspace import open_workspace
-from strandline.dispatch import commit, failpoints
+from strandline.dispatch import failpoints, holding
 
 from .engine import SILENT
 from .example import copy_example, generate_day
@@ -98,7 +98,7 @@ def _play(folder: Path) -> Overhead:
 
 @contextmanager
 def _timed() -> Iterator[tuple[Stopwatch, Stopwatch, Stopwatch]]:
-    """Measure `reach`, and what `write_and_confirm` does after the write, while the context is open.
+    """Measure `reach`, and what `Held.write` does after the write, while the context is open.
 
     Confirming looks for each commit once.
     """
@@ -117,5 +117,5 @@ def _timed() -> Iterator[tuple[Stopwatch, Stopwatch, Stopwatch]]:
             ("foreign_versions", confirming),
             ("find_ours", commits),
         ):
-            patched.enter_context(patch.object(commit, name, watch.around(getattr(commit, name))))
+            patched.enter_context(patch.object(holding, name, watch.around(getattr(holding, name))))
         yield reaching, confirming, commits

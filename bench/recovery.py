@@ -21,7 +21,7 @@ from unittest.mock import patch
 from strandline.app.planning import RunRequest
 from strandline.app.run import run
 from strandline.app.workspace import open_workspace
-from strandline.dispatch import attempt, failpoints
+from strandline.dispatch import failpoints, holding
 from strandline.spark.session import get_session
 
 from .engine import SILENT
@@ -98,11 +98,11 @@ def _measure_copy(project: Path, killed_after: int) -> Again:
     return Again(killed_after=killed_after, **measured)
 
 
-def _run(project: Path) -> dict[str, float]:
+def _run(project: Path) -> dict[str, Any]:
     ended = _start(project)
     if ended.returncode:
         raise RuntimeError(ended.stderr)
-    measured: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    measured: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return measured
 
 
@@ -124,7 +124,7 @@ def _tell(project: Path) -> None:
         began = time.perf_counter()
         get_session(workspace.project.settings)
         ready = time.perf_counter()
-        with patch.object(attempt, "take", taking.around(attempt.take)):
+        with patch.object(holding, "_take", taking.around(holding._take)):
             outcome = run(workspace, RunRequest(), SILENT)
         ended = time.perf_counter()
     if outcome.exit_code:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from .chain import DEPTH, PENDING, ChainLength
 from .history import HistoryLength
 from .increments import Increments
+from .ingest import Ingest
 from .measure import Sample, median, middle
 from .overhead import DAYS, Overhead
 from .recovery import Again
@@ -49,6 +50,7 @@ class Results:
     chains: list[ChainLength] | None = None
     overhead: list[Overhead] | None = None
     recovery: list[Again] | None = None
+    ingest: Ingest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +196,12 @@ def _document(results: Results) -> dict[str, object]:
         "overhead": results.overhead
         and [{**asdict(one), "percent": one.percent} for one in results.overhead],
         "recovery": results.recovery and [asdict(one) for one in results.recovery],
+        "ingest": results.ingest
+        and {
+            **asdict(results.ingest),
+            "decode_ratio": results.ingest.decode_ratio,
+            "page_ratio": results.ingest.page_ratio,
+        },
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -229,8 +237,25 @@ def _lines(results: Results) -> Iterator[str]:
             f"of it taking leases, fencing and settling {again.taking_seconds:.1f} s "
             f"({again.fenced} fenced, {again.writes} writes)"
         )
+    if results.ingest:
+        yield from _ingest_lines(results.ingest)
     yield ""
     yield from (target.line() for target in find_targets(results))
+
+
+def _ingest_lines(ingest: Ingest) -> Iterator[str]:
+    decode, naive = (
+        ", ".join(f"{seconds:.1f}" for seconds in measured)
+        for measured in (ingest.decode_cpu_seconds, ingest.naive_cpu_seconds)
+    )
+    yield f"CPU seconds for {ingest.messages:,} JSON messages: decode {decode}; from_json {naive}"
+    yield f"  decode over from_json {ingest.decode_ratio:.2f}x"
+    whole, pages = (
+        ", ".join(f"{seconds:.2f}" for seconds in measured)
+        for measured in (ingest.source_seconds, ingest.page_seconds)
+    )
+    yield f"seconds to receive {ingest.parquet_rows:,} Parquet rows: {whole}; reading pages first {pages}"
+    yield f"  with the first reading over without {ingest.page_ratio:.2f}x"
 
 
 def _chain_lines(chain: ChainLength) -> Iterator[str]:
