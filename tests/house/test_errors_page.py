@@ -6,6 +6,10 @@ import error_reference
 import pytest
 
 
+def test_the_page_of_errors_is_up_to_date() -> None:
+    assert error_reference.PAGE.read_text() == error_reference.make_page(), "Run `make docs`."
+
+
 @pytest.mark.parametrize(
     "slug", ["disk-full", "file-damaged", "spark-failed", "spark-lost", "lake-unwritable", "fenced"]
 )
