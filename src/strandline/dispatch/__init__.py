@@ -1,4 +1,5 @@
-"""Who goes next: plan -> tasks -> attempts -> commits. Leases, tokens, recovery; the only writer of the catalog.
+"""From plan to commits: tasks, attempts, leases, tokens, recovery. The only writer of the catalog.
 
-Comes in: a `Plan` and a `Desk` (project, catalog, lake). Goes out: `TaskResult`s. Spark is started by the first attempt that needs it.
+In: a `Plan` and a `Desk` (project, catalog, lake). Out: `TaskResult`s. The first attempt that needs Spark
+starts it.
 """

@@ -1,4 +1,4 @@
-"""Take what someone else wrote to a table as it is: an empty commit that names those versions, by the same protocol as every other."""
+"""Accept what someone else wrote to a table: an empty commit names those versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .holding import holding
 from .settle import foreign_versions
 
 _NEVER_NULL = (KEY, DELETED, POSITION)
-"""Where a table has these columns, every row that Strandline writes has a value there, and goes by it later."""
+"""Columns that have a value in every row that Strandline writes, where a table has them. Later steps rely on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,10 @@ class Adopted:
 
 
 def adopt(desk: Desk, node: Node, after: int) -> Adopted:
-    """Adopt what others wrote after a version. A commit of theirs that comes meanwhile is not among what was adopted, and stays foreign."""
+    """Adopt what others wrote after a version.
+
+    A commit of theirs that arrives meanwhile is not adopted, and stays foreign.
+    """
     commit = desk.workers().commit_nothing
     with holding(desk, node, rebuilds=True) as held:
         uri = desk.lake.table(node.name)
@@ -68,7 +71,8 @@ def require_adoptable(lake: Lake, node: Node, versions: Sequence[int]) -> None:
         else f"Restore the table to version {first - 1}, from before someone else wrote it."
     )
     raise CallError(
-        f"What someone else wrote to `{node.name}` (version {', '.join(map(str, versions))}) can't be adopted: {obstacle}.",
+        f"What someone else wrote to `{node.name}` (version {', '.join(map(str, versions))}) "
+        f"can't be adopted: {obstacle}.",
         remedy=remedy,
         slug="cannot-adopt",
     )

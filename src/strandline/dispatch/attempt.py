@@ -178,7 +178,10 @@ def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: 
 
 
 def _pin(observed: Cursor, read: Cursor | None) -> Cursor:
-    """The version that this run goes by, or a later one that another run has published from since: all rows must be of one state (L2)."""
+    """The version that this run reads: the one observed, or a later one that another run published from.
+
+    All rows must come from one state (L2).
+    """
     if read is None or read.table_id != observed.table_id:
         return observed
     return max(observed, read, key=lambda cursor: cursor.version)
@@ -205,7 +208,7 @@ def _has_work(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> bool:
 def _was_built(
     desk: Desk, node: Node, task: Task, record: NodeRecord | None, inputs: dict[str, Cursor]
 ) -> bool:
-    """A node that the catalog did not know, and whose table settling found to be up to date with inputs and configuration (L6)."""
+    """Whether a node is new to the catalog alone: settling found its table up to date (L6)."""
     own = desk.pins.find(node.name)
     if (
         task.cause is not Cause.NEW_NODE
@@ -236,18 +239,23 @@ def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> 
 
 
 def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: NodeConfig) -> None:
-    """The catalog that was planned by may not have known by which configuration the table was written last; settling has told it."""
+    """Refuse to go on from another configuration.
+
+    When the run was planned, the catalog may not have known the configuration of the last commit. Settling
+    has recorded it since.
+    """
     if task.overwrite or record is None or (frozen := find_frozen(node, record, current)) is None:
         return
     raise WorkError(
-        f"`{node.name}` was last written by a configuration that this one cannot go on from: {', '.join(frozen.changed)} changed.",
+        f"`{node.name}` was last written by a configuration that this one cannot continue: "
+        f"{', '.join(frozen.changed)} changed.",
         remedy=f"`strandline backfill {node.name} --all` writes it anew.",
         slug="frozen",
     )
 
 
 def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None:
-    """No increment can be read across a rewrite of an input: one that a task of this run made although the plan did not foresee it."""
+    """Refuse an increment across a rewrite of an input that the plan did not foresee."""
     for given in task.inputs:
         if task.strategy is not Strategy.RECOMPUTE or not given.changes or given.after is None:
             continue

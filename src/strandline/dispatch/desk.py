@@ -89,7 +89,7 @@ class Workers(Protocol):
     def commit_nothing(
         self, desk: "Desk", node: Node, lease: Lease, operation: Operation, **statements: Any
     ) -> None:
-        """An empty commit with our token. `statements` are the fields of its metadata that say what it is for."""
+        """An empty commit with our token. `statements` are fields of its metadata: what it is for."""
         ...
 
     def commit_purge(self, desk: "Desk", node: Node, lease: Lease) -> None:

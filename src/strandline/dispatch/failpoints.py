@@ -1,9 +1,16 @@
 """Named stop points, always compiled in, driven by `STRANDLINE_FAILPOINTS`.
 
-`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"`: a point, optionally of one node, and what happens there. `raise`
-fails the step, `kill` ends the process at once, `sleep:SECONDS` waits, `block:FILE` waits until the file appears, `lose` (at `after-write`)
-loses the answer of a commit that stands. `after-write:names#3=kill` acts at the third hit of that point and node since the process began,
-`after-write#3=kill` at the third of any node, and at no other.
+`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"` names points, each optionally of one node,
+and what happens there:
+
+- `raise` fails the step.
+- `kill` ends the process at once.
+- `sleep:SECONDS` waits.
+- `block:FILE` waits until the file appears.
+- `lose` (at `after-write`) loses the answer of a commit that stands.
+
+`after-write:names#3=kill` acts only at the third hit of that point and node since the process began.
+`after-write#3=kill` acts only at the third hit of that point for any node.
 """
 
 import os
@@ -89,5 +96,6 @@ def _act(action: str, point: str, node: str) -> None:
                 time.sleep(0.02)
         case _:
             raise ValueError(
-                f"STRANDLINE_FAILPOINTS: `{action}` is not an action; use kill, raise, sleep:SECONDS, block:FILE or lose"
+                f"STRANDLINE_FAILPOINTS: `{action}` is not an action; "
+                "use kill, raise, sleep:SECONDS, block:FILE or lose"
             )

@@ -1,4 +1,4 @@
-"""The commit protocol, once: take a node's lease, fence, settle, write, confirm, record, give back (DESIGN 7)."""
+"""The frame of the commit protocol: take a lease, fence, settle, write, confirm, record, give back."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,7 +89,8 @@ class Held:
         if foreign and self.node.inputs:
             versions = ", ".join(map(str, foreign))
             raise ConflictError(
-                f"Someone else wrote version {versions} of `{self.node.name}` while this task was writing it.",
+                f"Someone else wrote version {versions} of `{self.node.name}` "
+                "while this task was writing it.",
                 remedy=f"Run again: it is shown in the plan, and `{self.node.name}` is rebuilt.",
                 slug="foreign-commit",
             )
@@ -110,7 +111,7 @@ class Held:
             )
 
     def record(self, written: Written, rows: int) -> Cursor:
-        """Step 6: one catalog transaction checks the token, moves cursors and counts, and releases the lease."""
+        """Step 6: one catalog transaction checks the token, moves cursors and counts, releases the lease."""
         desk, node = self.desk, self.node
         uri = desk.lake.table(node.name)
         known = desk.pins.find(node.name)
@@ -155,7 +156,7 @@ class Held:
 def holding(desk: Desk, node: Node, *, rebuilds: bool = False) -> Iterator[Held]:
     """Hold a node for one write. The lease is given back when the block ends, however it ends.
 
-    `rebuilds`: what follows replaces or compares the whole table, so rows that someone else wrote are dealt with.
+    `rebuilds`: the block replaces or compares the whole table. So rows that someone else wrote are allowed.
     """
     held = _take(desk, node, rebuilds=rebuilds)
     try:

@@ -1,4 +1,4 @@
-"""From which version on a table's files are kept: what `--known-at` may ask for, and what a node has yet to read. Pure."""
+"""The oldest version whose files are kept, for `--known-at` and for readers that lag behind. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ class Horizon:
 def find_horizon(
     entries: Sequence[LogEntry], cursors: Mapping[str, int], kept_since: datetime, keep: str
 ) -> Horizon:
-    """The oldest of: the version that was the newest at `kept_since`, and every cursor. A commit without a time is as old as can be."""
+    """The oldest of every cursor and the version that was the newest at `kept_since`.
+
+    A commit without a time counts as older than any other.
+    """
     then = [e.version for e in entries if e.committed_at is None or e.committed_at <= kept_since]
     version = max(then, default=entries[0].version if entries else 0)
     reader = min(cursors, key=lambda name: cursors[name], default=None)

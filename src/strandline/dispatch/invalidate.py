@@ -1,4 +1,4 @@
-"""Commit invalidations on a table: an empty commit that carries them, by the same protocol as every other (DESIGN 6)."""
+"""Commit invalidations on a table: an empty commit carries them, by the same protocol as every other."""
 
 from strandline.model.commits import Invalidation, Operation
 from strandline.model.node import Node

@@ -1,4 +1,4 @@
-"""Compact and clean one table: through the commit protocol like every other write, and never beyond what is still needed."""
+"""Compact and clean one table by the commit protocol. What is still needed is never removed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,10 @@ def measure(desk: Desk, node: Node, keeping: Keeping) -> tuple[Maintained, bool]
 
 
 def foretell(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
-    """What `maintain` would do for a table as it is now; the notes say what it would write again. Starts no Spark and changes nothing."""
+    """What `maintain` would do for a table as it is now. Starts no Spark and changes nothing.
+
+    The notes name what it would write again.
+    """
     look = _look(desk, node, keeping)
     return replace(
         look.tell(node),
@@ -111,7 +114,7 @@ def _look(desk: Desk, node: Node, keeping: Keeping) -> _Look:
 
 
 def _horizon(desk: Desk, node: Node, keeping: Keeping, entries: Sequence[LogEntry]) -> Horizon:
-    """How far each reader of the table has come: it reads on from there, and looks at the table as it was there."""
+    """The horizon by the cursors of the readers: each needs the table from its cursor on."""
     view, own = read_view(desk.catalog), desk.pins.get(node.name)
     cursors = {}
     for reader in desk.project.readers_of(node.name):

@@ -1,4 +1,4 @@
-"""Look at the world once, before planning: the catalog, the tables' logs, the sources' listings. Starts no Spark."""
+"""Observe everything once, before planning: catalog, tables' logs, sources' listings. Starts no Spark."""
 
 from strandline.catalog import Catalog, read_view
 from strandline.ingest.listing import list_files
@@ -24,7 +24,7 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
 
 
 def _oldest_cursor(project: Project, view: CatalogView, dataset: str) -> int | None:
-    """From which version on commits of a table matter: the oldest cursor on it, and what was last recorded of it."""
+    """Commits of a table matter after this version: the oldest cursor on it, or what was last recorded."""
     record = view.nodes.get(dataset)
     if record is None:
         return None

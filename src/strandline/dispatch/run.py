@@ -67,7 +67,10 @@ def execute(
 
 
 def _abandon(desk: Desk, pool: ThreadPoolExecutor, running: Mapping[Future[TaskResult], Task]) -> None:
-    """Cancel what Spark does and give the tasks a moment to give their leases back. What is left is fenced and settled by the next run."""
+    """Cancel Spark's jobs and wait a moment for the tasks to give their leases back.
+
+    The next run fences and settles what is left.
+    """
     pool.shutdown(wait=False, cancel_futures=True)
     left, until = set(running), time.monotonic() + GRACE
     while left and time.monotonic() < until:
@@ -106,15 +109,17 @@ def _try(desk: Desk, task: Task) -> TaskResult:
 
 
 def _refuse_widening(desk: Desk, task: Task) -> None:
-    """`strict_incremental`: a change in an input that is read whole is an error, once it is known that it did change."""
+    """`strict_incremental`: once an input that is read whole is known to have changed, that is an error."""
     for given in task.inputs:
         if given.dataset in task.refuses and has_changed(
             desk, given.dataset, given.after, desk.pins.get(given.dataset)
         ):
             raise WorkError(
-                f"`{given.name}` has changed and `{task.node}` reads it whole, so everything would be recomputed; "
+                f"`{given.name}` has changed and `{task.node}` reads it whole, "
+                "so everything would be recomputed; "
                 "its `strict_incremental: true` refuses that.",
-                remedy=f"Run `strandline backfill {task.node} --all` to recompute it once, declare how `{given.name}` relates to the key, "
+                remedy=f"Run `strandline backfill {task.node} --all` to recompute it once, "
+                f"declare how `{given.name}` relates to the key, "
                 "or take `strict_incremental` away.",
                 slug="strict-incremental",
             )
@@ -137,7 +142,10 @@ def _blocked(task: Task, bad: list[str]) -> TaskResult:
 
 
 def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor) -> None:
-    """Remove the `_deleted` rows that this run wrote; snapshots keep theirs. Readers don't see them: a failing purge is noted, no more."""
+    """Remove the `_deleted` rows that this run wrote, except those of snapshots.
+
+    Readers do not see these rows, so a purge that fails is only noted.
+    """
     left = [
         r.node for r in results.values() if r.tombstones and not desk.project.get(r.node).traits.keeps_deleted
     ]
@@ -145,7 +153,8 @@ def _purge(desk: Desk, results: dict[str, TaskResult], pool: ThreadPoolExecutor)
         try:
             future.result()
         except Exception as error:  # noqa: BLE001 whatever it was: what is published is right, and the next purge takes these rows too
-            note = f"its deleted rows are hidden and wait to be purged: {str(error).partition(chr(10))[0] or type(error).__name__}"
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            note = f"its deleted rows are hidden and wait to be purged: {reason}"
             results[name] = replace(results[name], notes=(*results[name].notes, note))
             record_task(desk.catalog, desk.run, results[name])
 
@@ -177,6 +186,6 @@ class Heartbeat:
     def _beat(self) -> None:
         seconds = self._desk.project.settings.lease_seconds
         while not self._stop.wait(seconds / 3):
-            # A catalog out of reach for a moment must not end the beat; if it stays so, the tasks themselves say it.
+            # A catalog that is out of reach for a moment must not end the beat. If it stays so, tasks fail.
             with suppress(OutsideError):
                 renew_leases(self._desk.catalog, self._desk.holder, seconds)

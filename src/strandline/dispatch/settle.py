@@ -25,9 +25,10 @@ class Settled:
 
 
 def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
-    """Record every commit of ours in the table's log that the catalog has missed, and pin the table as it is: no "unknown" is left.
+    """Record every commit of ours in the table's log that the catalog has missed, and pin the table as it is.
 
-    Nothing is recorded past rows that someone else wrote: the planner has to see them until the table was rebuilt (L13).
+    Nothing after rows that someone else wrote is recorded: the planner has to see them until the table was
+    rebuilt (L13).
     """
     record, own = find_node(desk.catalog, node.name), desk.pins.find(node.name)
     uri = desk.lake.table(node.name)

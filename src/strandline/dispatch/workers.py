@@ -194,7 +194,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
 
 
 def commit_nothing(desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any) -> None:
-    """An empty commit with our token: no smaller one can commit after it (L7). `statements` say what it is for."""
+    """An empty commit with our token: no smaller token can commit after it (L7)."""
     session = _session(desk, node)
     writes.commit_nothing(session, desk.lake, _bare_ticket(desk, node, lease, operation, **statements))
 
