@@ -16,7 +16,7 @@ from .holding import holding
 from .settle import foreign_versions
 
 _NEVER_NULL = (KEY, DELETED, POSITION)
-"""Columns that have a value in every row that Strandline writes, where a table has them. Later steps rely on it."""
+"""Columns that have a value in every row that Strandline writes, which later steps rely on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

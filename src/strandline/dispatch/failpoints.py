@@ -1,7 +1,7 @@
 """Named stop points, always compiled in, driven by `STRANDLINE_FAILPOINTS`.
 
-`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"` names points, each optionally of one node,
-and what happens there:
+`STRANDLINE_FAILPOINTS="after-write:demand=kill,before-record=raise"` names points, each optionally of one
+node, and what happens there:
 
 - `raise` fails the step.
 - `kill` ends the process at once.

@@ -50,7 +50,7 @@ class LogEntry:
 
     @property
     def wakes_readers(self) -> bool:
-        """Whether a job that reads the table has anything to do after it: rows changed, or someone says a scope is wrong."""
+        """Whether a job that reads the table has work after it: rows changed, or a scope was invalidated."""
         return self.changes_rows or (self.metadata is not None and bool(self.metadata.invalidations))
 
     def summary(self) -> CommitSummary:
@@ -100,7 +100,7 @@ class Log:
         return [version for version, _ in self._known()]
 
     def newest(self) -> tuple[int, int]:
-        """What changes whenever the table does: how often the log was listed, and its last version (-1: none)."""
+        """How often the log was listed, and its last version (-1: none). Differs whenever the table does."""
         with self._lock:
             self._look()
             return self.listed, max(self._stamps, default=-1)
@@ -134,7 +134,10 @@ class Log:
             stamps = self._find_stamps(following)
 
     def may_exist(self) -> bool:
-        """Whether there may be a table where there was none. An object store has no folder that could be missing."""
+        """Whether there may be a table where there was none.
+
+        An object store has no folder that could be missing.
+        """
         file_system, path = open_folder(self._uri)
         is_local = isinstance(file_system, pyarrow.fs.LocalFileSystem)
         return (
@@ -211,7 +214,10 @@ class Sums:
 
 
 def find_sums(uri: str, version: int) -> Sums | None:
-    """The sums that Spark writes beside a log entry. None where there are none, or none that can be read: they only check the log."""
+    """The sums that Spark writes beside a log entry. None if there are none, or they cannot be read.
+
+    They only check the log.
+    """
     file_system, path = open_folder(uri)
     try:
         with file_system.open_input_stream(f"{path}/_delta_log/{version:020}.crc") as stream:

@@ -32,12 +32,16 @@ def find_state(lake: Lake, dataset: str, after: int | None) -> TableState | None
 
 
 def require_all_files(table: Table) -> None:
-    """A log entry that lost its end between two lines reads like any other: only the sums that Spark wrote beside it know of its files."""
+    """Refuse a table whose log entry lost some of its lines.
+
+    Such an entry reads like any other. Only the sums that Spark wrote beside it show that files are missing.
+    """
     sums = find_sums(table.uri, table.version)
     if sums is not None and (sums.files, sums.bytes) != (table.file_count, table.bytes):
         raise OutsideError(
-            f"The table at `{table.uri}` cannot be trusted: its log gives {table.file_count} files of {table.bytes} bytes for version "
-            f"{table.version}, and {sums.files} of {sums.bytes} were written.",
+            f"The table at `{table.uri}` cannot be trusted: for version {table.version} its log gives "
+            f"{table.file_count} files of {table.bytes} bytes, "
+            f"and {sums.files} of {sums.bytes} were written.",
             remedy="Run `strandline doctor`: an entry of the table's log is damaged.",
             slug="table-unreadable",
         )

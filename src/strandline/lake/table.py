@@ -1,4 +1,4 @@
-"""A Delta table at one version, read through delta-rs: what it is made of, and SQL over its rows. Starts no Spark."""
+"""A Delta table at one version, read through delta-rs: its files, schema and rows. Starts no Spark."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -109,7 +109,7 @@ class Table:
         return dict(self._look(lambda opened: opened.metadata().configuration))
 
     def newest_by_file(self, column: str) -> list[object]:
-        """The largest value of a column in each live file, by the files' statistics; None where a file has none."""
+        """The largest value of a column in each live file, by statistics. None where a file has none."""
         name = f"max.{column}"
         return (
             list(self._files.column(name).to_pylist())
@@ -126,7 +126,10 @@ class Table:
         require_sound(self.uri, self.paths, self.bytes)
 
     def register(self, session: QueryBuilder, name: str) -> QueryBuilder:
-        """Give the table a name in a SQL session, after its files were checked. Rows are read through delta-rs in no other way."""
+        """Give the table a name in a SQL session, after its files were checked.
+
+        This is the only way in which rows are read through delta-rs.
+        """
         self.require_sound()
         return self._look(lambda opened: session.register(name, opened))
 
@@ -140,7 +143,7 @@ class Table:
 
 
 class _Versions:
-    """The versions of one table that this process has opened. The newest is moved on when its log has grown."""
+    """The versions of one table that this process has opened. The newest moves on when the log has grown."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
