@@ -1,6 +1,6 @@
 """What to do: (project, catalog view, table states, listings, request) -> Plan. Pure.
 
-Comes in: values. Goes out: a `Plan`. No Spark, SQL, YAML, clock or chance; a plan never reads data.
+In: values. Out: a `Plan`. No Spark, SQL, YAML, clock or chance. A plan never reads data.
 """
 
 from .planner import plan

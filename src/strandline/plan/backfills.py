@@ -1,4 +1,4 @@
-"""What a person asks for: backfills of nodes or of some of their scopes, and the release of a quarantine."""
+"""What a person requests: backfills of nodes or of some of their scopes, and the release of a quarantine."""
 
 from dataclasses import replace
 
@@ -16,10 +16,10 @@ from .gaps import find_gap, is_rewritten
 from .request import Observed, PlanRequest
 
 
-def is_asked(node: Node, request: PlanRequest, held: Held | None) -> bool:
-    """Whether a backfill is of this node. With `--stale`, one that is up to date needs nothing but what its inputs bring."""
-    asked = request.backfill
-    return asked is not None and node.name in asked.nodes and not (asked.only_stale and held is None)
+def is_requested(node: Node, request: PlanRequest, held: Held | None) -> bool:
+    """Whether a backfill covers this node. With `--stale`, one that is up to date only follows its inputs."""
+    backfill = request.backfill
+    return backfill is not None and node.name in backfill.nodes and not (backfill.only_stale and held is None)
 
 
 def plan_backfill(
@@ -34,20 +34,20 @@ def plan_backfill(
     if lacks_input(node, observed, draft):
         return None
     if frozen and (request.backfill.only_stale or request.backfill.partitions or request.backfill.filter):
-        return None  # what is frozen stays until --all
+        return None  # what is frozen stays so until --all
     why = f": {request.backfill.reason}" if request.backfill.reason else ""
     held = frozen or stale
-    reason = f"backfill asked for{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
+    reason = f"backfill requested{why}" + (f" ({', '.join(held.changed)} changed)" if held else "")
     partitions = stale.partitions if stale and request.backfill.only_stale else request.backfill.partitions
     record, table = observed.view.nodes.get(node.name), observed.tables.get(node.name)
     if table and (record is None or not record.cursors):
-        # By which configuration it was written is not known before the task has settled it.
+        # Which configuration wrote it is unknown until the task has settled it.
         return make_full_task(
             node,
             observed,
             draft,
             Cause.PERSON,
-            f"{reason}; and the catalog does not know its table",
+            f"{reason}; and its table is not in the catalog",
             new=True,
         )
     if record and table and (partitions or request.backfill.filter) and not frozen:
@@ -72,7 +72,7 @@ def _plan_part(
     reason: str,
     partitions: tuple[str, ...],
 ) -> Task:
-    """A backfill of some scopes, and with it what has not been read: cursors may not pass over that."""
+    """A backfill of some scopes, and with it what has not been read: cursors may not skip that."""
     assert request.backfill is not None
     if gap := find_gap(node, record, observed.tables.get(node.name), observed):
         return make_full_task(
@@ -89,38 +89,38 @@ def _plan_part(
             new=False,
         )
     inputs = planned_inputs(node, record, observed, draft)
-    for given in (i for i in inputs if i.changes):
-        if given.after is None or is_rewritten(given, observed, draft):
+    for input_ in (i for i in inputs if i.changes):
+        if input_.after is None or is_rewritten(input_, observed, draft):
             return make_full_task(
                 node,
                 observed,
                 draft,
                 Cause.PERSON,
-                f"{reason}; and `{given.dataset}` was written anew",
+                f"{reason}; and `{input_.dataset}` was rewritten",
                 new=False,
             )
-        if isinstance(node.get_input(given.name).relation, Whole):
+        if isinstance(node.get_input(input_.name).relation, Whole):
             return make_full_task(
                 node,
                 observed,
                 draft,
                 Cause.PERSON,
-                f"{reason}; and `{given.name}`, which is read whole, has changed",
+                f"{reason}; and `{input_.name}`, which is read whole, has changed",
                 new=False,
             )
-    scope = add_origins(_find_asked(node, partitions, request.backfill.filter), find_origins(clock))
+    scope = add_origins(_find_requested(node, partitions, request.backfill.filter), find_origins(clock))
     task = make_task(node, Cause.PERSON, Strategy.RECOMPUTE, reason, scope, inputs, draft)
-    said = estimated(node, task, observed, draft)
-    asked = [record.partitions[p] for p in partitions if p in record.partitions]
-    more = Amount(rows=sum(p.row_count for p in asked), bytes=sum(p.bytes for p in asked))
-    read = (Amount(rows=said.estimated_rows, bytes=said.estimated_bytes) + more).within(
-        Amount(rows=said.full_rows, bytes=said.full_bytes)
+    estimated_task = estimated(node, task, observed, draft)
+    requested = [record.partitions[p] for p in partitions if p in record.partitions]
+    more = Amount(rows=sum(p.row_count for p in requested), bytes=sum(p.bytes for p in requested))
+    read = (Amount(rows=estimated_task.estimated_rows, bytes=estimated_task.estimated_bytes) + more).within(
+        Amount(rows=estimated_task.full_rows, bytes=estimated_task.full_bytes)
     )
     draft.increments[node.name] = draft.increments.get(node.name, Amount()) + more
-    return replace(said, estimated_rows=read.rows, estimated_bytes=read.bytes)
+    return replace(estimated_task, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
 
-def _find_asked(node: Node, partitions: tuple[str, ...], where: Filter | None) -> Scope:
+def _find_requested(node: Node, partitions: tuple[str, ...], where: Filter | None) -> Scope:
     if node.traits.partitioning:
         return Partitions(names=partitions, where=where)
     return Keys(of=node.traits.scopes_are, where=where)

@@ -1,4 +1,4 @@
-"""What the clock touches: the scope of a node that has to be computed again because `as_of` has moved."""
+"""The scope of a node that has to be computed again because `as_of` has moved."""
 
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node
@@ -10,7 +10,7 @@ from .request import PlanRequest
 
 
 def find_clock_scope(node: Node, record: NodeRecord, request: PlanRequest) -> Scope:
-    """Empty for a node that does not depend on `as_of`, and while that is the recorded one."""
+    """Empty for a node that does not depend on `as_of`, and while `as_of` is the recorded one."""
     now = request.as_of.isoformat()
     if record.as_of == now:
         return NOTHING

@@ -1,4 +1,4 @@
-"""The plan as far as it has been made, and how a task of it is made."""
+"""The plan as far as it has been made, and how its tasks are made."""
 
 from dataclasses import dataclass, field, replace
 
@@ -14,13 +14,13 @@ from .request import Observed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
-    """Columns whose values are of an older configuration in some rows."""
+    """Columns that have values of an older configuration in some rows."""
 
     columns: frozenset[str]
-    """`*`: any of them, or which rows there are."""
+    """`*`: any of them, or which rows exist."""
     why: str
     command: str
-    """What settles it."""
+    """The command that settles it."""
 
 
 @dataclass(slots=True)
@@ -36,11 +36,11 @@ class Draft:
     reshaped: set[str] = field(default_factory=set)
     """Nodes whose tasks may give the output other columns or types."""
     unsettled: dict[str, Unsettled] = field(default_factory=dict)
-    """By node: what of its rows is not all of the current configuration once this plan is done."""
+    """By node: the rows that are not of the current configuration once this plan is done."""
 
 
 def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
-    """Whether an input has never been received and is not made by this plan: there is nothing to compute from."""
+    """Whether there is nothing to compute from: an input was never received and this plan does not add it."""
     return any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs)
 
 
@@ -55,7 +55,7 @@ def make_full_task(
     reshapes: bool = False,
     origins: tuple[Origin, ...] = (),
 ) -> Task:
-    """A task over everything. With `origins` only if one of these proves to be there when it runs."""
+    """A task over everything. With `origins`, only if one of these turns out to exist when it runs."""
     record = observed.view.nodes.get(node.name)
     cursors = record.cursors if record and not new else {}
     inputs = tuple(
@@ -121,7 +121,10 @@ def planned_inputs(
 
 
 def pending(node: Node, table: TableState, cursor: Cursor) -> tuple[int, ...]:
-    """The versions past a cursor that give a node work: never compactions, fences and purges, and invalidations only jobs."""
+    """The versions past a cursor that give a node work.
+
+    Compactions, fences and purges never do. Invalidations do so only for jobs.
+    """
     wakes = node.traits.answers_invalidations
     return tuple(
         c.version

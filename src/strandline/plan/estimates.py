@@ -1,4 +1,4 @@
-"""How much a task would read, from statistics alone, against what a full recompute would read."""
+"""How much a task would read, from statistics alone, compared with a full recompute."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,35 +29,35 @@ def estimate(
 ) -> tuple[Task, Amount]:
     """The task with its estimates, and how much of its output it may change.
 
-    `tasks` and `increments`: what this run does to the inputs, by dataset. Of a restricted input only the changed rows are counted:
-    how many others share their keys is known when the task runs.
+    `tasks` and `increments` are what this run does to the inputs, by dataset. Of a restricted input only the
+    changed rows are counted: how many others share their keys is known only when the task runs.
     """
     full = read = changed = NOTHING
-    for given in task.inputs:
+    for input_ in task.inputs:
         after, increment = _amounts(
-            given, observed, tasks.get(given.dataset), increments.get(given.dataset, NOTHING)
+            input_, observed, tasks.get(input_.dataset), increments.get(input_.dataset, NOTHING)
         )
         full, changed = full + after, changed + increment
-        read += after if isinstance(node.get_input(given.name).relation, Whole | Lookup) else increment
+        read += after if isinstance(node.get_input(input_.name).relation, Whole | Lookup) else increment
     if task.strategy is Strategy.FULL:
         read = changed = full
     read = read.within(full)
-    said = replace(
+    with_estimates = replace(
         task, estimated_rows=read.rows, estimated_bytes=read.bytes, full_rows=full.rows, full_bytes=full.bytes
     )
-    return said, changed.within(full)
+    return with_estimates, changed.within(full)
 
 
 def _amounts(
-    given: PlannedInput, observed: Observed, task: Task | None, coming: Amount
+    input_: PlannedInput, observed: Observed, task: Task | None, coming: Amount
 ) -> tuple[Amount, Amount]:
     """An input as it will be when it is read, and the part of it that changed since the cursor."""
-    table, record = observed.tables.get(given.dataset), observed.view.nodes.get(given.dataset)
+    table, record = observed.tables.get(input_.dataset), observed.view.nodes.get(input_.dataset)
     held, late = NOTHING, NOTHING
     if table is not None:
         held = Amount(rows=record.row_count if record and record.row_count else table.rows, bytes=table.bytes)
-        if given.changes and given.after is not None:
-            commits = [c for c in table.commits_after(given.after.version) if c.changes_rows]
+        if input_.changes and input_.after is not None:
+            commits = [c for c in table.commits_after(input_.after.version) if c.changes_rows]
             late = Amount(rows=sum(c.rows_added for c in commits), bytes=sum(c.bytes_added for c in commits))
     if task is None:
         return held, late

@@ -17,15 +17,17 @@ def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
         key=node.key,
         inputs=tuple(
             ExplainedInput(
-                name=given.name,
-                dataset=given.dataset,
-                relation=_relation_name(given),
-                strategy=_strategy(node, given),
-                why=_why(node, given),
-                cursor=cursors[given.dataset].version if given.dataset in cursors else None,
-                version=observed.tables[given.dataset].version if given.dataset in observed.tables else None,
+                name=input_.name,
+                dataset=input_.dataset,
+                relation=_relation_name(input_),
+                strategy=_strategy(node, input_),
+                why=_why(node, input_),
+                cursor=cursors[input_.dataset].version if input_.dataset in cursors else None,
+                version=observed.tables[input_.dataset].version
+                if input_.dataset in observed.tables
+                else None,
             )
-            for given in node.inputs
+            for input_ in node.inputs
         ),
         config=node.config.hash,
         parts=node.config.parts,
@@ -35,8 +37,8 @@ def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
     )
 
 
-def _relation_name(given: Input) -> str:
-    match given.relation:
+def _relation_name(input_: Input) -> str:
+    match input_.relation:
         case NewRows():
             return "new_rows"
         case By():
@@ -49,8 +51,8 @@ def _relation_name(given: Input) -> str:
             return "lookup"
 
 
-def _strategy(node: Node, given: Input) -> Strategy | None:
-    match given.relation:
+def _strategy(node: Node, input_: Input) -> Strategy | None:
+    match input_.relation:
         case NewRows():
             return Strategy.APPEND
         case Lookup():
@@ -61,9 +63,9 @@ def _strategy(node: Node, given: Input) -> Strategy | None:
             return Strategy.RECOMPUTE
 
 
-def _why(node: Node, given: Input) -> str:
-    known = "proved from the SQL" if given.proved else "declared"
-    match given.relation:
+def _why(node: Node, input_: Input) -> str:
+    known = "proved from the SQL" if input_.proved else "declared"
+    match input_.relation:
         case NewRows():
             return "each new row gives rows of its own"
         case By(columns=columns):
@@ -74,6 +76,9 @@ def _why(node: Node, given: Input) -> str:
         case Whole() if node.traits.whole:
             return "mode `full` reads every input whole"
         case Whole():
-            return f"it is read whole ({known}), so a change in it may touch every row: the task is widened to everything"
+            return (
+                f"it is read whole ({known}), so a change in it may touch every row:"
+                " the task is widened to everything"
+            )
         case Lookup():
             return "it is a lookup: a change touches no row, and makes what is written stale"

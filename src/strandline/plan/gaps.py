@@ -1,4 +1,4 @@
-"""Why a node cannot be brought up to date by increments: a gap in what it read or wrote, a table written anew."""
+"""Why increments cannot bring a node up to date: a gap in what it read or wrote, or a rewritten table."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ from .request import Observed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Why no increment can be read, or none be written."""
+    """Why no increment can be read or written."""
 
     reason: str
     rewrite: bool
-    """Whether the table is replaced, schema and all."""
+    """Whether the table is replaced together with its schema."""
 
 
 def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: Observed) -> Gap | None:
     if own is not None and record.table_id and record.table_id != own.table_id:
-        return Gap(reason="its table was deleted and made again by someone else", rewrite=True)
+        return Gap(reason="its table was deleted and recreated by someone else", rewrite=True)
     if own is not None and own.version < record.table_version:
         return Gap(
             reason=f"its table went back from version {record.table_version} to {own.version}", rewrite=True
@@ -40,61 +40,67 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
 
 
 def find_unknown(record: NodeRecord | None, own: TableState | None) -> tuple[CommitSummary, ...]:
-    """What someone else wrote to a table that the catalog knows, past what it knows of it."""
+    """What someone else wrote to a known table, past what the catalog contains of it."""
     if own is None or (record and record.table_id not in ("", own.table_id)):
         return ()
     return find_foreign(own.commits_after(record.table_version if record else -1))
 
 
 def _find_input_gap(node: Node, record: NodeRecord, observed: Observed) -> str | None:
-    for given in node.inputs:
-        cursor, table = record.cursors.get(given.dataset), observed.tables.get(given.dataset)
+    for input_ in node.inputs:
+        cursor, table = record.cursors.get(input_.dataset), observed.tables.get(input_.dataset)
         if cursor is None:
             continue
         if table is None:
-            return f"the table of `{given.dataset}` is gone; this run makes it again"
+            return f"the table of `{input_.dataset}` is gone; this run recreates it"
         if cursor.table_id != table.table_id:
-            return f"`{given.dataset}` is not the table it was read from before"
+            return f"`{input_.dataset}` is not the table it was read from before"
         if cursor.version > table.version:
-            return f"`{given.dataset}` went back from version {cursor.version} to {table.version}"
+            return f"`{input_.dataset}` went back from version {cursor.version} to {table.version}"
         if cursor.version < table.readable_from:
-            kept = f"the files of `{given.dataset}` are kept from version {table.readable_from} on"
+            kept = f"the files of `{input_.dataset}` are kept from version {table.readable_from} on"
             return f"{kept}, and it was read up to {cursor.version}"
         if cursor.version + 1 < table.earliest and cursor.version < table.version:
-            return f"the log of `{given.dataset}` reaches back to version {table.earliest} only, and it was read up to {cursor.version}"
+            return (
+                f"the log of `{input_.dataset}` reaches back to version {table.earliest} only,"
+                f" and it was read up to {cursor.version}"
+            )
     return None
 
 
-def is_rewritten(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
-    """Whether the pending stretch of an input holds a rewrite of the whole table, across which no increment can be read."""
-    task = draft.tasks.get(given.dataset)
+def is_rewritten(input_: PlannedInput, observed: Observed, draft: Draft) -> bool:
+    """Whether the unread versions of an input rewrite the whole table.
+
+    No increment can be read across that.
+    """
+    task = draft.tasks.get(input_.dataset)
     if task is not None and task.overwrite:
         return True
-    table = observed.tables.get(given.dataset)
-    if table is None or given.after is None:
+    table = observed.tables.get(input_.dataset)
+    if table is None or input_.after is None:
         return False
     return any(
         c.metadata is not None and c.metadata.operation is Operation.OVERWRITE
-        for c in table.commits_after(given.after.version)
+        for c in table.commits_after(input_.after.version)
     )
 
 
-def is_reshaped(given: PlannedInput, observed: Observed, draft: Draft) -> bool:
-    """Whether columns or types of an input have become others in the pending stretch, or may in this run."""
-    if given.dataset in draft.reshaped:
+def is_reshaped(input_: PlannedInput, observed: Observed, draft: Draft) -> bool:
+    """Whether columns or types of an input changed in its unread versions, or may change in this run."""
+    if input_.dataset in draft.reshaped:
         return True
-    table = observed.tables.get(given.dataset)
+    table = observed.tables.get(input_.dataset)
     commits = (
-        table.commits_after(given.after.version) if table is not None and given.after is not None else ()
+        table.commits_after(input_.after.version) if table is not None and input_.after is not None else ()
     )
     return any(c.metadata is not None and c.metadata.reshaped for c in commits)
 
 
 def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeConfig, draft: Draft) -> bool:
-    """Whether a task may give the output other columns or types. A column that is added changes neither."""
+    """Whether a task may give the output other columns or types. An added column changes neither."""
     if not task.overwrite and not task.reshapes:
         return False
-    if any(given.dataset in draft.reshaped for given in task.inputs) or (
+    if any(input_.dataset in draft.reshaped for input_ in task.inputs) or (
         task.reshapes and task.cause is not Cause.PERSON
     ):
         return True
@@ -112,7 +118,7 @@ def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeC
 
 
 _CODE = {"sql", "python", "function", "config", "inputs", "lookups", "columns", "modules"}
-"""Parts of a job that may give its result other columns. What they are is known when it runs."""
+"""Parts of a job that may give its result other columns. Which ones is known only when it runs."""
 
 
 def _is_typed(column: str, config: NodeConfig) -> bool:

@@ -1,4 +1,4 @@
-"""What a changed configuration holds back: since when, how much waits for it, and the one command that settles all of it."""
+"""What a changed configuration holds back: since when, how much waits, and the command that settles it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from .selection import upstream
 def find_held(
     project: Project, observed: Observed, made: Plan, names: Iterable[str] | None = None
 ) -> HeldWork:
-    """What is stale, frozen or held once a plan is done: all of it, or that which some nodes lie downstream of."""
+    """What is stale, frozen or held once a plan is done: all of it, or what is upstream of some nodes."""
     concerned = None if names is None else upstream(project, names)
     held_by_node = {
         h.node: (state, h)
@@ -41,9 +41,10 @@ def find_held(
 
 
 def find_holders(project: Project, made: Plan) -> Mapping[str, tuple[str, ...]]:
-    """By node whose results lack something: the stale or frozen nodes nearest above it that keep it back.
+    """For each node whose results lack something: the nearest stale or frozen nodes above that hold it back.
 
-    A stale input keeps back only who reads what has changed of it; a frozen one lacks rows, whatever is read of it.
+    A stale input only holds back readers of what changed in it. A frozen one lacks rows, whatever is read of
+    it.
     """
     stale, frozen, held = ({h.node for h in all_held} for all_held in (made.stale, made.frozen, made.held))
     holders: dict[str, tuple[str, ...]] = {}
@@ -58,17 +59,17 @@ def find_holders(project: Project, made: Plan) -> Mapping[str, tuple[str, ...]]:
 
 
 def describe_change(held: Held) -> str:
-    """Why it is held, without a command of its own: one command settles all that is held."""
+    """Why it is held, without its own command: one command settles everything that is held."""
     return f"{', '.join(f'`{part}`' for part in held.changed)} changed" if held.changed else held.reason
 
 
 def _states(made: Plan) -> tuple[tuple[HeldState, tuple[Held, ...]], ...]:
-    """A node that is in two of them is told by the last."""
+    """The states, in order. The last one counts for a node in two of them."""
     return (HeldState.STALE, made.stale), (HeldState.HELD, made.held), (HeldState.FROZEN, made.frozen)
 
 
 def _waiting_for_a_person(made: Plan) -> frozenset[str]:
-    """What is held without being stale or frozen goes on by itself once its inputs are settled."""
+    """The stale and frozen nodes. Other held nodes go on by themselves once their inputs are settled."""
     return frozenset(h.node for h in (*made.stale, *made.frozen))
 
 
@@ -93,7 +94,7 @@ def _describe(node: Node, state: HeldState, held: Held, observed: Observed) -> H
 
 
 def _count_unread(node: Node, record: NodeRecord | None, observed: Observed) -> tuple[int, datetime | None]:
-    """Rows of its inputs past its cursors, by the statistics of their commits, and when the first of them came."""
+    """Unread rows of its inputs, by the statistics of their commits, and when the first of them came."""
     unread: list[CommitSummary] = []
     for dataset in dict.fromkeys(i.dataset for i in node.inputs):
         table, cursor = observed.tables.get(dataset), record.cursors.get(dataset) if record else None
@@ -113,26 +114,30 @@ def _count_older(held: Held, record: NodeRecord | None) -> int:
     return record.row_count
 
 
-def _find_command(project: Project, observed: Observed, made: Plan, wanted: Collection[str]) -> str:
-    """The call with the fewest names after which nothing of what is wanted is held: what lies upstream is asked for first, and what
-    stays held in the plan of that call is added.
+def _find_command(project: Project, observed: Observed, made: Plan, nodes_held: Collection[str]) -> str:
+    """The call with the fewest names after which none of these nodes is held.
+
+    What is furthest upstream is requested first, and what stays held in the plan of that call is added.
     """
     frozen = {h.node for h in made.frozen}
-    asked: set[str] = set()
-    left = set(wanted)
+    requested: set[str] = set()
+    left = set(nodes_held)
     while left:
-        asked |= {name for name in left if not (upstream(project, (name,)) - {name}) & left}
-        names = _name_all(project, asked)
+        requested |= {name for name in left if not (upstream(project, (name,)) - {name}) & left}
+        names = _name_all(project, requested)
         nodes = frozenset(n for name in names for n in project.names[name] if project.get(n).inputs)
-        backfill = Backfill(nodes=nodes, only_stale=not asked & frozen)
-        left = {n for n in wanted if n not in asked} & _find_left(
+        backfill = Backfill(nodes=nodes, only_stale=not requested & frozen)
+        left = {n for n in nodes_held if n not in requested} & _find_left(
             plan(project, observed, PlanRequest(as_of=made.as_of, backfill=backfill))
         )
-    return f"strandline backfill {' '.join(names)} {'--all' if asked & frozen else '--stale'}"
+    return f"strandline backfill {' '.join(names)} {'--all' if requested & frozen else '--stale'}"
 
 
 def _find_left(trial: Plan) -> set[str]:
-    """What a plan leaves held for certain or perhaps: a recompute that only follows from an input does nothing if that stays the same."""
+    """What a plan leaves held, for certain or perhaps.
+
+    A recompute that only follows from an input does nothing if the input stays the same.
+    """
     overwritten = {t.node for t in trial.tasks if t.overwrite}
     settled = {t.node for t in trial.tasks if t.cause is Cause.PERSON}
     settled |= {t.node for t in trial.tasks if any(i.dataset in overwritten for i in t.inputs)}
@@ -140,7 +145,7 @@ def _find_left(trial: Plan) -> set[str]:
 
 
 def _name_all(project: Project, nodes: Collection[str]) -> list[str]:
-    """Names that mean these nodes: a fact dataset's where several of its nodes are among them."""
+    """Names that mean these nodes: a fact dataset's name if several of its nodes are among them."""
     names: dict[str, None] = {}
     for node in (n.name for n in project.nodes if n.name in nodes):
         together = [

@@ -1,7 +1,8 @@
-"""What a job may not read yet: rows of an input that are of an older configuration, or some of them of an older one than others.
+"""What a job may not read yet: input rows of an older configuration, or of several.
 
-A job that reads such rows would publish values that no configuration gives. It is held, with all that reads it, until a backfill has
-settled its input. A change in a column that a job does not read does not hold it.
+A job that reads such rows would publish values that no configuration gives. It is held, with everything that
+reads it, until a backfill has settled its input. A change in a column that a job does not read does not hold
+it.
 """
 
 from dataclasses import replace
@@ -22,14 +23,14 @@ _OF_A_COLUMN = ("column", "type", "cast")
 
 
 def find_hold(node: Node, draft: Draft) -> Held | None:
-    """Why a node cannot be computed yet. Snapshots follow their facts: they are as settled as those."""
+    """Why a node cannot be computed yet. Snapshots follow their facts, and are as settled as those."""
     if not node.traits.computes:
         return None
     reasons: dict[str, str] = {}
-    for given in node.inputs:
-        unsettled = draft.unsettled.get(given.dataset)
-        if unsettled is not None and _reads(given, unsettled.columns):
-            reasons[given.dataset] = f"it reads `{given.name}`, {unsettled.why}; {unsettled.command}"
+    for input_ in node.inputs:
+        unsettled = draft.unsettled.get(input_.dataset)
+        if unsettled is not None and _reads(input_, unsettled.columns):
+            reasons[input_.dataset] = f"it reads `{input_.name}`, {unsettled.why}; {unsettled.command}"
     return Held(node=node.name, reason="; ".join(reasons.values()), changed=()) if reasons else None
 
 
@@ -69,7 +70,7 @@ def find_unsettled(
 
 
 def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
-    """A held node is behind its inputs by an unknown amount: what joins it with others waits with it."""
+    """A held node is behind its inputs by an unknown amount. What joins it with others waits with it."""
     commands = dict.fromkeys(
         draft.unsettled[i.dataset].command
         for i in node.inputs
@@ -79,16 +80,19 @@ def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
 
 
 def settles(node: Node, task: Task | None, observed: Observed, draft: Draft) -> bool:
-    """Whether every row is of the current configuration once the task is done. One that may find nothing to do settles nothing."""
+    """Whether every row is of the current configuration once the task is done.
+
+    A task that may find nothing to do settles nothing.
+    """
     if task is None or task.strategy is not Strategy.FULL or task.refuses:
         return False
     if task.cause is not Cause.NEW_INPUT or task.overwrite:
         return True
-    for given in (i for i in task.inputs if i.changes):
-        table, upstream = observed.tables.get(given.dataset), draft.tasks.get(given.dataset)
-        if given.after is None or (upstream is not None and upstream.overwrite):
+    for input_ in (i for i in task.inputs if i.changes):
+        table, upstream = observed.tables.get(input_.dataset), draft.tasks.get(input_.dataset)
+        if input_.after is None or (upstream is not None and upstream.overwrite):
             return True
-        if table is not None and pending(node, table, given.after):
+        if table is not None and pending(node, table, input_.after):
             return True
     return False
 
@@ -97,15 +101,15 @@ def without_partitions(stale: Held, task: Task | None) -> Held | None:
     """What stays stale of a node with partitions, some of which a task builds again."""
     if task is None or not stale.partitions:
         return stale
-    asked = find_partitions(task.scope)
-    left = tuple(p for p in stale.partitions if p not in asked)
+    rebuilt = find_partitions(task.scope)
+    left = tuple(p for p in stale.partitions if p not in rebuilt)
     return replace(stale, partitions=left) if left else None
 
 
-def _reads(given: Input, columns: frozenset[str]) -> bool:
-    if EVERY_COLUMN in columns or given.reads & columns:
+def _reads(input_: Input, columns: frozenset[str]) -> bool:
+    if EVERY_COLUMN in columns or input_.reads & columns:
         return True
-    return EVERY_COLUMN in given.reads and bool(columns - set(METADATA_COLUMNS))
+    return EVERY_COLUMN in input_.reads and bool(columns - set(METADATA_COLUMNS))
 
 
 def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
@@ -124,13 +128,19 @@ def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:
 
 
 def _fills_nothing(part: str, record: NodeRecord, config: NodeConfig) -> bool:
-    """A default added to a column in which a fact without a value is refused: no row that is there has it."""
+    """Whether a default was added to a column in which a fact without a value is refused.
+
+    No existing row has that default.
+    """
     others = [written.parts[part] for written in record.configs if part in written.parts]
     return part.startswith("default ") and all(other == config.parts.get(part) for other in others)
 
 
 def _find_unrecorded(record: NodeRecord, own: TableState | None, config: NodeConfig) -> int | None:
-    """A commit that stands and that the catalog was not told of, by another configuration: which rows are whose is known after it is."""
+    """A commit by another configuration that is in the table but not in the catalog.
+
+    Which rows are whose is known once it is recorded.
+    """
     if own is None or own.table_id != record.table_id:
         return None
     for commit in own.commits_after(record.table_version):

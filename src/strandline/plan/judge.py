@@ -1,4 +1,4 @@
-"""The state of each dataset, from a plan and what it was made of."""
+"""The state of each dataset, from a plan and what it was made from."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,10 +30,13 @@ _ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
 
 def judge(
-    project: Project, plan: Plan, observed: Observed, wanted: frozenset[str] | None
+    project: Project, plan: Plan, observed: Observed, names: frozenset[str] | None
 ) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
-    """The status of every wanted node (None: all), inputs before readers, and what is held among them or upstream of them."""
-    held = find_held(project, observed, plan, wanted)
+    """The status of the named nodes (None: all), inputs before readers.
+
+    The second value is what is held among them or upstream of them.
+    """
+    held = find_held(project, observed, plan, names)
     holders_by_node, held_by_node = find_holders(project, plan), {h.node: h for h in held.nodes}
     since: dict[str, datetime | None] = {}
     statuses = []
@@ -42,7 +45,7 @@ def judge(
         if (holders := holders_by_node.get(node.name)) and status.state in (FRESH, BEHIND):
             status = _wait_for(status, holders, plan, held_by_node)
         since[node.name] = status.since if status.state == BEHIND else None
-        if wanted is None or node.name in wanted:
+        if names is None or node.name in names:
             statuses.append(status)
     return tuple(statuses), held
 
@@ -50,7 +53,7 @@ def judge(
 def _wait_for(
     status: DatasetStatus, holders: tuple[str, ...], plan: Plan, held_by_node: Mapping[str, HeldNode]
 ) -> DatasetStatus:
-    """What reads something held is not fresh: the rows that a backfill of that would bring are missing."""
+    """What reads something held is not fresh: it lacks the rows that a backfill of that would bring."""
     frozen = {h.node for h in plan.frozen}
     words = " and ".join(f"`{name}`, which is {FROZEN if name in frozen else STALE}" for name in holders)
     reason = "; ".join(part for part in (status.reason, f"waits for {words}") if part)
@@ -116,21 +119,21 @@ def _behind_since(
     observed: Observed,
     behind_since: Mapping[str, datetime | None],
 ) -> datetime | None:
-    """When the oldest of what it has not read came: a file was changed, an input was committed, or an input is behind itself."""
+    """When the oldest unread change came: of a file, of an input, or of an input that is behind itself."""
     if node.traits.receives:
         listed = [f for f in observed.listings.get(node.name, ()) if is_pending(f, record.files.get(f.path))]
         return min((datetime.fromtimestamp(f.modified_ns / 1e9, UTC) for f in listed), default=None)
     times = []
-    for given in task.inputs:
-        table = observed.tables.get(given.dataset)
-        if table is not None and given.after is not None and given.changes:
-            unread = pending(node, table, given.after)
+    for input_ in task.inputs:
+        table = observed.tables.get(input_.dataset)
+        if table is not None and input_.after is not None and input_.changes:
+            unread = pending(node, table, input_.after)
             times += [
                 c.committed_at
-                for c in table.commits_after(given.after.version)
+                for c in table.commits_after(input_.after.version)
                 if c.version in unread and c.committed_at is not None
             ]
-        if (upstream := behind_since.get(given.dataset)) is not None:
+        if (upstream := behind_since.get(input_.dataset)) is not None:
             times.append(upstream)
     return min(times, default=record.updated_at)
 
@@ -141,5 +144,5 @@ def _counts(node: Node, record: NodeRecord | None) -> Mapping[str, int]:
     unfinished = (
         {"unfinished": sum(f.unfinished for f in record.files.values())} if node.traits.receives else {}
     )
-    told = {name: record.counts[name] for name in _L10 if name in record.counts}
-    return {**told, **record.counts, **unfinished}
+    outcomes = {name: record.counts[name] for name in _L10 if name in record.counts}
+    return {**outcomes, **record.counts, **unfinished}

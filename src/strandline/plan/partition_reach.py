@@ -1,4 +1,7 @@
-"""Whether a partition may hold rows that a filter means, or that lie in another partition. Never a wrong no; a yes may be too careful."""
+"""Whether a partition may contain rows that match a filter, or rows of another partition.
+
+May give false positives, never false negatives.
+"""
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -11,15 +14,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def may_hold(filter: Filter, columns: tuple[str, ...], span: Span | None, zone: ZoneInfo) -> bool:
-    """For a checked filter; `columns` are what its dataset calls the partition's groups and, at the end, the partition's column."""
+    """For a checked filter.
+
+    `columns` are the dataset's names of the partition's groups and, last, its column.
+    """
     if span is None:
         return True
     *groups, own = columns
     name_by_group = dict(zip(groups, decode_group(span.group), strict=True)) if groups else {}
-    for said in filter.comparisons:
-        if said.column == own and not _in_span(said, span, zone):
+    for comparison in filter.comparisons:
+        if comparison.column == own and not _in_span(comparison, span, zone):
             return False
-        if said.column in name_by_group and not _in_group(said, name_by_group[said.column]):
+        if comparison.column in name_by_group and not _in_group(comparison, name_by_group[comparison.column]):
             return False
     return True
 
@@ -29,7 +35,7 @@ def may_share(one: Span | None, other: Span | None, zone: ZoneInfo) -> bool:
     if one is None or other is None:
         return True
     if one.start is None or other.start is None:
-        return one.start is other.start  # both hold the rows without value, or only one does
+        return one.start is other.start  # both contain the rows without a value, or only one does
     starts, ends = (
         (_on_axis(one.start, zone), _on_axis(other.start, zone)),
         (_on_axis(one.end, zone), _on_axis(other.end, zone)),
@@ -37,14 +43,14 @@ def may_share(one: Span | None, other: Span | None, zone: ZoneInfo) -> bool:
     return _before(starts[0], ends[1]) and _before(starts[1], ends[0])
 
 
-def _in_span(said: Comparison, span: Span, zone: ZoneInfo) -> bool:
-    if said.operator is Operator.IS_NULL:
-        return (span.start is None) is said.value
+def _in_span(comparison: Comparison, span: Span, zone: ZoneInfo) -> bool:
+    if comparison.operator is Operator.IS_NULL:
+        return (span.start is None) is comparison.value
     if span.start is None:
         return False  # no comparison is true of NULL
     start, end = _on_axis(span.start, zone), _on_axis(span.end, zone)
-    values = [_on_axis(value, zone) for value in said.values]
-    match said.operator:
+    values = [_on_axis(value, zone) for value in comparison.values]
+    match comparison.operator:
         case Operator.EQ | Operator.IN:
             return any(_before(value, end) and not _before(value, start, unknown=False) for value in values)
         case Operator.GT:
@@ -59,14 +65,14 @@ def _in_span(said: Comparison, span: Span, zone: ZoneInfo) -> bool:
             return True
 
 
-def _in_group(said: Comparison, name: str | None) -> bool:
-    if said.operator is Operator.IS_NULL:
-        return (name is None) is said.value
-    if said.operator not in (Operator.EQ, Operator.IN) or not all(
-        type(value) in (int, str) for value in said.values
+def _in_group(comparison: Comparison, name: str | None) -> bool:
+    if comparison.operator is Operator.IS_NULL:
+        return (name is None) is comparison.value
+    if comparison.operator not in (Operator.EQ, Operator.IN) or not all(
+        type(value) in (int, str) for value in comparison.values
     ):
         return True  # how Spark writes other types as text is not known here
-    return name in {str(value) for value in said.values}
+    return name in {str(value) for value in comparison.values}
 
 
 def _before(low: int | None, high: int | None, *, unknown: bool = True) -> bool:
@@ -74,7 +80,10 @@ def _before(low: int | None, high: int | None, *, unknown: bool = True) -> bool:
 
 
 def _on_axis(value: Scalar | None, zone: ZoneInfo) -> int | None:
-    """A value as a whole number, so that it compares with all others of its column; an instant in microseconds. None: it cannot be told."""
+    """A value as a whole number that compares with all others of its column; an instant in microseconds.
+
+    None if it is unknown.
+    """
     match value:
         case bool() | None | str() | float():
             return None

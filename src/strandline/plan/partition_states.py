@@ -1,4 +1,4 @@
-"""The partitions of a job's output: which are fresh, behind, invalidated, stale or being built, and which wait to be final."""
+"""The state of each partition of a job's output: fresh, behind, invalidated, stale, building or waiting."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def describe_partitioning(partitioning: Partitioning) -> str:
 def judge_partitions(
     project: Project, node: Node, plan: Plan, observed: Observed
 ) -> tuple[PartitionStatus, ...]:
-    """Every partition that was built or waits to be, in their order; nothing for a node that has none."""
+    """Every partition that was built or waits to be, in order. Empty for a node without partitions."""
     partitioning, record = node.traits.partitioning, observed.view.nodes.get(node.name)
     if partitioning is None or record is None:
         return ()
@@ -49,18 +49,18 @@ def judge_partitions(
     stale = {key for held in plan.stale if held.node == node.name for key in held.partitions}
     config = current_config(node, observed)
     pending = _find_pending(project, node, record, plan, observed)
-    found = []
+    statuses = []
     for key in sorted(span_by_key, key=lambda key: _place(key, span_by_key[key])):
         version = built.get(key)
         if version is None:
-            found.append(PartitionStatus(partition_key=key, state=NEVER_BUILT))
+            statuses.append(PartitionStatus(partition_key=key, state=NEVER_BUILT))
             continue
         state = (
             STALE if key in stale or version.config_hash != config.hash else pending.judge(span_by_key[key])
         )
         if record.building and state in (INVALIDATED, BEHIND):
             state = BUILDING
-        found.append(
+        statuses.append(
             PartitionStatus(
                 partition_key=key,
                 state=state,
@@ -70,11 +70,14 @@ def judge_partitions(
                 table_version=version.table_version,
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def _place(key: str, span: Span | None) -> tuple[object, ...]:
-    """By group, then by value, rows without value last. Sorted by name, 1000-1500 would come before 500-1000."""
+    """By group, then by value; rows without a value last.
+
+    Sorted by name, 1000-1500 would come before 500-1000.
+    """
     if span is None:
         return (1, key)
     groups = tuple(
@@ -89,12 +92,12 @@ class _Pending:
 
     zone: ZoneInfo
     filters: tuple[tuple[Filter, tuple[str, ...]], ...]
-    """Invalidations past the cursors, each with what its dataset calls the partition's columns."""
+    """Unread invalidations, each with its dataset's names of the partition's columns."""
     changed: tuple[Span | None, ...]
-    """Where changed rows lie; None: anywhere."""
+    """Where changed rows are; None: anywhere."""
 
     def judge(self, span: Span | None) -> str:
-        if any(may_hold(said, columns, span, self.zone) for said, columns in self.filters):
+        if any(may_hold(where, columns, span, self.zone) for where, columns in self.filters):
             return INVALIDATED
         return BEHIND if any(may_share(span, changed, self.zone) for changed in self.changed) else FRESH
 
@@ -105,14 +108,14 @@ def _find_pending(
     task = next((t for t in plan.tasks if t.node == node.name), None)
     writing = {t.node for t in plan.tasks}
     changed: set[Span | None] = set()
-    for given in task.inputs if task else ():
-        if given.changes:
+    for input_ in task.inputs if task else ():
+        if input_.changes:
             # What this run will write to an input is not known before it does.
-            unknown = task is not None and (task.strategy is Strategy.FULL or given.dataset in writing)
+            unknown = task is not None and (task.strategy is Strategy.FULL or input_.dataset in writing)
             changed |= (
                 {None}
                 if unknown
-                else _find_changed(project, node, given, _commits(given.dataset, record, observed))
+                else _find_changed(project, node, input_, _commits(input_.dataset, record, observed))
             )
     return _Pending(
         zone=ZoneInfo(project.calendar.timezone),
@@ -124,16 +127,16 @@ def _find_pending(
 def _find_filters(
     node: Node, record: NodeRecord, observed: Observed
 ) -> Iterator[tuple[Filter, tuple[str, ...]]]:
-    for given in node.inputs:
-        if isinstance(given.relation, By):
-            for commit in _commits(given.dataset, record, observed):
+    for input_ in node.inputs:
+        if isinstance(input_.relation, By):
+            for commit in _commits(input_.dataset, record, observed):
                 for invalidation in commit.metadata.invalidations if commit.metadata else ():
-                    columns = dict(observed.tables[given.dataset].columns)
-                    yield _typed(find_filter(invalidation.scope), columns), given.relation.columns
+                    columns = dict(observed.tables[input_.dataset].columns)
+                    yield _typed(find_filter(invalidation.scope), columns), input_.relation.columns
 
 
 def _typed(where: Filter | None, columns: dict[str, str]) -> Filter:
-    """With values of the columns' types. A filter that no longer fits its table may mean any row."""
+    """The filter with values of the columns' types. One that no longer fits its table may mean any row."""
     try:
         return check_filter(where or EVERY_ROW, columns)
     except CallError:
@@ -141,13 +144,16 @@ def _typed(where: Filter | None, columns: dict[str, str]) -> Filter:
 
 
 def _find_changed(
-    project: Project, node: Node, given: PlannedInput, commits: tuple[CommitSummary, ...]
+    project: Project, node: Node, input_: PlannedInput, commits: tuple[CommitSummary, ...]
 ) -> set[Span | None]:
-    """Where rows of an input changed: told by commits that name partitions of the same column. An invalidation alone changes none."""
-    relation, theirs = node.get_input(given.name).relation, project.get(given.dataset).traits.partitioning
+    """Where rows of an input changed, according to commits that name partitions of the same column.
+
+    An invalidation alone changes none.
+    """
+    relation, theirs = node.get_input(input_.name).relation, project.get(input_.dataset).traits.partitioning
     if not isinstance(relation, By):
         return {None} if any(c.wakes_readers for c in commits) else set()
-    found: set[Span | None] = set()
+    spans: set[Span | None] = set()
     for commit in commits:
         if not commit.changes_rows:
             continue
@@ -158,12 +164,12 @@ def _find_changed(
         )
         if theirs is None or theirs.column != relation.columns[-1] or not named:
             return {None}
-        found |= {find_span(theirs, project.calendar, p.partition_key) for p in named}
-    return found
+        spans |= {find_span(theirs, project.calendar, p.partition_key) for p in named}
+    return spans
 
 
 def _commits(dataset: str, record: NodeRecord, observed: Observed) -> tuple[CommitSummary, ...]:
-    """Those of an input past the node's cursor."""
+    """The commits of an input past the node's cursor."""
     cursor, table = record.cursors.get(dataset), observed.tables.get(dataset)
     return (
         table.commits_after(cursor.version) if cursor and table and cursor.table_id == table.table_id else ()

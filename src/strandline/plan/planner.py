@@ -12,7 +12,7 @@ from strandline.model.scope import NOTHING, Everything, Increment, Rows, add_ori
 from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
-from .backfills import is_asked, plan_backfill, plan_release
+from .backfills import is_requested, plan_backfill, plan_release
 from .clock import find_clock_scope
 from .draft import (
     Draft,
@@ -51,7 +51,7 @@ class Case:
 
 
 class Next(Enum):
-    """A rule that says nothing about a case leaves it to the next one."""
+    """A rule that does not decide a case leaves it to the next one."""
 
     RULE = "rule"
 
@@ -77,8 +77,8 @@ def settle_held(case: Case) -> Task | Next | None:
     return _settle_alone(case.node, case.observed, case.draft) if case.held else Next.RULE
 
 
-def backfill_asked(case: Case) -> Task | Next | None:
-    if not is_asked(case.node, case.request, case.frozen or case.stale):
+def backfill_requested(case: Case) -> Task | Next | None:
+    if not is_requested(case.node, case.request, case.frozen or case.stale):
         return Next.RULE
     return plan_backfill(case.node, case.observed, case.draft, case.request, case.frozen, case.stale)
 
@@ -152,7 +152,7 @@ RULES: tuple[Rule, ...] = (
     leave_unselected,
     receive_files,
     settle_held,
-    backfill_asked,
+    backfill_requested,
     release_quarantined,
     settle_frozen,
     wait_for_inputs,
@@ -161,7 +161,7 @@ RULES: tuple[Rule, ...] = (
     follow_clock,
     follow_inputs,
 )
-"""In this order: the first rule that decides a case gives its task, or no task."""
+"""In this order: the first rule that decides a case returns its task, or no task."""
 
 
 def decide(case: Case) -> Task | None:
@@ -173,13 +173,13 @@ def decide(case: Case) -> Task | None:
 
 
 def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
-    """The tasks that would bring outputs up to date, in the order they would run."""
+    """The tasks that would bring outputs up to date, in the order in which they would run."""
     draft = Draft()
     selected = _selected(project, request)
     for node in project.nodes:
         config = current_config(node, observed)
         record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
-        # What was received is never changed (L1): a source has nothing to write anew.
+        # What was received is never changed (L1): a source has nothing to rewrite.
         derived = record if node.inputs else None
         frozen = find_frozen(node, derived, config) if derived else None
         stale = find_stale(node, derived, config) if derived and not frozen else None
@@ -262,8 +262,10 @@ def _settle(
     observed: Observed,
     draft: Draft,
 ) -> Task | None:
-    """A commit that the catalog was not told of and that makes nobody behind, as a backfill's or the first of a source without files:
-    a task that finds nothing to do records it (L6).
+    """Record a commit that the catalog lacks and that makes nobody behind (L6).
+
+    Examples are a backfill's commit, and the first of a source without files. The task finds nothing else to
+    do.
     """
     unknown = own.commits_after(record.table_version if record else -1) if own else ()
     missed = [c.version for c in unknown if c.metadata and not c.metadata.operation.is_bare]
@@ -272,14 +274,15 @@ def _settle(
     strategy = (
         Strategy.APPEND if node.traits.writing in (Writing.RECEIVES, Writing.APPENDS) else Strategy.RECOMPUTE
     )
-    reason = f"the catalog was not told of its version {', '.join(map(str, missed))}"
+    reason = f"the catalog does not contain its version {', '.join(map(str, missed))}"
     task = make_task(node, Cause.GAP, strategy, reason, NOTHING, inputs, draft)
     return estimated(node, task, observed, draft)
 
 
 def _settle_alone(node: Node, observed: Observed, draft: Draft) -> Task | None:
-    """Of a node that is not computed: a commit of it that the catalog was not told of is recorded, the backfill of a frozen one perhaps.
-    Whatever its inputs have is for after that is known.
+    """For a node that is not computed: record a commit that the catalog lacks.
+
+    It may be the backfill of a frozen node. What its inputs have is considered only after that is known.
     """
     record = observed.view.nodes.get(node.name)
     if record is None or lacks_input(node, observed, draft):
@@ -292,10 +295,10 @@ def _settle_alone(node: Node, observed: Observed, draft: Draft) -> Task | None:
 
 
 def _why(node: Node, inputs: tuple[PlannedInput, ...], observed: Observed) -> Cause:
-    """An invalidation among what has not been read is named; ordinary commits flow as new input."""
-    for given in inputs if node.traits.answers_invalidations else ():
-        table = observed.tables.get(given.dataset)
-        if given.changes and given.after and table and _invalidations(table, given.after):
+    """An invalidation among the unread commits is named. Ordinary commits count as new input."""
+    for input_ in inputs if node.traits.answers_invalidations else ():
+        table = observed.tables.get(input_.dataset)
+        if input_.changes and input_.after and table and _invalidations(table, input_.after):
             return Cause.INVALIDATION
     return Cause.NEW_INPUT
 
@@ -319,13 +322,13 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
         return make_full_task(
             node, observed, draft, Cause.NEW_INPUT, reason, new=False, reshapes=True, origins=increments
         )
-    for given in changed:
-        whole = isinstance(node.get_input(given.name).relation, Whole)
-        if given.after is None:
-            reason = f"`{given.name}` is a new input of it"
+    for input_ in changed:
+        whole = isinstance(node.get_input(input_.name).relation, Whole)
+        if input_.after is None:
+            reason = f"`{input_.name}` is a new input of it"
             return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
-        if not whole and is_rewritten(given, observed, draft):
-            reason = f"`{given.dataset}` was written anew"
+        if not whole and is_rewritten(input_, observed, draft):
+            reason = f"`{input_.dataset}` was rewritten"
             return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
     if any(isinstance(node.get_input(i.name).relation, Whole) for i in changed):
         return _widen(node, inputs, increments, observed, draft)
@@ -339,7 +342,7 @@ def _widen(
     observed: Observed,
     draft: Draft,
 ) -> Task:
-    """A change in an input that is read whole touches everything; a job may refuse that."""
+    """A change in an input that is read whole touches everything. A job may refuse that."""
     text, cause = describe_origins(increments), _why(node, inputs, observed)
     whole = tuple(i for i in inputs if i.changes and isinstance(node.get_input(i.name).relation, Whole))
     names = " and ".join(f"`{i.name}`" for i in whole) + (" is" if len(whole) == 1 else " are")
@@ -354,10 +357,14 @@ def _widen(
         i.after and i.dataset in observed.tables and pending(node, observed.tables[i.dataset], i.after)
         for i in whole
     ):
-        reason = f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything: {text}"
+        reason = (
+            f"{names} read whole and changed, and `strict_incremental` refuses to recompute everything:"
+            f" {text}"
+        )
         task = _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)
         return replace(task, refuses=refuses)
-    # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would hold the job up for ever.
+    # Whether this run changes it is not known yet. Most often it does not, and refusing on suspicion would
+    # block the job for ever.
     left = tuple(replace(i, changes=False) if i in whole else i for i in inputs)
     others = _increments(node, left, observed, draft)
     reason = (
@@ -377,7 +384,7 @@ def _recompute_everything(
     observed: Observed,
     draft: Draft,
 ) -> Task:
-    """The task ends as unchanged if none of the increments proves to be there when it runs."""
+    """A task that ends as unchanged if none of the increments turns out to exist when it runs."""
     return make_full_task(node, observed, draft, cause, reason, new=False, origins=increments)
 
 
@@ -397,21 +404,21 @@ def _recompute(
 def _increments(
     node: Node, inputs: tuple[PlannedInput, ...], observed: Observed, draft: Draft
 ) -> tuple[Increment, ...]:
-    return tuple(_increment(node, given, observed, draft) for given in inputs if given.changes)
+    return tuple(_increment(node, input_, observed, draft) for input_ in inputs if input_.changes)
 
 
-def _increment(node: Node, given: PlannedInput, observed: Observed, draft: Draft) -> Increment:
+def _increment(node: Node, input_: PlannedInput, observed: Observed, draft: Draft) -> Increment:
     """What has changed in an input, from its log alone."""
-    increment = Increment(dataset=given.dataset, coming=given.dataset in draft.tasks)
-    table = observed.tables.get(given.dataset)
-    if table is None or given.after is None or not (versions := pending(node, table, given.after)):
+    increment = Increment(dataset=input_.dataset, coming=input_.dataset in draft.tasks)
+    table = observed.tables.get(input_.dataset)
+    if table is None or input_.after is None or not (versions := pending(node, table, input_.after)):
         return increment
-    invalidations = _invalidations(table, given.after) if node.traits.answers_invalidations else ()
+    invalidations = _invalidations(table, input_.after) if node.traits.answers_invalidations else ()
     return replace(
         increment,
         first=versions[0],
         last=versions[-1],
-        rows=sum(c.rows_added for c in table.commits_after(given.after.version) if c.changes_rows),
+        rows=sum(c.rows_added for c in table.commits_after(input_.after.version) if c.changes_rows),
         invalidations=len(invalidations),
         reasons=tuple(sorted({i.reason for i in invalidations})),
     )

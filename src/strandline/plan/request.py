@@ -12,14 +12,14 @@ from strandline.model.filters import Filter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Someone asked to run nodes again with the current configuration."""
+    """A request to run nodes again with the current configuration."""
 
     nodes: frozenset[str]
     only_stale: bool
     reason: str = ""
     partitions: tuple[str, ...] = ()
     filter: Filter | None = None
-    """Over the output's columns."""
+    """A condition on the output's columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The world as it was looked at once, before planning."""
+    """The world as it was observed once, before planning."""
 
     view: CatalogView
     tables: Mapping[str, TableState]

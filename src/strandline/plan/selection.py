@@ -8,18 +8,21 @@ from strandline.model.node import Project
 
 
 def select_nodes(project: Project, selector: str, stale: Iterable[str] = ()) -> frozenset[str]:
-    """The nodes a selector means. A name that is not there is an error: selecting nothing by mistake would look like success."""
+    """The nodes a selector means.
+
+    A name that does not exist is an error: selecting nothing by mistake would look like success.
+    """
     chosen: set[str] = set()
     for word in selector.split():
         if word == "stale:":
             chosen |= set(stale)
             continue
-        found = set(get_nodes(project, word.strip("+")))
-        chosen |= found
+        named = set(get_nodes(project, word.strip("+")))
+        chosen |= named
         if word.startswith("+"):
-            chosen |= upstream(project, found)
+            chosen |= upstream(project, named)
         if word.endswith("+"):
-            chosen |= downstream(project, found)
+            chosen |= downstream(project, named)
     return frozenset(chosen)
 
 

@@ -1,4 +1,4 @@
-"""Which files of a source hold something that was not received yet, from the listing alone."""
+"""Which files of a source contain something that was not received yet, from the listing alone."""
 
 from strandline.model.files import FileRead, FileSeen
 from strandline.model.node import Node
@@ -14,7 +14,7 @@ BYTES_A_ROW = 200
 def plan_source(node: Node, observed: Observed) -> Task | None:
     """A task for the files that are new, changed, or end in a line that still waits for its newline."""
     record = observed.view.nodes.get(node.name)
-    # A table that is gone holds nothing of what its files were read for: they are received again.
+    # A table that is gone contains nothing of what its files were read for: they are received again.
     read = record.files if record and node.name in observed.tables else {}
     listed = observed.listings.get(node.name, ())
     pending = [f for f in listed if is_pending(f, read.get(f.path))]
@@ -28,13 +28,13 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
     known_bytes, known_rows = sum(r.bytes for r in read.values()), sum(r.rows for r in read.values())
     width = known_bytes / known_rows if known_rows else BYTES_A_ROW
     total = sum(f.size for f in listed)
-    found = f"{len(pending)} of {len(listed)} files are new or have grown"
+    summary = f"{len(pending)} of {len(listed)} files are new or have grown"
     return Task(
         node=node.name,
         kind=node.kind,
         cause=Cause.NEW_INPUT if table is not None else Cause.NEW_NODE,
         strategy=Strategy.APPEND,
-        reason=found if listed else f"no file matches {node.traits.pattern} yet: an empty table",
+        reason=summary if listed else f"no file matches {node.traits.pattern} yet: an empty table",
         scope=Rows(count=len(pending), of="files", bytes=size),
         files=tuple(f.path for f in pending),
         estimated_rows=int(size / width),
@@ -44,9 +44,9 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
     )
 
 
-def is_pending(seen: FileSeen, read: FileRead | None) -> bool:
+def is_pending(listed: FileSeen, read: FileRead | None) -> bool:
     return (
         read is None
         or bool(read.unfinished)
-        or (seen.size, seen.modified_ns) != (read.size, read.modified_ns)
+        or (listed.size, listed.modified_ns) != (read.size, read.modified_ns)
     )

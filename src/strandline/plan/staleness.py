@@ -11,15 +11,15 @@ from .request import Observed
 def current_config(node: Node, observed: Observed) -> NodeConfig:
     """The node's configuration now, with the version of each lookup's last row-changing commit."""
     versions: dict[str, int] = {}
-    for given in node.inputs:
-        table = observed.tables.get(given.dataset)
-        if isinstance(given.relation, Lookup) and table is not None:
-            versions[given.name] = last_change(observed, given.dataset)
+    for input_ in node.inputs:
+        table = observed.tables.get(input_.dataset)
+        if isinstance(input_.relation, Lookup) and table is not None:
+            versions[input_.name] = last_change(observed, input_.dataset)
     return with_lookups(node.config, versions)
 
 
 def last_change(observed: Observed, dataset: str) -> int:
-    """The version of a table's last row-changing commit among those looked at; the floor of the look otherwise."""
+    """The version of a table's last observed commit that changed rows, else the oldest observed version."""
     table = observed.tables[dataset]
     changing = [c.version for c in table.commits if c.changes_rows]
     return changing[-1] if changing else 0
@@ -33,7 +33,7 @@ def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | No
         return None
     return Held(
         node=node.name,
-        reason=f"{_list(changed)} changed; `strandline backfill {node.name} --all` writes it anew",
+        reason=f"{_list(changed)} changed; `strandline backfill {node.name} --all` rewrites it",
         changed=changed,
     )
 
@@ -56,7 +56,10 @@ def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | Non
         if len(partitions) == 1
         else f"{len(partitions)} partitions were"
     )
-    reason = f"{_list(changed)} changed since {what} written; `strandline backfill {node.name} --stale` writes those anew"
+    reason = (
+        f"{_list(changed)} changed since {what} written;"
+        f" `strandline backfill {node.name} --stale` rewrites those"
+    )
     return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
 
 
