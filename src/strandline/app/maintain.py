@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from strandline.catalog import audit
 from strandline.dispatch.desk import Desk
-from strandline.dispatch.maintain import Keeping, foretell, keep_since, maintain, measure
+from strandline.dispatch.maintain import Keeping, keep_since, maintain, measure, preview
 from strandline.dispatch.outside import as_known
 from strandline.dispatch.run import Heartbeat
 from strandline.model.errors import StrandlineError
@@ -33,10 +33,10 @@ class MaintainOutcome:
         return 1 if any(t.error for t in self.tables) else 0
 
 
-def foretell_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
+def preview_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
     """What `maintain_tables` would do. Changes nothing and starts no Spark."""
     desk, nodes, keeping = _open_desk(workspace, name)
-    return MaintainOutcome(tables=tuple(foretell(desk, node, keeping) for node in nodes))
+    return MaintainOutcome(tables=tuple(preview(desk, node, keeping) for node in nodes))
 
 
 def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node], Keeping]:

@@ -58,7 +58,7 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
                 RunRequest(),
             )
         )
-        tables = _tell(workspace)
+        tables = _list_tables(workspace)
         # On a lake of plain files the lock is ours, so no holder of a lease is still running.
         damaged = swap(url, aside, reach, break_leases=lake.local is not None)
     catalog = open_catalog(url, reach)
@@ -69,7 +69,7 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
         catalog.close()
 
 
-def _tell(workspace: Workspace) -> tuple[RebuiltTable, ...]:
+def _list_tables(workspace: Workspace) -> tuple[RebuiltTable, ...]:
     jobs = [n.name for n in workspace.project.nodes if n.traits.answers_invalidations]
     invalidated = [row["dataset"] for row in read_invalidations(workspace.catalog, jobs)[0]]
     return tuple(

@@ -33,7 +33,7 @@ def acquire_lease(
 
 
 def next_token(catalog: Catalog, lease: Lease) -> Lease:
-    """The same lease with the next token. It is taken once the fence is in place, so it asks for none."""
+    """The same lease with the next token. It is taken once the fence is in place, so it needs no other."""
     with catalog.writing() as connection:
         change = (
             update(leases)

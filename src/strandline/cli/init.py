@@ -23,7 +23,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def render(made: Initialised, example: str | None) -> str:
-    next_steps = ["strandline run"] if example is None else ["(its README.md tells the story)"]
+    next_steps = ["strandline run"] if example is None else ["(its README.md explains it)"]
     if example is None:
         next_steps += ['strandline query "SELECT * FROM customer_totals"', "strandline history orders A-1"]
     there = [] if made.folder.resolve() == Path.cwd() else [f"cd {made.folder}"]

@@ -9,7 +9,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from strandline.app.maintain import foretell_tables, maintain_tables
+from strandline.app.maintain import maintain_tables, preview_tables
 from strandline.app.workspace import open_workspace
 from strandline.model.maintained import Maintained
 from strandline.pages.wording import plural
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     if call.dry_run:
-        return _foretell(call)
+        return _preview(call)
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = maintain_tables(workspace, call.name, lambda _: None)
     tables = [_table(t) for t in outcome.tables]
@@ -43,11 +43,11 @@ def run(call: argparse.Namespace) -> int:
     return outcome.exit_code
 
 
-def _foretell(call: argparse.Namespace) -> int:
+def _preview(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        tables = foretell_tables(workspace, call.name).tables
+        tables = preview_tables(workspace, call.name).tables
     document = {"dry_run": True, "tables": [_table(t) for t in tables]}
-    emit(call.output, "maintain", document, "tables", lambda: render_foretold(tables))
+    emit(call.output, "maintain", document, "tables", lambda: render_preview(tables))
     return 0
 
 
@@ -71,7 +71,7 @@ def render_maintained(tables: tuple[Maintained, ...]) -> str:
     return render_table(("dataset", "files", "freed", "removed", "kept"), cells, wrap_last=True)
 
 
-def render_foretold(tables: tuple[Maintained, ...]) -> str:
+def render_preview(tables: tuple[Maintained, ...]) -> str:
     if not tables:
         return "There is no table yet."
     cells = [

@@ -35,17 +35,17 @@ def keep_since(now: datetime, keep: timedelta) -> Keeping:
 def measure(desk: Desk, node: Node, keeping: Keeping) -> tuple[Maintained, bool]:
     """A table as it is, and whether there is anything to do for it. Starts no Spark and changes nothing."""
     look = _look(desk, node, keeping)
-    return look.tell(node), bool(find_compactions(look.files.live)) or bool(look.dead)
+    return look.report(node), bool(find_compactions(look.files.live)) or bool(look.dead)
 
 
-def foretell(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
+def preview(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
     """What `maintain` would do for a table as it is now. Starts no Spark and changes nothing.
 
     The notes name what it would write again.
     """
     look = _look(desk, node, keeping)
     return replace(
-        look.tell(node),
+        look.report(node),
         removed_files=len(look.dead),
         freed_bytes=sum(f.bytes for f in look.dead),
         notes=tuple(c.text for c in find_compactions(look.files.live)),
@@ -60,7 +60,7 @@ def maintain(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
     removed = _clean(desk, node, keeping)
     after = _look(desk, node, keeping)
     return replace(
-        after.tell(node),
+        after.report(node),
         files_before=len(before.files.live),
         bytes_before=before.bytes,
         removed_files=len(removed),
@@ -84,7 +84,7 @@ class _Look:
     def bytes(self) -> int:
         return sum(f.bytes for f in self.stored)
 
-    def tell(self, node: Node) -> Maintained:
+    def report(self, node: Node) -> Maintained:
         live = {path for f in self.files.live for path in (f.path, f.vector)}
         kept = [f for f in self.stored if f.path not in live and f not in self.dead]
         because = (

@@ -14,7 +14,10 @@ from strandline.model.project import FileSource
 from .text import decode_line
 
 LONGEST_QUOTED = 1 << 17
-"""At most this many characters follow on further lines of a quoted field. Python's csv has the same limit."""
+"""A quoted field must end within this many characters of further lines, or it is not taken as one.
+
+Python's csv has the same limit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
