@@ -50,7 +50,10 @@ def share(part: int, whole: int) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+    if number == 1:
+        return f"{number:,} {word}"
+    ends_in_ies = word.endswith("y") and word[-2:-1] not in "aeiou"
+    return f"{number:,} {word.removesuffix('y')}ies" if ends_in_ies else f"{number:,} {word}s"
 
 
 def describe_held(node: HeldNode) -> str:
