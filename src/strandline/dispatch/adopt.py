@@ -51,9 +51,9 @@ def adopt(desk: Desk, node: Node, after: int) -> Adopted:
 
 
 def nothing_to_adopt(name: str) -> CallError:
-    told = f"`{name}` has" if name else "The tables have"
+    subject = f"`{name}` has" if name else "The tables have"
     return CallError(
-        f"{told} no commits that are not Strandline's.",
+        f"{subject} no commits that are not Strandline's.",
         remedy="`strandline doctor` shows what there is.",
         slug="nothing-to-adopt",
     )
@@ -103,5 +103,5 @@ def _find_null(table: Table) -> str:
     if not checked:
         return ""
     counts = ", ".join(f'count(*) - count("{name}") AS "{name}"' for name in sorted(checked))
-    found = table.ask(f"SELECT {counts} FROM t").to_pylist()[0]
-    return next((f"{rows} of its rows have no `{name}`" for name, rows in found.items() if rows), "")
+    missing = table.ask(f"SELECT {counts} FROM t").to_pylist()[0]
+    return next((f"{rows} of its rows have no `{name}`" for name, rows in missing.items() if rows), "")

@@ -249,23 +249,25 @@ def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: N
     raise WorkError(
         f"`{node.name}` was last written by a configuration that this one cannot continue: "
         f"{', '.join(frozen.changed)} changed.",
-        remedy=f"`strandline backfill {node.name} --all` writes it anew.",
+        remedy=f"`strandline backfill {node.name} --all` rewrites it.",
         slug="frozen",
     )
 
 
 def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None:
     """Refuse an increment across a rewrite of an input that the plan did not foresee."""
-    for given in task.inputs:
-        if task.strategy is not Strategy.RECOMPUTE or not given.changes or given.after is None:
+    for planned in task.inputs:
+        if task.strategy is not Strategy.RECOMPUTE or not planned.changes or planned.after is None:
             continue
-        upto = inputs[given.dataset].version
+        upto = inputs[planned.dataset].version
         entries = [
-            e for e in read_entries(desk.lake.table(given.dataset), given.after.version) if e.version <= upto
+            e
+            for e in read_entries(desk.lake.table(planned.dataset), planned.after.version)
+            if e.version <= upto
         ]
         if any(e.metadata and e.metadata.operation is Operation.OVERWRITE for e in entries):
             raise WorkError(
-                f"`{given.dataset}` was written anew, which the plan of this run did not foresee.",
+                f"`{planned.dataset}` was rewritten, which the plan of this run did not foresee.",
                 remedy=f"Run `strandline run` again: it recomputes `{task.node}` from all of it.",
                 slug="written-anew",
             )
@@ -273,11 +275,15 @@ def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None
 
 def _current_config(desk: Desk, node: Node, inputs: dict[str, Cursor]) -> NodeConfig:
     lookups: dict[str, int] = {}
-    for given in node.inputs:
-        if isinstance(given.relation, Lookup):
-            entries = read_entries(desk.lake.table(given.dataset), -1)
-            lookups[given.name] = max(
-                (e.version for e in entries if e.changes_rows and e.version <= inputs[given.dataset].version),
+    for node_input in node.inputs:
+        if isinstance(node_input.relation, Lookup):
+            entries = read_entries(desk.lake.table(node_input.dataset), -1)
+            lookups[node_input.name] = max(
+                (
+                    e.version
+                    for e in entries
+                    if e.changes_rows and e.version <= inputs[node_input.dataset].version
+                ),
                 default=0,
             )
     return with_lookups(node.config, lookups)

@@ -52,7 +52,7 @@ class Held:
         return self.desk.pins.rows(self.node.name)
 
     def write(self, commit: Callable[[], None]) -> Written:
-        """Steps 4 and 5: write, then ask the log. What the log says counts, whatever the call said.
+        """Steps 4 and 5: write, then ask the log. The log decides, whatever the call answered.
 
         Looks at every version between the settled one and ours.
         """
@@ -171,7 +171,7 @@ def holding(desk: Desk, node: Node, *, rebuilds: bool = False) -> Iterator[Held]
 def _take(desk: Desk, node: Node, *, rebuilds: bool) -> Held:
     """Steps 1 and 2: the lease, and after an unclean end the fence.
 
-    Then the catalog is told of every commit of ours that it has missed.
+    Then every commit of ours that the catalog has missed is recorded.
     """
     reach("before-lease", node.name)
     seconds = desk.project.settings.lease_seconds

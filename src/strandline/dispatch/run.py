@@ -110,16 +110,16 @@ def _try(desk: Desk, task: Task) -> TaskResult:
 
 def _refuse_widening(desk: Desk, task: Task) -> None:
     """`strict_incremental`: once an input that is read whole is known to have changed, that is an error."""
-    for given in task.inputs:
-        if given.dataset in task.refuses and has_changed(
-            desk, given.dataset, given.after, desk.pins.get(given.dataset)
+    for planned in task.inputs:
+        if planned.dataset in task.refuses and has_changed(
+            desk, planned.dataset, planned.after, desk.pins.get(planned.dataset)
         ):
             raise WorkError(
-                f"`{given.name}` has changed and `{task.node}` reads it whole, "
+                f"`{planned.name}` has changed and `{task.node}` reads it whole, "
                 "so everything would be recomputed; "
                 "its `strict_incremental: true` refuses that.",
                 remedy=f"Run `strandline backfill {task.node} --all` to recompute it once, "
-                f"declare how `{given.name}` relates to the key, "
+                f"declare how `{planned.name}` relates to the key, "
                 "or take `strict_incremental` away.",
                 slug="strict-incremental",
             )

@@ -1,4 +1,4 @@
-"""Settling: the catalog is told of every commit of ours in a table's log that it has missed."""
+"""Settling: every commit of ours in a table's log that the catalog has missed is recorded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,15 +49,15 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
     entries = list(read_entries(uri, known))
     foreign = foreign_versions(entries)
     known_good = [e for e in entries if not (foreign and node.inputs) or e.version < foreign[0]]
-    found = [r for e in known_good if (r := e.record(table_id)) is not None]
+    missed = [r for e in known_good if (r := e.record(table_id)) is not None]
     rows = next(
-        (r.metadata.rows for r in reversed(found) if r.metadata.rows >= 0), record.row_count if record else 0
+        (r.metadata.rows for r in reversed(missed) if r.metadata.rows >= 0), record.row_count if record else 0
     )
-    if found:
+    if missed:
         record_commit(
             desk.catalog,
             lease,
-            tuple(found),
+            tuple(missed),
             kind=node.kind,
             recount=node.traits.recount,
             location=uri,
@@ -73,7 +73,7 @@ def settle(desk: Desk, node: Node, lease: Lease) -> Settled:
         Cursor(table_id=table_id, version=max(e.version for e in entries) if entries else versions[-1]),
         rows,
     )
-    return Settled(found=sum(1 for r in found if r.metadata.operation.changes_rows), foreign=foreign)
+    return Settled(found=sum(1 for r in missed if r.metadata.operation.changes_rows), foreign=foreign)
 
 
 def foreign_versions(entries: Sequence[LogEntry]) -> tuple[int, ...]:

@@ -136,15 +136,15 @@ def _count_changed(desk: Desk, task: Task, inputs: Mapping[str, Cursor]) -> int 
     if task.strategy is Strategy.FULL or (task.inputs and not follows_inputs(task.scope)):
         return None
     total = 0
-    for given in task.inputs:
-        now = inputs[given.dataset].version
-        if not given.changes or given.after is None or given.after.version >= now:
+    for planned in task.inputs:
+        now = inputs[planned.dataset].version
+        if not planned.changes or planned.after is None or planned.after.version >= now:
             continue
-        staged = desk.shared.find_changes(given.dataset, given.after.version, now)
+        staged = desk.shared.find_changes(planned.dataset, planned.after.version, now)
         if staged is not None:
             total += staged.counts["new_rows"] + staged.counts["old_rows"]
-        elif desk.project.get(given.dataset).traits.only_grows:
-            total += count_added(desk.lake.table(given.dataset), given.after.version, now)
+        elif desk.project.get(planned.dataset).traits.only_grows:
+            total += count_added(desk.lake.table(planned.dataset), planned.after.version, now)
         else:
             return None
     return total

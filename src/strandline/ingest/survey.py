@@ -18,7 +18,7 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A stretch of a file to receive: bytes `start` to `end`, whose first line or row has the place `first_place`."""
+    """Bytes `start` to `end` of a file, to be received. Its first line or row has the place `first_place`."""
 
     file: Path
     read: FileRead
@@ -37,7 +37,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """`seen` are files whose entry changes without a row being received; `refused` are those that cannot be read, by path."""
+    """What a look into files found.
+
+    `seen` are files whose entry changes although no row is received. `refused` are files that cannot be
+    read, by path.
+    """
 
     pieces: tuple[Piece, ...]
     seen: tuple[FileRead, ...]
@@ -126,7 +130,10 @@ def _take_whole(
 def _grow(
     source: FileSource, path: Path, file: FileSeen, before: FileRead | None, encoding: Encoding
 ) -> Piece | None:
-    """A file of lines: what follows the part already taken, up to its last whole line. Reads each byte once."""
+    """A file of lines: from the end of the part already taken up to its last whole line.
+
+    Each byte is read once.
+    """
     with path.open("rb") as stream:
         revision, rows, start = 0, 0, 0
         digest = hashlib.sha256()
@@ -261,9 +268,10 @@ def _next_revision(source: FileSource, file: FileSeen, before: FileRead | None) 
     if source.offer_rewritten_again:
         return before.revision + 1
     raise WorkError(
-        f"{source.place}: `{file.path}` was read before and its earlier part has changed since. What was received is kept.",
-        remedy=f"Put the old content back and send corrections as new lines, or say `on_rewrite: offer_again` for `{source.name}`"
-        " to take the file as its next revision.",
+        f"{source.place}: `{file.path}` was read before and its earlier part has changed since. "
+        "What was received is kept.",
+        remedy="Put the old content back and send corrections as new lines, or say "
+        f"`on_rewrite: offer_again` for `{source.name}` to take the file as its next revision.",
         slug="file-rewritten",
     )
 

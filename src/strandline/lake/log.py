@@ -221,8 +221,8 @@ def find_sums(uri: str, version: int) -> Sums | None:
     file_system, path = open_folder(uri)
     try:
         with file_system.open_input_stream(f"{path}/_delta_log/{version:020}.crc") as stream:
-            told = json.loads(stream.read())
-        return Sums(files=int(told["numFiles"]), bytes=int(told["tableSizeBytes"]))
+            sums = json.loads(stream.read())
+        return Sums(files=int(sums["numFiles"]), bytes=int(sums["tableSizeBytes"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
