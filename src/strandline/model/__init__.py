@@ -1,4 +1,5 @@
 """What exists: frozen values and their rules.
 
-Comes in: nothing. Goes out: the words every other package speaks. Standard library only; no IO, no clock, no chance.
+In: nothing. Out: the terms that every other package uses. Only the standard library is imported. There is no
+IO, no clock and no randomness.
 """

@@ -1,4 +1,4 @@
-"""What the catalog remembers: nodes, their partitions, runs."""
+"""What the catalog records: nodes, their partitions, runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class PartitionVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """What the catalog knows of a node's output."""
+    """What the catalog knows about a node's output."""
 
     dataset: str
     kind: NodeKind
@@ -35,7 +35,7 @@ class NodeRecord:
     table_version: int
     """The last version recorded (settled)."""
     configs: tuple[WrittenConfig, ...]
-    """Every configuration that rows of the output were written by since it was last written whole, oldest first."""
+    """The configurations of all rows written since the output was last written whole, oldest first."""
     as_of: str
     row_count: int
     bytes: int
@@ -48,10 +48,10 @@ class NodeRecord:
     partitions: Mapping[str, PartitionVersion] = field(default_factory=dict)
     """By partition key."""
     waiting: tuple[str, ...] = ()
-    """Partitions of what was read that are not final yet."""
+    """Partitions of the rows read that are not final yet."""
     updated_at: datetime | None = None
     building: bool = False
-    """Somebody holds its lease right now."""
+    """Some process holds its lease now."""
     last_status: str = ""
     last_error: str = ""
     status_since: datetime | None = None
@@ -59,7 +59,7 @@ class NodeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
-    """Everything the planner may know of the catalog."""
+    """Everything that the planner may know about the catalog."""
 
     nodes: Mapping[str, NodeRecord]
 

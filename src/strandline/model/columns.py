@@ -1,4 +1,4 @@
-"""Columns and their types, and the metadata columns that travel beside a row."""
+"""Columns and their types, and the metadata columns that are stored beside a row."""
 
 import re
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """A declared type. `timestamp_ms` and `timestamp_us` say how an instant is written in the payload."""
+    """A declared type. `timestamp_ms` and `timestamp_us` define how the payload writes an instant."""
 
     name: TypeName
     precision: int = 0
@@ -49,17 +49,17 @@ STRING = ColumnType(name=TypeName.STRING)
 
 
 def find_type(text: str) -> ColumnType | None:
-    """The type a declaration spells, or None when there is no such type."""
-    spelt = text.strip().lower()
-    if decimal := _DECIMAL.fullmatch(spelt):
+    """The type that a declaration names. None if there is no such type."""
+    spelling = text.strip().lower()
+    if decimal := _DECIMAL.fullmatch(spelling):
         precision, scale = int(decimal[1]), int(decimal[2])
         return (
             ColumnType(name=TypeName.DECIMAL, precision=precision, scale=scale)
             if scale <= precision <= 38 and precision > 0
             else None
         )
-    if spelt in set(TypeName) - {TypeName.DECIMAL}:
-        return ColumnType(name=TypeName(spelt))
+    if spelling in set(TypeName) - {TypeName.DECIMAL}:
+        return ColumnType(name=TypeName(spelling))
     return None
 
 
@@ -89,27 +89,35 @@ METADATA_COLUMNS = (
     HEAD,
     ROLE,
 )
-"""Exactly these; a column of such a name, of a source or a job, is an error, any other `_name` is ordinary."""
+"""The complete list. A source's or job's column with one of these names is an error.
+
+Any other `_name` is ordinary.
+"""
 
 _NOT_IN_A_COLUMN = frozenset("` ,;{}()\n\t=.")
-"""Delta refuses most of these in a column's name; a dot or a backtick would not survive SQL."""
+"""Delta refuses most of these in a column's name. A dot or a backtick would break SQL."""
 
 
 def is_column_name(name: str) -> bool:
-    """Whether a column may have the name. What begins with `__` is the engine's own."""
+    """Whether a column may have the name. Names that begin with `__` belong to the engine."""
     return bool(name) and not set(name) & _NOT_IN_A_COLUMN and not name.startswith("__")
 
 
 RESERVED_PREFIX = "__strandline_"
-"""What the engine puts beside a row for a while; no column of a file may begin so."""
+"""The prefix of columns that the engine adds to a row temporarily.
+
+A column of a file may not begin with it.
+"""
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f ,;{}()=`]")
-"""What Delta refuses in the name of a column, and what does not survive SQL."""
+"""Characters that Delta refuses in the name of a column, or that would break SQL."""
 
 
 def native_name(name: str) -> str:
-    """The name under which a source's table keeps a column of its files: in lower case, `_` for what cannot stand in a name.
+    """The name under which a source's table stores a column of its files.
 
-    A metadata column's own name gets one more underscore. A name that begins with two is kept; facts take such a column under another one.
+    It is in lower case, and `_` replaces every character that a name may not contain. The name of a metadata
+    column gets one more underscore. A name that begins with two underscores is kept; facts must rename such a
+    column.
     """
     cleaned = _NOT_IN_A_NAME.sub("_", name.strip().lower())
     return f"_{cleaned}" if cleaned in METADATA_COLUMNS else cleaned
@@ -119,9 +127,9 @@ RESERVED_SUFFIXES = ("_facts", "_quarantine", "_state", "_epochs", "_changes")
 
 
 def quote(identifier: str) -> str:
-    """An identifier as Spark SQL and DataFusion's Spark-like callers may safely read it (backticks). The one quoting function."""
+    """An identifier in backticks, which is safe in Spark SQL. All such identifiers are quoted here."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
 LAST_PLACE = (1 << 62) - 1
-"""The place of deleting facts that an export without rows implies: after every row of the export it empties."""
+"""The place of the deleting facts that an export without rows implies: after every row of that export."""

@@ -1,4 +1,4 @@
-"""What commits say of themselves, and a table's log as the planner sees it."""
+"""The metadata of commits, and a table's log as the planner sees it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .scope import NOTHING, Scope
 
 
 class Operation(StrEnum):
-    """How a commit of ours changed its table."""
+    """How one of our commits changed its table."""
 
     APPEND = "append"
     INSERT_NEW = "insert_new"
@@ -21,24 +21,24 @@ class Operation(StrEnum):
     FENCE = "fence"
     PURGE = "purge"
     INVALIDATE = "invalidate"
-    """An empty commit that carries invalidations: readers compute those scopes again."""
+    """An empty commit that contains invalidations. Readers compute those scopes again."""
     COUNTS = "counts"
-    """An empty commit that carries the counts of an increment without facts (L10)."""
+    """An empty commit that contains the counts of an increment without facts (L10)."""
     COMPACT = "compact"
     """The same rows in fewer files, or without the deleted ones."""
     CLEAN = "clean"
-    """An empty commit that says from which version on the table's files are kept."""
+    """An empty commit that records the oldest version whose files are kept."""
     ADOPT = "adopt"
-    """An empty commit that takes what someone else wrote before it as if it were ours."""
+    """An empty commit that accepts what someone else wrote before it as if it were ours."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether it read nothing and computed nothing, so that no row is of its configuration or `as_of`."""
+        """Whether it read and computed nothing, so that no row has its configuration or `as_of`."""
         return self in _BARE
 
     @property
     def changes_rows(self) -> bool:
-        """Whether a reader has anything to do after it."""
+        """Whether it gives readers of the table work to do."""
         return self not in _QUIET
 
 
@@ -57,7 +57,7 @@ _QUIET = (*_BARE, Operation.COUNTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenConfig:
-    """A configuration as a commit carries it; the parts let `stale` name what changed since."""
+    """A configuration as a commit records it. Its parts let `stale` name what has changed since."""
 
     hash: str
     parts: Mapping[str, str]
@@ -65,7 +65,7 @@ class WrittenConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltPartition:
-    """A partition as one commit leaves it."""
+    """A partition as one commit left it."""
 
     partition_key: str
     rows: int
@@ -73,7 +73,10 @@ class BuiltPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalidation:
-    """A recorded statement that a scope of a dataset must be processed again, and why. It is a commit on that dataset's table."""
+    """A record that a scope of a dataset must be processed again, and why.
+
+    It is a commit on that dataset's table.
+    """
 
     id: str
     scope: Scope
@@ -83,44 +86,50 @@ class Invalidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
-    """What every output commit carries (L6), as the `userMetadata` of the Delta commit."""
+    """What every output commit contains (L6), as the `userMetadata` of the Delta commit."""
 
     run: str
     task: str
-    """Unique per attempt: `<run>/<node>/<token>`; confirm looks for it in the log."""
+    """Unique per attempt: `<run>/<node>/<token>`. The confirmation of a commit looks for it in the log."""
     node: str
     token: int
     operation: Operation
     inputs: Mapping[str, Cursor]
-    """By input dataset: how far the node has read it once this commit stands."""
+    """By input dataset: how far the node has read it once this commit is in the log."""
     scope: Scope
     cause: str
     config: WrittenConfig
     whole: bool
-    """True when after this commit every row of the output is of this configuration."""
+    """True if every row of the output has this configuration after this commit."""
     as_of: str
     counts: Mapping[str, int]
     files: tuple[FileRead, ...] = ()
     rows: int = -1
-    """Live rows of the output once this commit stands; -1 where the commit does not say."""
+    """Live rows of the output after this commit. -1 if the commit does not record it."""
     schema_hash: str = ""
     partitions: tuple[BuiltPartition, ...] = ()
-    """The partitions this commit built."""
+    """The partitions that this commit built."""
     waiting: tuple[str, ...] = ()
-    """Partitions of what was read that are not final yet."""
+    """Partitions of the rows read that are not final yet."""
     invalidations: tuple[Invalidation, ...] = ()
     readable_from: int = 0
-    """From which version on the table and its changes can be read: what only earlier ones were made of is removed."""
+    """The oldest version from which the table and its changes can be read.
+
+    Files of only earlier ones are removed.
+    """
     adopted: tuple[int, ...] = ()
-    """Versions that someone else wrote and that are taken as they are."""
+    """Versions that someone else wrote and that are accepted as they are."""
     reshaped: bool = False
-    """The table was replaced, and a column of it is gone or has another type."""
+    """The table was replaced, and a column is gone or has another type."""
     onto: int = -1
-    """The version of the table that it was computed for, -1 where there was none; the commit itself is a later one."""
+    """The version of the table for which it was computed, -1 if there was none.
+
+    The commit has a later version.
+    """
 
     @classmethod
     def bare(cls, *, run: str, node: str, token: int, operation: Operation, as_of: str) -> "CommitMetadata":
-        """Of a commit that reads nothing and computes nothing."""
+        """The metadata of a commit that reads nothing and computes nothing."""
         return cls(
             run=run,
             task=f"{run}/{node}/{token}",
@@ -139,7 +148,7 @@ class CommitMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:
-    """A commit of ours as it stands in a table's log."""
+    """One of our commits as it is in a table's log."""
 
     metadata: CommitMetadata
     table_id: str
@@ -167,12 +176,18 @@ class CommitSummary:
 
     @property
     def foreign(self) -> bool:
-        """Not ours, or ours and not in the table it was computed for: that one was deleted meanwhile, and here is a part of it."""
+        """Not ours, or computed for another table.
+
+        In the second case the table was deleted while we computed, and a part of it was written here.
+        """
         return self.changes_rows and (self.metadata is None or self.version <= self.metadata.onto)
 
 
 def find_foreign(commits: Sequence[CommitSummary]) -> tuple[CommitSummary, ...]:
-    """The foreign ones that nobody adopted. What an overwrite of ours came after is gone."""
+    """The foreign commits that nobody adopted.
+
+    What one of our overwrites replaced is gone and does not count.
+    """
     overwritten = max(
         (c.version for c in commits if c.metadata and c.metadata.operation is Operation.OVERWRITE), default=-1
     )
@@ -190,15 +205,18 @@ class TableState:
     rows: int
     bytes: int
     commits: tuple[CommitSummary, ...]
-    """Those after the oldest cursor asked about, oldest first."""
+    """The commits after the oldest cursor of interest, oldest first."""
     earliest: int = 0
-    """The oldest version that log and files still reach back to."""
+    """The oldest version of which log and files still exist."""
     columns: tuple[tuple[str, str], ...] = ()
     """(name, Spark type) in the table's order."""
 
     @property
     def readable_from(self) -> int:
-        """The oldest version whose files are kept. A cursor before it lies before the commit that says so, which is then among ours."""
+        """The oldest version whose files are kept.
+
+        A cursor before it is also before the commit that records it, so that commit is among `commits`.
+        """
         return max((c.metadata.readable_from for c in self.commits if c.metadata), default=0)
 
     def commits_after(self, version: int) -> tuple[CommitSummary, ...]:

@@ -1,11 +1,14 @@
-"""Errors, by who must act on them. Every text says where, what and what to do, and ends with a stable slug."""
+"""Errors, by who must act on them.
+
+Every text reports where, what and what to do, and ends with a stable slug.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A line of a file of the project."""
+    """A line in a file of the project."""
 
     file: str
     line: int
@@ -29,7 +32,7 @@ class Mistake:
 
 
 class StrandlineError(Exception):
-    """Anything Strandline says on purpose. `exit_code` is what the command line ends with."""
+    """An error that Strandline raises on purpose. The command line ends with `exit_code`."""
 
     exit_code = 1
     slug = "failed"
@@ -46,7 +49,7 @@ class StrandlineError(Exception):
 
 
 class ProjectError(StrandlineError):
-    """The project's author (or the caller) must act. Carries every mistake found, not the first."""
+    """The project's author (or the caller) must act. Contains every mistake, not only the first."""
 
     exit_code = 2
     slug = "project"
@@ -62,34 +65,34 @@ class ProjectError(StrandlineError):
 
 
 class CallError(StrandlineError):
-    """The call is wrong: an unknown name, a selector that names nothing."""
+    """The call is wrong: an unknown name, or a selector that matches nothing."""
 
     exit_code = 2
     slug = "call"
 
 
 class WorkError(StrandlineError):
-    """A task cannot be done with what it was given (a rewritten file, a column that is missing in the data). The rest goes on."""
+    """A task cannot be done with its input: a rewritten file, a missing column. Other tasks continue."""
 
     exit_code = 1
     slug = "work"
 
 
 class ConflictError(StrandlineError):
-    """Nobody must act: another writer was first. The task is planned afresh."""
+    """Nobody must act: another writer was first. The task is planned again."""
 
     exit_code = 1
     slug = "conflict"
 
 
 class FencedError(ConflictError):
-    """This writer lost its lease; the storage refused its commit (L7)."""
+    """This writer lost its lease, and the storage refused its commit (L7)."""
 
     slug = "fenced"
 
 
 class GuardedError(StrandlineError):
-    """The guard stopped a task: too many live records would leave."""
+    """The guard stopped a task: too many live records would be deleted."""
 
     exit_code = 1
     slug = "guarded"
@@ -103,5 +106,5 @@ class OutsideError(StrandlineError):
 
 
 def one_mistake(slug: str, what: str, remedy: str, place: Place | None = None) -> ProjectError:
-    """A ProjectError of a single mistake, for checks that can only be made while working."""
+    """A ProjectError with a single mistake, for checks that are possible only while a task runs."""
     return ProjectError((Mistake(slug=slug, what=what, remedy=remedy, place=place),))

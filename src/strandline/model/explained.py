@@ -14,12 +14,12 @@ class ExplainedInput:
     relation: str
     """`new_rows`, `by`, `via`, `whole` or `lookup`."""
     strategy: Strategy | None
-    """What a change in it leads to; None where it touches nothing."""
+    """What a change in it leads to. None if it touches nothing."""
     why: str
     cursor: int | None
-    """The version the node has read."""
+    """The version that the node has read."""
     version: int | None
-    """The version the input has now."""
+    """The version of the input now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Explained:
     node: str
     kind: NodeKind
     how: str
-    """In one sentence: how the node is kept up to date."""
+    """One sentence: how the node is kept up to date."""
     key: tuple[str, ...]
     inputs: tuple[ExplainedInput, ...]
     config: str

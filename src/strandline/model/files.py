@@ -1,4 +1,4 @@
-"""The files of a source: as they are listed, and how far each has been read."""
+"""The files of a source: the listing, and how far each file has been read."""
 
 from dataclasses import dataclass
 
@@ -10,25 +10,25 @@ class FileRead:
     path: str
     revision: int
     bytes: int
-    """Bytes taken so far."""
+    """Bytes read so far."""
     rows: int
     """Lines or rows counted so far (the next place is rows + 1)."""
     digest: str
-    """Of the bytes taken so far."""
+    """The digest of the bytes read so far."""
     size: int
     modified_ns: int
-    """Size and modification time when last looked at: a file that shows the same pair is not opened again."""
+    """Size and modification time at the last survey. A file with the same pair is not opened again."""
     seen_unchanged: int = 0
-    """In how many runs in a row an unfinished last line stood unchanged."""
+    """The number of consecutive runs in which an unfinished last line was unchanged."""
     unfinished: int = 0
-    """1 while the last line waits for its newline."""
+    """1 while the last line lacks its newline."""
     same_as: str = ""
-    """Set when the content was already read under this other name."""
+    """The other file with the same content, if that one was read before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSeen:
-    """A file as listed now."""
+    """A file as it is listed now."""
 
     path: str
     size: int

@@ -1,4 +1,4 @@
-"""Row filters: columns compared with values, all of which must hold. Their JSON, their check and their text."""
+"""Row filters: comparisons of columns with values, all of which must hold. Their JSON, check and text."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,11 +12,11 @@ from typing import Any
 from .columns import METADATA_COLUMNS, ColumnType, quote
 from .errors import CallError
 from .typed_values import WANTED, find_stored_type, fit_value, show_instant
-from .typed_values import Scalar as Scalar  # what comparisons are made of, for who makes them
+from .typed_values import Scalar as Scalar  # re-exported: callers need it to make comparisons
 
 MOST_COMPARISONS = 100
 MOST_VALUES = 10_000
-"""In one `in` or `nin`: each is a literal of the compiled condition."""
+"""The limit for one `in` or `nin`: each value becomes a literal of the compiled condition."""
 
 
 class Operator(StrEnum):
@@ -36,7 +36,7 @@ Value = Scalar | tuple[Scalar, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A tuple of values for `in` and `nin`, a bool for `is_null`, one value for all others."""
+    """`value` is a tuple for `in` and `nin`, a bool for `is_null`, and one value for all other operators."""
 
     column: str
     operator: Operator
@@ -49,7 +49,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The rows for which every comparison is true; without comparisons, every row."""
+    """The rows for which every comparison is true. Without comparisons, every row."""
 
     comparisons: tuple[Comparison, ...]
 
@@ -81,34 +81,35 @@ _SHOWN_LETTERS = 60
 
 
 def to_row_filter(filter: Filter) -> dict[str, object]:
-    """The filter as JSON, the same whatever the order of its comparisons: `{"column": {"gte": 1, "lte": 2}}`.
+    """The filter as JSON, independent of the order of its comparisons: `{"column": {"gte": 1, "lte": 2}}`.
 
-    Where a column has an operator twice, which an object cannot say, it is `{"and": [{...}, {...}]}`.
+    A JSON object cannot contain an operator twice for one column. Such a filter is `{"and": [{...}, {...}]}`.
     """
     layers: list[dict[str, Any]] = [{}]
-    for said in sorted(
+    for one in sorted(
         filter.comparisons, key=lambda c: (c.column, _ORDER[c.operator], json.dumps(to_plain(c.value)))
     ):
-        layer = next((layer for layer in layers if said.operator not in layer.get(said.column, {})), None)
+        layer = next((layer for layer in layers if one.operator not in layer.get(one.column, {})), None)
         if layer is None:
             layers.append(layer := {})
-        layer.setdefault(said.column, {})[str(said.operator)] = to_plain(said.value)
+        layer.setdefault(one.column, {})[str(one.operator)] = to_plain(one.value)
     return layers[0] if len(layers) == 1 else {"and": layers}
 
 
 def from_row_filter(value: object) -> Filter:
-    """The opposite of `to_row_filter`, up to types that JSON lacks: `check_filter` knows them from the columns.
+    """The inverse of `to_row_filter`, except for types that JSON lacks.
 
-    An operator may begin with `_`, and a bare value means `eq`.
+    `check_filter` restores those from the columns. An operator may begin with `_`, and a bare value means
+    `eq`.
     """
     comparisons: list[Comparison] = []
-    for name, said in _items(value, "The filter"):
-        # A column is never compared with a bare list, so a column called `and` stays a column.
-        several = name in ("and", "_and") and isinstance(said, list)
+    for name, content in _items(value, "The filter"):
+        # A column is never compared with a bare list, so a column called `and` is still a column.
+        several = name in ("and", "_and") and isinstance(content, list)
         pairs = (
-            [pair for part in said for pair in _items(part, f"A part of `{name}`")]
+            [pair for part in content for pair in _items(part, f"A part of `{name}`")]
             if several
-            else [(name, said)]
+            else [(name, content)]
         )
         comparisons += [
             comparison for column, condition in pairs for comparison in _read_column(column, condition)
@@ -117,28 +118,32 @@ def from_row_filter(value: object) -> Filter:
 
 
 def check_filter(filter: Filter, columns: Mapping[str, str]) -> Filter:
-    """The filter with the columns' own names and values of their types; `columns` says the type of each as Spark or Delta spells it."""
+    """The filter with the columns' own names and with values of their types.
+
+    `columns` contains the type of each column as Spark or Delta spells it.
+    """
     if len(filter.comparisons) > MOST_COMPARISONS:
-        raise _too_large(
-            f"The filter has {len(filter.comparisons)} comparisons, and {MOST_COMPARISONS} is the most."
-        )
+        count = len(filter.comparisons)
+        raise _too_large(f"The filter has {count} comparisons, and at most {MOST_COMPARISONS} are allowed.")
     names = {name.lower(): name for name in columns if name.lower() not in METADATA_COLUMNS}
     return Filter(comparisons=tuple(_check(comparison, columns, names) for comparison in filter.comparisons))
 
 
 def describe(filter: Filter) -> str:
-    """The filter as people read it; a long list is cut short."""
+    """The filter as people read it. A long list is shortened."""
     by_column: dict[str, list[Comparison]] = {}
     for comparison in filter.comparisons:
         by_column.setdefault(comparison.column, []).append(comparison)
     return (
-        " AND ".join(text for column, said in by_column.items() for text in _describe(column, said))
+        " AND ".join(
+            text for column, comparisons in by_column.items() for text in _describe(column, comparisons)
+        )
         or "every row"
     )
 
 
 def to_plain(value: Value) -> object:
-    """A value as JSON has it: instants, dates and decimals as text."""
+    """A value as JSON stores it: instants, dates and decimals as text."""
     match value:
         case tuple():
             return [to_plain(one) for one in value]
@@ -154,24 +159,24 @@ def to_plain(value: Value) -> object:
 
 def _items(value: object, what: str) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise _unknown(f"{what} is {_kind(value)} and not an object of columns.")
+        raise _unknown(f"{what} is {_kind(value)}, not an object of columns.")
     return list(value.items())
 
 
-def _read_column(column: str, said: object) -> Iterator[Comparison]:
-    if not isinstance(said, Mapping):
-        said = {Operator.EQ: said}
-    if not said:
-        raise _unknown(f"The filter says nothing of `{column}`.")
-    for word, operand in said.items():
+def _read_column(column: str, condition: object) -> Iterator[Comparison]:
+    if not isinstance(condition, Mapping):
+        condition = {Operator.EQ: condition}
+    if not condition:
+        raise _unknown(f"The filter on `{column}` is empty.")
+    for word, operand in condition.items():
         yield _read_comparison(column, str(word), operand)
 
 
 def _read_comparison(column: str, word: str, operand: object) -> Comparison:
-    spelt = word.removeprefix("_")
-    if spelt not in _ORDER:
-        raise _unknown(f"`{word}`, said of `{column}`, is no operator.")
-    operator = Operator(spelt)
+    name = word.removeprefix("_")
+    if name not in _ORDER:
+        raise _unknown(f"`{word}` is not an operator (filter on `{column}`).")
+    operator = Operator(name)
     match operator, operand:
         case ((Operator.IN | Operator.NIN), list() | tuple()):
             return Comparison(
@@ -182,8 +187,10 @@ def _read_comparison(column: str, word: str, operand: object) -> Comparison:
         case Operator.IS_NULL, bool():
             return Comparison(column=column, operator=operator, value=operand)
         case ((Operator.IN | Operator.NIN | Operator.IS_NULL), _):
-            wanted = "true or false" if operator is Operator.IS_NULL else "a list"
-            raise _unknown(f"`{operator}` of `{column}` is {_kind(operand)} and not {wanted}.")
+            expected = "true or false" if operator is Operator.IS_NULL else "a list"
+            raise _unknown(
+                f"`{operator}` needs {expected}, and here it has {_kind(operand)} (filter on `{column}`)."
+            )
         case _:
             return Comparison(column=column, operator=operator, value=_read_scalar(column, operator, operand))
 
@@ -191,7 +198,7 @@ def _read_comparison(column: str, word: str, operand: object) -> Comparison:
 def _read_scalar(column: str, operator: Operator, value: object) -> Scalar:
     if not isinstance(value, Scalar):
         hint = ", which nothing equals: use is_null" if value is None else ""
-        raise _unknown(f"`{operator}` of `{column}` is given {_kind(value)}{hint}.")
+        raise _unknown(f"`{operator}` cannot compare `{column}` with {_kind(value)}{hint}.")
     return value
 
 
@@ -202,13 +209,14 @@ def _check(comparison: Comparison, columns: Mapping[str, str], names: Mapping[st
     if comparison.operator is Operator.IS_NULL:
         return replace(comparison, column=column)
     if len(comparison.values) > MOST_VALUES:
+        count = len(comparison.values)
         raise _too_large(
-            f"`{column}` is compared with {len(comparison.values)} values, and {MOST_VALUES} is the most."
+            f"`{column}` is compared with {count} values, and at most {MOST_VALUES} are allowed."
         )
     kind = find_stored_type(columns[column])
     if kind is None:
-        what = f"`{column}` is {columns[column]}, which a filter cannot compare."
-        raise CallError(what, remedy="Filter on another column, or with is_null alone.", slug="filter-type")
+        what = f"`{column}` has the type {columns[column]}, which a filter cannot compare."
+        raise CallError(what, remedy="Filter on another column, or use only is_null.", slug="filter-type")
     values = tuple(_check_value(value, column, kind) for value in comparison.values)
     return replace(
         comparison, column=column, value=values if isinstance(comparison.value, tuple) else values[0]
@@ -221,18 +229,18 @@ def _check_value(value: Scalar, column: str, kind: ColumnType) -> Scalar:
     except (ValueError, ArithmeticError):
         shown = _literal(value)
         shown = shown if len(shown) <= _SHOWN_LETTERS else shown[:_SHOWN_LETTERS] + "..."
-        what = f"`{column}` is {kind}, and {shown} is no value of it."
+        what = f"`{column}` has the type {kind}, and {shown} is not a value of that type."
         raise CallError(what, remedy=f"Compare it with {WANTED[kind.name]}.", slug="filter-type") from None
 
 
-def _describe(column: str, said: list[Comparison]) -> Iterator[str]:
+def _describe(column: str, comparisons: list[Comparison]) -> Iterator[str]:
     name = column if column.isidentifier() else quote(column)
-    value_by_operator = {comparison.operator: comparison.value for comparison in said}
-    if len(said) == 2 and value_by_operator.keys() == {Operator.GTE, Operator.LTE}:
+    value_by_operator = {comparison.operator: comparison.value for comparison in comparisons}
+    if len(comparisons) == 2 and value_by_operator.keys() == {Operator.GTE, Operator.LTE}:
         low, high = (_operand(value_by_operator[operator]) for operator in (Operator.GTE, Operator.LTE))
         yield f"{name} between {low} and {high}"
         return
-    for comparison in said:
+    for comparison in comparisons:
         if comparison.operator is Operator.IS_NULL:
             yield f"{name} IS NULL" if comparison.value else f"{name} IS NOT NULL"
         else:
@@ -263,18 +271,19 @@ def _literal(value: Scalar) -> str:
 
 
 def _kind(value: object) -> str:
-    """What JSON calls a value; never the value, which may be long."""
+    """The JSON type of a value. Never the value itself, which may be long."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
 def _unknown(what: str) -> CallError:
-    remedy = f'Write {{"column": {{"gte": 1, "lte": 2}}}}; the operators are {", ".join(Operator)}, and all must hold.'
+    example = '{"column": {"gte": 1, "lte": 2}}'
+    remedy = f"Write {example}; the operators are {', '.join(Operator)}, and all must hold."
     return CallError(what, remedy=remedy, slug="filter-unknown")
 
 
 def _unknown_column(column: str, names: Mapping[str, str]) -> CallError:
     if column.lower() in METADATA_COLUMNS:
-        what = f"`{column}` is kept by Strandline and cannot be filtered on."
+        what = f"`{column}` is maintained by Strandline, and a filter cannot use it."
     else:
         what = f"There is no column `{column[:_SHOWN_LETTERS]}`."
     close = get_close_matches(column[:_SHOWN_LETTERS].lower(), names, 1)
@@ -285,4 +294,4 @@ def _unknown_column(column: str, names: Mapping[str, str]) -> CallError:
 
 
 def _too_large(what: str) -> CallError:
-    return CallError(what, remedy="Name a range instead, or give it in parts.", slug="filter-too-large")
+    return CallError(what, remedy="Name a range instead, or split the call.", slug="filter-too-large")

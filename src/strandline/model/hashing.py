@@ -10,14 +10,14 @@ VERSION = 1
 
 
 def digest(value: object) -> str:
-    """A short digest of a declared value; mappings are sorted, so spelling order does not matter."""
+    """A short digest of a declared value. Mappings are sorted, so the order of their keys does not matter."""
     return hashlib.sha256(
         json.dumps(value, sort_keys=True, default=str, separators=(",", ":")).encode()
     ).hexdigest()[:16]
 
 
 def make_config(parts: Mapping[str, object], freezing: frozenset[str] = frozenset()) -> NodeConfig:
-    """Hash a node's parts. A part whose value is None, empty or False is a default and is left out."""
+    """Hash a node's parts. A part that is None, empty or False is a default and is left out."""
     digests = {
         name: digest(value)
         for name, value in sorted(parts.items())
@@ -27,7 +27,7 @@ def make_config(parts: Mapping[str, object], freezing: frozenset[str] = frozense
 
 
 def with_lookups(config: NodeConfig, versions: Mapping[str, int]) -> NodeConfig:
-    """The configuration including the version of each lookup's last row-changing commit."""
+    """The configuration with the version of the last commit that changed rows, for each lookup."""
     if not versions:
         return config
     parts = {**config.parts, **{f"lookup {name}": str(version) for name, version in sorted(versions.items())}}
@@ -37,10 +37,11 @@ def with_lookups(config: NodeConfig, versions: Mapping[str, int]) -> NodeConfig:
 
 
 def compare_configs(written_parts: Mapping[str, str], current: NodeConfig) -> tuple[tuple[str, ...], bool]:
-    """The parts that differ from what rows were written by, and whether that freezes the node.
+    """The parts that differ from those with which rows were written, and whether that freezes the node.
 
-    A name in `freezing` freezes by any difference. `type *` stands for every part of that prefix and freezes when one is changed or
-    removed: an added column evolves the table. `cast **` freezes when one is added, too.
+    A name in `freezing` freezes the node if that part differs. `type *` means every part with that prefix,
+    and freezes the node if one is changed or removed: an added column only extends the table. `cast **` also
+    freezes the node if one is added.
     """
     names = sorted({*written_parts, *current.parts})
     changed = tuple(name for name in names if written_parts.get(name) != current.parts.get(name))

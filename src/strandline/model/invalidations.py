@@ -1,6 +1,7 @@
 """The scope of an invalidation in the columns of seed 001: `scope`, `partition_key` and `row_filter`.
 
-The catalog, `query` and the command line show it so, and commits carried it so before scopes were values.
+The catalog, `query` and the command line show it in this form. Commits stored it so before scopes were
+values.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ ROW_RANGE = "row_range"
 
 
 def to_columns(scope: Scope) -> dict[str, object]:
-    """`partition_key` is empty unless the scope is a partition, `row_filter` where it names no rows."""
+    """`partition_key` is empty unless the scope is a partition. `row_filter` is empty if it names no rows."""
     where = find_filter(scope)
     partition_key = scope.names[0] if isinstance(scope, Partitions) else ""
     return {
@@ -24,6 +25,6 @@ def to_columns(scope: Scope) -> dict[str, object]:
 
 
 def from_columns(partition_key: str | None, row_filter: Mapping[str, object] | None) -> Scope:
-    """The opposite of `to_columns`: a range comes back as rows. Raises CallError for what is not a filter."""
+    """The inverse of `to_columns`; a range becomes rows. Raises CallError for what is not a filter."""
     where = from_row_filter(row_filter or {})
     return Partitions(names=(partition_key,), where=where) if partition_key else Rows(where=where)

@@ -18,13 +18,13 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseState:
-    """The newest lease of a dataset, as the catalog has it."""
+    """The newest lease of a dataset, as the catalog records it."""
 
     dataset: str
     holder: str
     token: int
     expires_at: datetime
     returned: bool
-    """It was given back: what it covered ended cleanly."""
+    """It was given back: the write that it covered ended cleanly."""
     held: bool
-    """It was not, and has not run out."""
+    """It was not given back and has not expired."""

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintained:
-    """What became of one table."""
+    """The result for one table."""
 
     dataset: str
     files_before: int
     files_after: int
     bytes_before: int
-    """Of everything that lay in its folder; the log is not counted."""
+    """The bytes of everything in its folder except the log."""
     bytes_after: int
     removed_files: int = 0
     freed_bytes: int = 0
     kept_files: int = 0
-    """Files that the newest version does not read and that stay."""
+    """Files that are kept although the newest version does not read them."""
     kept_bytes: int = 0
     kept_because: str = ""
     table_version: int = -1

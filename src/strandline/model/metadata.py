@@ -1,4 +1,4 @@
-"""Commit metadata as text: the `userMetadata` of a Delta commit, from which the catalog can be rebuilt (L6)."""
+"""Commit metadata as text: the `userMetadata` of a Delta commit. The catalog can be rebuilt from it (L6)."""
 
 import json
 from collections.abc import Mapping
@@ -39,20 +39,20 @@ def to_json(metadata: CommitMetadata) -> str:
         "counts": dict(metadata.counts),
         "files": [file_to_dict(file) for file in metadata.files],
         "rows": metadata.rows,
-        **_said("schema_hash", metadata.schema_hash),
-        **_said("partitions", {p.partition_key: p.rows for p in metadata.partitions}),
-        **_said("waiting", list(metadata.waiting)),
-        **_said("invalidations", [_invalidation_to_dict(i) for i in metadata.invalidations]),
-        **_said("readable_from", metadata.readable_from),
-        **_said("adopted", list(metadata.adopted)),
-        **_said("reshaped", metadata.reshaped),
+        **_unless_empty("schema_hash", metadata.schema_hash),
+        **_unless_empty("partitions", {p.partition_key: p.rows for p in metadata.partitions}),
+        **_unless_empty("waiting", list(metadata.waiting)),
+        **_unless_empty("invalidations", [_invalidation_to_dict(i) for i in metadata.invalidations]),
+        **_unless_empty("readable_from", metadata.readable_from),
+        **_unless_empty("adopted", list(metadata.adopted)),
+        **_unless_empty("reshaped", metadata.reshaped),
         **({"onto": metadata.onto} if metadata.onto >= 0 else {}),
     }
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def find_metadata(text: str | None) -> CommitMetadata | None:
-    """The metadata a commit carries, or None when the commit is not ours: anyone may write anything there."""
+    """The metadata of a commit. None if the commit is not ours: anyone may write anything there."""
     if not text or MARKER not in text:
         return None
     try:
@@ -62,7 +62,7 @@ def find_metadata(text: str | None) -> CommitMetadata | None:
         return None
 
 
-def _said(name: str, value: object) -> dict[str, object]:
+def _unless_empty(name: str, value: object) -> dict[str, object]:
     return {name: value} if value else {}
 
 
@@ -71,7 +71,7 @@ def _invalidation_to_dict(invalidation: Invalidation) -> dict[str, object]:
         "id": invalidation.id,
         "scope": scope_to_json(invalidation.scope),
         "reason": invalidation.reason,
-        **_said("source_event", dict(invalidation.source_event)),
+        **_unless_empty("source_event", dict(invalidation.source_event)),
     }
 
 
@@ -85,7 +85,7 @@ def _invalidation(value: Mapping[str, object]) -> Invalidation:
 
 
 def _invalidated(value: Mapping[str, object]) -> Scope:
-    """Older commits carry the columns of seed 001, in which `scope` is a word."""
+    """Older commits contain the columns of seed 001, in which `scope` is a word."""
     if not isinstance(value["scope"], str):
         return scope_from_json(value["scope"])
     partition_key = _typed({"partition_key": "", **value}, "partition_key", str)
@@ -96,18 +96,18 @@ def _invalidated(value: Mapping[str, object]) -> Scope:
 
 
 def file_to_dict(file: FileRead) -> dict[str, object]:
-    """The fields that say something; a field at its default is left out."""
-    said = {
+    """The fields of a file. An optional field that has its default is left out."""
+    required = {
         name: getattr(file, name)
         for name in ("path", "revision", "bytes", "rows", "digest", "size", "modified_ns")
     }
-    return said | {
+    return required | {
         name: value for name in ("seen_unchanged", "unfinished", "same_as") if (value := getattr(file, name))
     }
 
 
 def file_from_dict(value: Mapping[str, object]) -> FileRead:
-    """The opposite of `file_to_dict`. Raises KeyError or TypeError for anything else."""
+    """The inverse of `file_to_dict`. Raises KeyError or TypeError for anything else."""
     return FileRead(
         path=_typed(value, "path", str),
         revision=_typed(value, "revision", int),
@@ -162,12 +162,12 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
     )
 
 
-def _typed(value: Mapping[str, object], name: str, wanted: type[T]) -> T:
-    found = value[name]
-    # bool is an int to Python and is not one in JSON
-    if not isinstance(found, wanted) or (wanted is int and isinstance(found, bool)):
-        raise TypeError(f"{name} is not {wanted.__name__}")
-    return found
+def _typed(value: Mapping[str, object], name: str, expected: type[T]) -> T:
+    content = value[name]
+    # In Python a bool is an int; in JSON it is not.
+    if not isinstance(content, expected) or (expected is int and isinstance(content, bool)):
+        raise TypeError(f"{name} is not {expected.__name__}")
+    return content
 
 
 def _mapping(value: object) -> dict[str, object]:
@@ -176,6 +176,6 @@ def _mapping(value: object) -> dict[str, object]:
     return value
 
 
-def _mapping_of(value: object, wanted: type[T]) -> dict[str, T]:
+def _mapping_of(value: object, expected: type[T]) -> dict[str, T]:
     mapping = _mapping(value)
-    return {name: _typed(mapping, name, wanted) for name in mapping}
+    return {name: _typed(mapping, name, expected) for name in mapping}

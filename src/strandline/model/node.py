@@ -1,4 +1,7 @@
-"""Everything the engine maintains is a node: inputs, one output dataset, and how a change in an input maps to it."""
+"""Everything that the engine maintains is a node.
+
+A node has inputs, one output dataset, and a relation that maps a change of an input to the output.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,14 +18,14 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class By:
-    """The input has the output's key: for each key column, in the key's order, the input's column."""
+    """The input contains the output's key. `columns` are the input's columns, in the order of the key."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Via:
-    """The key is found through another input of the same node, at its old and its new version."""
+    """The key is looked up in another input of the same node, at its old and its new version."""
 
     input: str
     on: tuple[tuple[str, str], ...]
@@ -31,48 +34,55 @@ class Via:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """Read whole; a change widens the task to everything."""
+    """Read whole. A change widens the task to everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Read whole; a change makes what is written stale and touches nothing."""
+    """Read whole. A change makes the published rows stale and touches nothing."""
 
 
 Relation = NewRows | By | Via | Whole | Lookup
 
 
 EVERY_COLUMN = "*"
-"""Among the columns that a node reads, or that changed: all that an input has."""
+"""In a set of columns that a node reads, or that changed: every column of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One dataset a node reads: `name` is what the user's code calls it, `dataset` the node that maintains it.
+    """One dataset that a node reads.
 
-    They differ for event streams alone: `trades` is the table `trades_facts`.
+    `name` is its name in the user's code, `dataset` the node that maintains it. They differ only for event
+    streams: `trades` is the table `trades_facts`.
     """
 
     name: str
     dataset: str
     relation: Relation
     proved: bool = False
-    """True when the relation was proved from the SQL and not declared."""
+    """True if the relation was proved from the SQL, not declared."""
     reads: frozenset[str] = frozenset({EVERY_COLUMN})
-    """Words that may name the columns it reads; with `*` it reads every column that is not metadata."""
+    """Words that may name the columns that are read. `*` means every column that is not metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """An explicit, versioned list of what a node's rows depend on, as short digests, so that a change can be named."""
+    """An explicit, versioned list of what a node's rows depend on.
+
+    Each part is a short digest, so that a message can name what changed.
+    """
 
     version: int = 1
     parts: Mapping[str, str]
-    """What was declared -> digest of it. Defaults are left out."""
+    """The digest of each declared part. Defaults are left out."""
     freezing: frozenset[str] = frozenset()
     """The parts whose change freezes the node instead of making it stale."""
     hash: str
-    """Over version and parts; 16 hex digits, carried by each derived row as `_config`. See `hashing`."""
+    """The hash of version and parts: 16 hex digits, stored in each derived row as `_config`.
+
+    See `hashing`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,27 +95,27 @@ class Node:
     config: NodeConfig
     traits: Traits
     columns: tuple[str, ...] = ()
-    """Its columns in the order they are declared; empty where the declaration does not say all of them."""
+    """Its columns in declared order. Empty if the declaration does not list all of them."""
 
     def in_order(self, columns: Iterable[str]) -> list[str]:
-        """A table's columns as users see them: in declared order, then those that no declaration names, in the table's.
+        """A table's columns as users see them: in declared order, then undeclared ones in the table's order.
 
-        A column that is added to a declaration in the middle stands last in the table.
+        The table's order differs: a column that is inserted into a declaration is the last one of the table.
         """
         present = list(columns)
         return [c for c in self.columns if c in present] + [c for c in present if c not in self.columns]
 
     @property
     def kind(self) -> NodeKind:
-        """Stored in the catalog, printed by verbs, and the key of the table of workers.
+        """It is stored in the catalog, printed by verbs, and the key of the table of workers.
 
-        Code that wants to know how a node behaves asks its traits.
+        Code that needs to know how a node behaves reads its traits.
         """
         return self.definition.kind
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that `_key` is a hash of; empty for tables without one."""
+        """The columns whose hash is `_key`. Empty for tables without one."""
         return self.traits.key
 
     def get_input(self, name: str) -> Input:
@@ -114,7 +124,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A checked project: its nodes, inputs before readers."""
+    """A checked project. Its nodes are ordered, inputs before readers."""
 
     name: str
     folder: str
@@ -122,11 +132,11 @@ class Project:
     settings: Settings
     nodes: tuple[Node, ...]
     names: Mapping[str, tuple[str, ...]]
-    """What NAME on the command line may be -> the nodes it means (a job's name, a fact dataset's three)."""
+    """By NAME on the command line: the nodes that it means. A fact dataset's name means three."""
     tables: Mapping[str, str]
-    """What SQL may call a dataset -> the node that maintains it (`trades` -> `trades_facts`)."""
+    """By a dataset's name in SQL: the node that maintains it (`trades` -> `trades_facts`)."""
     declared: Mapping[str, int]
-    """What entries of the project file are called -> how many there are, in the order of its sections."""
+    """By what entries of the project file are called: their number, in the order of its sections."""
 
     def get(self, name: str) -> Node:
         return self._by_name()[name]
@@ -136,20 +146,20 @@ class Project:
 
     @property
     def fact_datasets(self) -> tuple[str, ...]:
-        """By the names that people give them, for messages."""
+        """The names of the fact datasets as people type them, for messages."""
         return tuple(sorted({node.traits.facts.name for node in self.nodes if node.traits.facts}))
 
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
 
     def indexed(self, name: str) -> tuple[str, ...]:
-        """The columns of a dataset by whose ranges it is read: statistics of them let files be skipped."""
+        """The columns by whose ranges a dataset is read. Their statistics allow files to be skipped."""
         node = self.get(name)
         columns = [node.traits.range_column] if node.traits.range_column else []
         for reader in self.readers_of(name):
-            for given in reader.inputs:
-                if reader.traits.range_column and given.dataset == name and isinstance(given.relation, By):
-                    columns.append(given.relation.columns[-1])
+            for read in reader.inputs:
+                if reader.traits.range_column and read.dataset == name and isinstance(read.relation, By):
+                    columns.append(read.relation.columns[-1])
         return tuple(dict.fromkeys(columns))
 
     def _by_name(self) -> dict[str, Node]:

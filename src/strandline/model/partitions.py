@@ -1,4 +1,4 @@
-"""Partitions: their names, what each holds, and when one is final."""
+"""Partitions: their names, what each contains, and when one is final."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,16 +22,17 @@ _RANGE = re.compile(r"(-?\d+)-(-?\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What a partition holds: from `start` up to but not including `end`; of a `by` group, or of all. Both None: the rows without value.
+    """What a partition contains: values from `start` to before `end`, of one `by` group or of all.
 
-    Where clocks went back over midnight a day is not one stretch of time: its span then holds some of its neighbour's instants too.
+    Both are None for the rows without a value. If clocks were set back over midnight, a day is not one
+    stretch of time: its span then also contains some instants of its neighbour.
     """
 
     group: str
     start: int | datetime | None
     end: int | datetime | None
     timezone: str = "UTC"
-    """Of the calendar that times are cut by: a date begins at midnight there."""
+    """The time zone of the calendar: a date begins at midnight there."""
 
 
 def encode_group(values: Iterable[str | None]) -> str:
@@ -44,7 +45,7 @@ def _encode(value: str) -> str:
 
 
 def decode_group(group: str) -> list[str | None]:
-    """The values of `by` in a partition's name; None for NULL."""
+    """The values of `by` in a partition's name. None for NULL."""
     return [None if part == NULL else _decode(part) for part in group.split("/")]
 
 
@@ -53,7 +54,10 @@ def _decode(part: str) -> str:
 
 
 def format_after_year(unit: Unit) -> str:
-    """Spark's pattern for what follows the year in a partition's name. Its `yyyy` would give year 0 and year 1 one name."""
+    """Spark's pattern for what follows the year in a partition's name.
+
+    Its `yyyy` would give year 0 and year 1 the same name.
+    """
     return _AFTER_YEAR[unit]
 
 
@@ -64,19 +68,22 @@ def name_number(partitioning: Partitioning, value: int) -> str:
 
 
 def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span | None:
-    """The span of a partition by its name; times are UTC instants. None for a name that no partition has."""
+    """The span of the partition with this name. Times are UTC instants.
+
+    None if no partition can have the name.
+    """
     group, _, own = name.rpartition("/") if partitioning.by else ("", "", name)
     if partitioning.by and (not name.count("/") or group.count("/") != len(partitioning.by) - 1):
         return None
     if own == NULL:
         return Span(group=group, start=None, end=None)
     if partitioning.unit is None:
-        found = _RANGE.fullmatch(own)
-        if found is None or name_number(partitioning, int(found[1])) != own:
+        edges = _RANGE.fullmatch(own)
+        if edges is None or name_number(partitioning, int(edges[1])) != own:
             return None
-        return Span(group=group, start=int(found[1]), end=int(found[2]))
+        return Span(group=group, start=int(edges[1]), end=int(edges[2]))
     try:
-        local = datetime.strptime(own, _FORMAT[partitioning.unit])  # noqa: DTZ007 the local time: its zone follows
+        local = datetime.strptime(own, _FORMAT[partitioning.unit])  # noqa: DTZ007 its zone is added below
     except ValueError:
         return None
     if f"{local.year:04}{local.strftime(_FORMAT[partitioning.unit].removeprefix('%Y'))}" != own:
@@ -91,7 +98,10 @@ def find_span(partitioning: Partitioning, calendar: Calendar, name: str) -> Span
 
 
 def _instant(local: datetime, zone: ZoneInfo) -> datetime:
-    """As UTC; beyond what a datetime holds, the first or the last it does: people write 9999-12-31 for never."""
+    """The instant in UTC.
+
+    Beyond the range of datetime, its first or last one: people write 9999-12-31 for never.
+    """
     try:
         return local.replace(tzinfo=zone).astimezone(UTC)
     except OverflowError:
@@ -99,7 +109,7 @@ def _instant(local: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _following(local: datetime, unit: Unit) -> datetime | None:
-    """Where the next partition begins; None after the last."""
+    """The start of the next partition. None after the last."""
     try:
         match unit:
             case Unit.HOUR:
@@ -118,15 +128,15 @@ def _end(local: datetime, unit: Unit, zone: ZoneInfo) -> datetime:
         return _EVER
     first = _instant(following, zone)
     second = _instant(following.replace(fold=1), zone)
-    # Clocks that went back over midnight bring the last hour of the day once more.
-    comes_again = second > first and (second - _JUST).astimezone(zone).replace(tzinfo=None) < following
-    return second if comes_again else first
+    # If clocks are set back over midnight, the last hour of the day occurs twice.
+    occurs_twice = second > first and (second - _JUST).astimezone(zone).replace(tzinfo=None) < following
+    return second if occurs_twice else first
 
 
 def is_final(
     partitioning: Partitioning, span: Span, tips: Mapping[str, int | Decimal | date | datetime]
 ) -> bool:
-    """Whether everything in a partition lies `final_after` behind the newest value of its group."""
+    """Whether everything in a partition is at least `final_after` behind the newest value of its group."""
     if partitioning.final_after is None or span.end is None:
         return True
     tip = tips.get(span.group)
@@ -149,7 +159,10 @@ def _aware(at: datetime) -> datetime:
 
 
 def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None:
-    """The range from the first start to the last end; None when it is open (rows without value, the end of time) or there is nothing."""
+    """The range from the first start to the last end.
+
+    None if there are no spans, or if the range is open: rows without a value, or the end of time.
+    """
     listed = list(spans)
     if not listed or any(s.start is None or s.end is None or s.end == _EVER for s in listed):
         return None
@@ -161,12 +174,14 @@ def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None
 def find_edges(
     partitioning: Partitioning, span: Span, name: str, kind: str
 ) -> tuple[int | date | None, int | date | None]:
-    """From where up to where a column of some type has a partition's values; None where nothing lies beyond, up to the end of time.
+    """The first value of a column in a partition, and the end, which is not included.
 
-    Dates have no time zone: a day that the calendar's clocks left out is a day among them.
+    The end is None if there is nothing beyond it, up to the end of time. Dates have no time zone: a day that
+    the calendar's clocks skipped is a day among dates.
     """
     if kind != "date" or partitioning.unit is None or span.start is None:
         return span.start, None if span.end == _EVER else span.end
-    first = datetime.strptime(name.rpartition("/")[2], _FORMAT[partitioning.unit])  # noqa: DTZ007 a day is a day everywhere
+    text = name.rpartition("/")[2]
+    first = datetime.strptime(text, _FORMAT[partitioning.unit])  # noqa: DTZ007 a date has no time zone
     following = _following(first, Unit.MONTH if partitioning.unit is Unit.MONTH else Unit.DAY)
     return first.date(), following.date() if following else None

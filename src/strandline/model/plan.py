@@ -1,4 +1,4 @@
-"""A plan is a value: the tasks that would bring outputs up to date, each with its cause, scope and strategy."""
+"""A plan is a value: the tasks that bring outputs up to date, each with its cause, scope and strategy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedInput:
-    """What a task reads of one input: the increment after `after` where the input changed, all of it otherwise."""
+    """What a task reads from one input: if the input changed, the increment after `after`, else all of it."""
 
     name: str
     dataset: str
     after: Cursor | None
-    """Where the node's cursor stands; None when it has read nothing or must read all again."""
+    """The node's cursor. None if it has read nothing or must read everything again."""
     changes: bool
-    """Whether the input has, or in this run may get, row changes past the cursor."""
+    """Whether the input has row changes past the cursor, or may get them in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +67,10 @@ class Task:
     strategy: Strategy
     reason: str
     scope: Scope
-    """The part of the output it covers, as far as a plan knows it."""
+    """The part of the output that it covers, as far as a plan knows it."""
     inputs: tuple[PlannedInput, ...] = ()
     files: tuple[str, ...] = ()
-    """For a source: the files to look into."""
+    """For a source: the files to examine."""
     needs: tuple[str, ...] = ()
     """Nodes whose tasks in this plan come first."""
     estimated_rows: int = 0
@@ -78,42 +78,48 @@ class Task:
     full_rows: int = 0
     full_bytes: int = 0
     overwrite: bool = False
-    """Replace the table, schema and all, in one commit: a backfill after a change that froze the node, or a gap."""
+    """Replace the table and its schema in one commit, after a gap or a change that froze the node."""
     reshapes: bool = False
-    """Replace the table, schema and all, if the columns or types that the task computes have become others."""
+    """Replace the table and its schema if the task computes other columns or types than before."""
     refuses: tuple[str, ...] = ()
-    """`whole` inputs of a job with `strict_incremental`: if one of them has changed, the task fails instead of widening to everything."""
+    """The `whole` inputs of a job with `strict_incremental`.
+
+    If one of them has changed, the task fails instead of widening to everything.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A node that is stale (older rows wait for a backfill), frozen (not written at all until one), or held because it reads such rows."""
+    """A node that waits for a backfill.
+
+    It is stale (older rows wait), frozen (not written at all until then), or held because it reads such rows.
+    """
 
     node: str
     reason: str
     changed: tuple[str, ...]
     """The parts of the declaration that differ."""
     partitions: tuple[str, ...] = ()
-    """The partitions concerned, of a node that has them."""
+    """The partitions concerned, if the node has partitions."""
     backfill_rows: int = 0
     """About how many rows the backfill would read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Tasks in an order in which inputs come before readers."""
+    """Tasks, inputs before readers."""
 
     as_of: datetime
     tasks: tuple[Task, ...]
     stale: tuple[Held, ...] = ()
     frozen: tuple[Held, ...] = ()
     held: tuple[Held, ...] = ()
-    """Not computed, because they would read rows of an older configuration of an input, or of no single one."""
+    """Not computed: they would read rows of an input that have an older configuration, or several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What became of a task."""
+    """The result of a task."""
 
     node: str
     kind: NodeKind
@@ -133,17 +139,17 @@ class TaskResult:
     error: str = ""
     slug: str = ""
     partly: bool = False
-    """Failed for a part of its source alone: what else there was is published, and readers go on."""
+    """It failed only for a part of its source. The rest is published, and readers continue."""
     tombstones: int = 0
-    """`_deleted` rows written, to be purged at the end of the run."""
+    """The number of `_deleted` rows written, which are purged at the end of the run."""
     notes: tuple[str, ...] = ()
     """What must not be silent (L13): a skipped file, a fence, a settled commit."""
     covered: Scope | None = None
-    """What the scope proved to be. None for a task that computed nothing."""
+    """The scope that was computed. None for a task that computed nothing."""
 
 
 def conclude(task: Task, status: Status) -> TaskResult:
-    """A task's result before anything is known but how it ended."""
+    """A task's result when only its status is known."""
     return TaskResult(
         node=task.node,
         kind=task.kind,
@@ -158,7 +164,7 @@ def conclude(task: Task, status: Status) -> TaskResult:
 
 
 def describe_covered(result: TaskResult) -> str:
-    """The scope of a result: what the plan said of it, then what it proved to be."""
+    """The scope of a result: as planned, then as computed."""
     planned = describe(result.scope)
     covered = describe(result.covered) if result.covered else planned
     return planned if covered == planned else f"{planned}: {covered}"

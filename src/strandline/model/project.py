@@ -13,7 +13,7 @@ from .thresholds import SHIPPED, Thresholds
 
 
 class FailOn(StrEnum):
-    """What makes a run end with 1 although every task ended well."""
+    """What makes a run end with 1 although every task succeeded."""
 
     NOTHING = "nothing"
     HELD = "held"
@@ -31,10 +31,10 @@ class Settings:
     workers: int = 2
     lease_seconds: int = 60
     keep: timedelta = timedelta(days=30)
-    """How far back `maintain` leaves everything readable."""
+    """`maintain` keeps everything readable for this long."""
     fail_on: FailOn = FailOn.NOTHING
     thresholds: Thresholds = SHIPPED
-    """Sizes at which the engine takes another path; only tests change them."""
+    """Sizes at which the engine takes another path. Only tests change them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ class FileFormat(StrEnum):
 
     @property
     def holds_messages(self) -> bool:
-        """Messages keep their text in `_payload`; the others have columns of their own."""
+        """Messages are stored as text in `_payload`. The other formats have columns."""
         return self in (FileFormat.JSONL, FileFormat.JSON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """Files matching a glob, relative to the project's folder."""
+    """Files that match a glob, relative to the project's folder."""
 
     kind: ClassVar[NodeKind] = NodeKind("source")
     name: str
@@ -74,14 +74,14 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactColumn:
-    """A column of a fact dataset: taken from a path, or computed by SQL over the payload and the columns above it.
+    """A column of a fact dataset: read from a path, or computed by SQL over the payload and earlier columns.
 
-    `path` starts with `item` or `parent` for what belongs to an exploded element.
+    `path` starts with `item` or `parent` if it belongs to an exploded element.
     """
 
     name: str
     type: ColumnType | None
-    """None only for SQL columns without a declared type, and for renamed native columns: the type found is kept."""
+    """None only for SQL columns without a declared type and renamed native columns. These keep their type."""
     path: tuple[str, ...] = ()
     sql: str | None = None
     default: object = None
@@ -107,13 +107,19 @@ class RecordSet:
 
     @property
     def scope_key(self) -> tuple[str, ...]:
-        """What `_key` is a hash of: with `children: replace` the parent, because the newest one replaces all its children together."""
+        """The columns whose hash is `_key`.
+
+        With `children: replace` it is the parent's key: the newest parent replaces all its children together.
+        """
         return self.parent_key if self.children is Children.REPLACE else self.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The snapshot's task stops when more than `max_deleted` percent, and at least `at_least`, live records would leave."""
+    """Stops the snapshot's task if it would delete too many live records.
+
+    Too many are more than `max_deleted_percent` percent and at least `at_least`.
+    """
 
     max_deleted_percent: float = 50.0
     at_least: int = 100
@@ -121,7 +127,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTime:
-    """When the source says it happened: a declared column, or a path read for this alone."""
+    """When the fact happened, according to the source: a declared column, or a path that only this uses."""
 
     column: str | None = None
     path: tuple[str, ...] = ()
@@ -138,12 +144,12 @@ class FactDataset:
     source: str
     where: str | None = None
     explode: tuple[str, ...] = ()
-    """The path of the list; a step ending in `[]` goes through a list on the way (`a[]`, `b`)."""
+    """The path of the list. A step that ends in `[]` goes through the elements of a list (`a[]`, `b`)."""
     columns: tuple[FactColumn, ...]
     complete: bool = False
-    """Each export of the source says everything: a key that it lacks is deleted."""
+    """Each export of the source is complete: a key that it lacks is deleted."""
     takes_other_columns: bool
-    """True for sources with columns of their own: what is not named is taken as it is."""
+    """True for sources with columns of their own. Columns that are not declared are taken as they are."""
     require: tuple[str, ...] = ()
     record_set: RecordSet | None = None
     identity: tuple[str, ...] = ()
@@ -153,7 +159,7 @@ class FactDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantine:
-    """The rows of a fact dataset's decode that failed."""
+    """The rows of a fact dataset that could not be decoded."""
 
     kind: ClassVar[NodeKind] = NodeKind("quarantine")
     facts: FactDataset
@@ -176,7 +182,7 @@ class Head(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRule:
-    """Which head is the best one."""
+    """The rule that chooses the best head."""
 
     kind: Head
     column: str = ""
@@ -188,13 +194,13 @@ class HeadRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The canonical blocks among all that were announced."""
+    """The canonical blocks among all announced blocks."""
 
     kind: ClassVar[NodeKind] = NodeKind("chain")
     name: str
     place: Place
     blocks: str
-    """The event stream of every block ever announced."""
+    """The event stream of all announced blocks."""
     number: str
     hash: str
     parent: str
@@ -229,7 +235,7 @@ class Partitioning:
     size: int | None = None
     unit: Unit | None = None
     final_after: int | None = None
-    """Built once its end lies so far behind the newest value: of the number, or in seconds."""
+    """A partition is built once its end is this far behind the newest value. For times it is in seconds."""
     by: tuple[str, ...] = ()
 
 
@@ -243,7 +249,7 @@ class Module:
     """A file of the project that a Python job imports."""
 
     name: str
-    """As it is imported: `rates`, `lib.rates`."""
+    """The name that is imported: `rates`, `lib.rates`."""
     file: str
     code: str
 
@@ -258,20 +264,20 @@ class Job:
     output: str
     mode: Mode
     key: tuple[str, ...] = ()
-    """What a scope of it is a set of: the key of a keyed job, the column of a cursor, what a partition is made of."""
+    """The columns of its scopes: a keyed job's key, the column of a cursor, the columns of a partition."""
     unique_key: tuple[str, ...] = ()
-    """Set where the job appends: rows whose unique key is new are inserted, and nothing ever leaves."""
+    """Set if the job appends: rows whose unique key is new are inserted, and nothing is ever deleted."""
     partition: Partitioning | None = None
     language: Language
     code: str
     """The SQL text, or the source text of the Python module."""
     file: str
-    """Where the code came from, relative to the project's folder."""
+    """The file of the code, relative to the project's folder."""
     function: str = ""
     modules: tuple[Module, ...] = ()
-    """The files of the project that Python code reaches, itself or through others."""
+    """The files of the project that the Python code imports, directly or indirectly."""
     strict_incremental: bool = False
     uses_as_of: bool = False
     config: Mapping[str, object]
     row_key: tuple[str, ...] = ()
-    """The key described under `datasets:`, checked at each commit."""
+    """The key declared under `datasets:`. It is checked at each commit."""

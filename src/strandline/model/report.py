@@ -1,4 +1,4 @@
-"""The report: every mistake of a project, in the order of its files and lines."""
+"""The report of every mistake in a project, in the order of its files and lines."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ from strandline.model.errors import Mistake, Place, ProjectError
 
 
 class Report:
-    """Collects mistakes. Checks add to it and go on; `raise_if_any` ends the loading with all of them."""
+    """Collects mistakes. Checks add to it and continue; `raise_if_any` ends the loading with all of them."""
 
     def __init__(self) -> None:
         self._mistakes: list[Mistake] = []
         self._silent: frozenset[str] = frozenset()
 
     def without(self, slugs: Iterable[str]) -> "Report":
-        """The same report for checks of which mistakes of these slugs would only follow from one that was reported."""
+        """The same report, ignoring mistakes with these slugs: they only follow from one already reported."""
         quieter = Report()
         quieter._mistakes, quieter._silent = self._mistakes, self._silent | frozenset(slugs)
         return quieter
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
-        """In the order a reader of the files meets them."""
+        """In the order of files and lines."""
         return tuple(
             sorted(
                 self._mistakes,
@@ -49,13 +49,13 @@ class Report:
 
 
 def find_nearest(word: str, words: Iterable[str]) -> str | None:
-    """The word most likely meant."""
-    found = difflib.get_close_matches(word.lower(), sorted(set(words)), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """The word that was probably meant. None if no word is similar."""
+    matches = difflib.get_close_matches(word.lower(), sorted(set(words)), n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def suggest(word: str, words: Iterable[str], what: str) -> str:
-    """A remedy for a misspelt word: the nearest right one, or all there are."""
+    """A remedy for a misspelt word: the nearest valid one, or the list of all."""
     known = sorted(set(words))
     if nearest := find_nearest(word, known):
         return f"Did you mean `{nearest}`?"

@@ -14,7 +14,7 @@ from .filters import Comparison, Filter, Operator
 from .typed_values import Scalar
 
 COUNTED_NAMES = 3
-"""Of the partitions that a task computed, this many are named."""
+"""At most this many of the partitions that a task computed are named."""
 
 
 class ScopeKind(StrEnum):
@@ -31,7 +31,7 @@ class ScopeKind(StrEnum):
 class Increment:
     """What has changed in an input since a node read it, as far as a plan knows it.
 
-    Without versions, and if it is not `coming`, all of the input is meant.
+    If it has no versions and is not `coming`, it means all of the input.
     """
 
     dataset: str
@@ -49,7 +49,7 @@ class Increment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockMove:
-    """`as_of` has moved since the node was last computed, so that what depends on it may be another."""
+    """`as_of` has moved since the node was last computed, so rows that depend on it may change."""
 
     before: str
     now: str
@@ -89,7 +89,7 @@ class Keys:
 
     count: int | None = None
     of: str = "keys"
-    """What a key is, in words: of a job with a cursor, a value of its column."""
+    """What a key is, in words. For a job with a cursor it is a value of its column."""
     origins: tuple[Origin, ...] = ()
     where: Filter | None = None
     """The rows that someone named. Their keys are meant."""
@@ -113,17 +113,17 @@ class Partitions:
     kind: ClassVar[ScopeKind] = ScopeKind.PARTITIONS
 
     names: tuple[str, ...] = ()
-    """All of them. Where `count` says how many there are, only the first of them."""
+    """All of them. If `count` is set, only the first of them."""
     count: int | None = None
     waiting: int = 0
     """The number of partitions that were left out because they are not final yet."""
     origins: tuple[Origin, ...] = ()
     where: Filter | None = None
-    """The rows that someone named, or that the named partition has. Their partitions are meant."""
+    """The rows that someone named, or the rows of the named partition. Their partitions are meant."""
 
     @classmethod
     def counted(cls, names: Iterable[str], waiting: int = 0) -> "Partitions":
-        """Of partitions that were computed, which may be many: a commit lists them elsewhere."""
+        """The scope of partitions that were computed. They may be many, and a commit lists them elsewhere."""
         listed = tuple(names)
         return cls(names=listed[:COUNTED_NAMES], count=len(listed), waiting=waiting)
 
@@ -138,7 +138,7 @@ class Range:
     low: Scalar
     high: Scalar
     count: int | None = None
-    """The number of values in it that are covered. None means all."""
+    """The number of covered values in the range. None means all."""
     of: str = "values"
     where: Filter | None = None
     """Only rows for which this holds too."""
@@ -146,7 +146,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Words alone, which commits and tasks recorded before scopes were values. It is read and never made."""
+    """Only words, which commits and tasks recorded before scopes were values. It is read and never made."""
 
     kind: ClassVar[ScopeKind] = ScopeKind.DESCRIBED
 
@@ -179,7 +179,7 @@ def is_empty(scope: Scope) -> bool:
 
 
 def follows_inputs(scope: Scope) -> bool:
-    """Whether nothing is left of a scope if no input has moved: no person and no clock asks for any of it."""
+    """Whether a scope is empty if no input has moved: neither a person nor the clock requires any of it."""
     match scope:
         case Rows() | Keys() | Partitions():
             moved = tuple(origin for origin in scope.origins if isinstance(origin, ClockMove))
@@ -191,7 +191,7 @@ def follows_inputs(scope: Scope) -> bool:
 
 
 def add_origins(scope: Scope, origins: tuple[Origin, ...]) -> Scope:
-    """A scope, and what follows from these as well."""
+    """A scope that also covers what follows from these origins."""
     match scope:
         case Everything(origins=()):
             return scope
@@ -210,7 +210,7 @@ def find_origins(scope: Scope) -> tuple[Origin, ...]:
 
 
 def find_filter(scope: Scope) -> Filter | None:
-    """The rows that a scope names by their values. None where it names none."""
+    """The rows that a scope names by their values. None if it names none."""
     match scope:
         case Rows() | Keys() | Partitions():
             return scope.where

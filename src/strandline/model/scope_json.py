@@ -1,4 +1,4 @@
-"""The JSON form of a scope, in commits with their invalidations and in what the catalog records of tasks."""
+"""The JSON form of a scope, in commits, in their invalidations and in the catalog's records of tasks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
@@ -36,7 +36,7 @@ def scope_to_json(scope: Scope) -> object:
 
 
 def scope_from_json(value: object) -> Scope:
-    """The opposite. Types of compared values that JSON lacks become text; `check_filter` restores them.
+    """The inverse of `scope_to_json`. Values whose type JSON lacks become text; `check_filter` restores them.
 
     A text is a scope of an older commit. Raises KeyError, TypeError or ValueError for what is not a scope.
     """
@@ -49,10 +49,12 @@ def scope_from_json(value: object) -> Scope:
 
 
 def _written(value: Scope | Origin) -> dict[str, object]:
-    """The fields that are not at their default."""
+    """The fields that differ from their default."""
     pairs = ((field, getattr(value, field.name)) for field in fields(value))
     return {
-        field.name: _plain(held) for field, held in pairs if field.default is MISSING or held != field.default
+        field.name: _plain(content)
+        for field, content in pairs
+        if field.default is MISSING or content != field.default
     }
 
 
@@ -69,7 +71,7 @@ def _plain(value: Any) -> object:
 
 
 def _read(made: type[Any], value: Mapping[str, object]) -> Any:
-    """A field that a later Strandline adds is passed over."""
+    """A field that a later version of Strandline adds is ignored."""
     names = [field.name for field in fields(made)]
     return made(**{name: _READERS[name](value[name]) for name in names if name in value})
 
@@ -146,4 +148,4 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "waiting": _number,
     "where": _filter,
 }
-"""By field: how its value is read. A name means the same in every scope."""
+"""By field: the function that reads its value. A name means the same in every scope."""

@@ -1,4 +1,4 @@
-"""The text of a scope, made here alone: in plans, results, pages and messages."""
+"""The text of a scope in plans, results, pages and messages. It is made only here."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ from .scope import (
 )
 
 _SHOWN_NAMES = 5
-"""Of the partitions that someone named, at most this many are shown."""
+"""At most this many of the partitions that someone named are shown."""
 
 
 def describe(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""What is known of each dataset at one moment: its state, since when, and what it waits for."""
+"""What is known about each dataset at one moment: its state, since when, and what it waits for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,28 +17,32 @@ STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = (
     "fresh",
 )
 PARTITION_STATES = (STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH)
-"""Worst first: a person must act, the next run will, time will, somebody does, nobody need."""
+"""Worst first. They are ended by a person, the next run, the passing of time, or a process at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
     partition_key: str
     state: str
-    """One of PARTITION_STATES. `behind` and `invalidated` are upper bounds: a run computes exactly what is touched."""
+    """One of PARTITION_STATES.
+
+    `behind` and `invalidated` may be reported for too many partitions: a run computes exactly what is
+    touched.
+    """
     rows: int = 0
     bytes: int = 0
     version: datetime | None = None
-    """When it was built; None for one that never was."""
+    """When it was built. None if it was never built."""
     table_version: int | None = None
 
 
 class HeldState(StrEnum):
     STALE = "stale"
-    """New work uses the new configuration; rows of an older one wait for a backfill."""
+    """New work uses the new configuration. Rows of an older one wait for a backfill."""
     FROZEN = "frozen"
-    """Nothing is written until a backfill; the last published state stays."""
+    """Nothing is written until a backfill. The last published state stays."""
     HELD = "held"
-    """Not computed, because it would read rows of an older configuration of an input."""
+    """Not computed, because it would read an input's rows of an older configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +57,12 @@ class HeldNode:
     written_at: datetime | None
     """When it was last written."""
     waiting_rows: int
-    """Stale: at most as many rows are of an older configuration. Frozen and held: rows that its inputs have got past its cursors."""
+    """Stale: an upper bound of its rows of an older configuration.
+
+    Frozen and held: input rows past its cursors.
+    """
     waiting_since: datetime | None
-    """When the first of the rows came that a frozen or held node has not read."""
+    """When the first row was written that a frozen or held node has not read."""
     backfill_rows: int
 
 
@@ -65,11 +72,11 @@ class HeldWork:
 
     nodes: tuple[HeldNode, ...] = ()
     command: str = ""
-    """The call that settles all of it; empty where nothing is held."""
+    """The call that settles all of it. Empty if nothing is held."""
 
     @property
     def waits(self) -> bool:
-        """Whether facts or rows wait for something that is held, so that results lack them."""
+        """Whether facts or rows wait for a held node, so that results lack them."""
         return any(node.waiting_rows for node in self.nodes)
 
 
@@ -83,9 +90,12 @@ class DatasetStatus:
     drawn_under: str
     """The heading of its column in the drawing of a status page."""
     drawn_from: int
-    """The leftmost column that it is drawn in."""
+    """The leftmost column in which it is drawn."""
     state: str
-    """fresh, behind, building, stale, frozen, never built; or, of what was tried last and is to do: failed, guarded, blocked, fenced."""
+    """fresh, behind, building, stale, frozen or never built.
+
+    If the last attempt did not succeed and there is still work: failed, guarded, blocked or fenced.
+    """
     since: datetime | None
     table_version: int | None
     rows: int
@@ -95,16 +105,16 @@ class DatasetStatus:
     inputs: tuple[str, ...] = ()
     """The datasets it reads."""
     partitioned_by: str = ""
-    """The column and how large a partition is, of a job in mode `partition`; empty for all others."""
+    """The column and size of the partitions of a job in mode `partition`. Empty for all other nodes."""
     partitions: tuple[PartitionStatus, ...] = ()
     """In the order of the column."""
     held_by: tuple[str, ...] = ()
-    """The stale or frozen datasets that keep it from being fresh."""
+    """The stale or frozen datasets that prevent it from being fresh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidationStatus:
-    """An invalidation that some job has still to process."""
+    """An invalidation that some job still has to process."""
 
     id: str
     dataset: str
@@ -114,12 +124,12 @@ class InvalidationStatus:
     created_at: datetime
     table_version: int
     processed_at_by_job: Mapping[str, datetime | None]
-    """None where the job has still to process it."""
+    """None if the job still has to process it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything that is told of a project, or of the nodes a name means, at one moment."""
+    """Everything that is reported about a project, or about the nodes that a name means, at one moment."""
 
     project: str
     statuses: tuple[DatasetStatus, ...]

@@ -1,7 +1,8 @@
 """The sizes at which the engine takes another path to the same result. All of them are here.
 
-A path that only large data takes is a path that small tests do not see. So the sizes are settings for tests
-(`STRANDLINE_THRESHOLDS`), and the suite runs with every path forced: all at their least, all without limit, and as shipped.
+Small tests do not reach a path that only large data takes. So the sizes are settings for tests
+(`STRANDLINE_THRESHOLDS`), and the suite forces every path: it runs with all sizes at their least, with all
+without limit, and with the shipped ones.
 """
 
 from dataclasses import dataclass, fields
@@ -14,34 +15,43 @@ class Thresholds:
     """At most this much takes the first path, more takes the second."""
 
     small_table_bytes: int = 8 << 20
-    """A table is read once through delta-rs and kept aside, else by Spark. Bytes of Parquet: some 100,000 rows."""
+    """A table is read once through delta-rs and cached, else by Spark.
+
+    In bytes of Parquet: about 100,000 rows.
+    """
     looked_up_table_bytes: int = 1 << 30
-    """Some keys' rows are looked up in a table through delta-rs, else read by Spark: beyond this a cluster helps."""
+    """Rows of some keys are looked up in a table through delta-rs, else read by Spark: a cluster helps."""
     looked_up_rows: int = 100_000
-    """Rows that are looked up are handed over, else read by Spark's tasks."""
+    """Rows that are looked up are passed to Spark, else Spark's tasks read them."""
     listed_keys: int = 2000
-    """Key hashes are a filter inside each scan, which needs no job of its own, else they are joined."""
+    """Key hashes are a filter inside each scan, which needs no extra Spark job, else they are joined."""
     held_keys: int = 200_000
-    """Key hashes are held in this process, and rows of theirs can be looked up, else they stay in a file."""
+    """Key hashes are kept in this process, so that their rows can be looked up, else they stay in a file."""
     examined_rows: int = 2000
-    """Differing rows are examined in this process to name their keys in the write, else their rows say which keys they replace."""
+    """Differing rows are examined in this process to name their keys in the write.
+
+    Else the written rows themselves determine which keys they replace.
+    """
     named_keys: int = 200
-    """Differing keys are named in the write, which then clears those that vanish, else a vanished key is written as a deleted row."""
+    """Differing keys are named in the write, which then removes those that are gone.
+
+    Else a key that is gone is written as a deleted row.
+    """
     partitions_at_once: int = 50
-    """Partitions per query, where the result lacks the partition column and each must be computed separately."""
+    """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
-    """Spark interprets plans over this many rows and runs one task a stage, else it compiles them and plans adaptively."""
+    """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
     handed_on_rows: int = UNLIMITED
-    """Changed rows are handed on to the readers of the same run, else they read Delta's change feed."""
+    """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000
-    """Block numbers that are read at once where a change of a chain is followed."""
+    """Block numbers that are read at once when a change of a chain is followed."""
     walked_numbers: int = 50_000
-    """Block numbers that are read at once where a whole chain is walked."""
+    """Block numbers that are read at once when a whole chain is walked."""
 
 
 SHIPPED = Thresholds()
 _LEAST = {"partitions_at_once": 1, "followed_numbers": 1, "walked_numbers": 1}
-"""What is taken piece by piece has pieces of at least one."""
+"""Sizes of batches, which cannot be less than one."""
 
 
 def least() -> Thresholds:
@@ -55,7 +65,10 @@ def unlimited() -> Thresholds:
 
 
 def parse_thresholds(text: str) -> Thresholds:
-    """`least`, `unlimited`, or pairs such as `named_keys=0`, separated by commas; a later one overrides. Raises ValueError."""
+    """Parse `least`, `unlimited`, or pairs such as `named_keys=0`, separated by commas.
+
+    A later one overrides an earlier one. Raises ValueError.
+    """
     values = {f.name: getattr(SHIPPED, f.name) for f in fields(Thresholds)}
     for part in filter(None, (p.strip() for p in text.split(","))):
         if part in ("least", "unlimited"):

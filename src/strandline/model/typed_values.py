@@ -1,4 +1,4 @@
-"""Values as columns of a type hold them: what fits which type, exactly."""
+"""Values as columns of a type store them: exactly which value fits which type."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from .columns import ColumnType, TypeName, find_type
 
 Scalar = bool | int | float | str | Decimal | date
-"""A datetime is a date to Python, and is meant too."""
+"""A datetime is included: in Python it is a date."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(
@@ -37,18 +37,21 @@ WANTED = {
 
 
 def find_stored_type(text: str) -> ColumnType | None:
-    """The type of a column as Spark or Delta spells it; None for one whose values cannot be compared."""
-    spelt = text.strip().lower()
-    declared = find_type(_SAME_TYPE.get(spelt, spelt))
+    """The type of a column, from its name in Spark or Delta. None if its values cannot be compared."""
+    spelling = text.strip().lower()
+    declared = find_type(_SAME_TYPE.get(spelling, spelling))
     return find_type(declared.stored) if declared else None
 
 
 def fit_value(value: Scalar, kind: ColumnType) -> Scalar:
-    """The value as one of the type, exactly (a double: the nearest). Raises ValueError or ArithmeticError when it is none."""
+    """The value as exactly one of the type; for a double, the nearest.
+
+    Raises ValueError or ArithmeticError if it is not a value of the type.
+    """
     match kind.name, value:
         case TypeName.BOOLEAN, bool():
             return value
-        case _, bool():  # an int to Python, and none in a filter
+        case _, bool():  # in Python an int, in a filter not
             pass
         case TypeName.INT, int() if -(2**31) <= value < 2**31:
             return value
@@ -57,12 +60,12 @@ def fit_value(value: Scalar, kind: ColumnType) -> Scalar:
         case TypeName.DOUBLE, int() | float() | Decimal() if math.isfinite(number := float(value)):
             return number
         case TypeName.DECIMAL, int() | float() | Decimal() if math.isfinite(value):
-            # The shortest text of a float is what was written: 0.1 in JSON is meant as 0.1.
+            # The shortest text of a float is what someone wrote: 0.1 in JSON means exactly 0.1.
             return _as_decimal(Decimal(repr(value) if isinstance(value, float) else value), kind)
         case TypeName.DECIMAL, str() if _NUMBER.fullmatch(value):
             return _as_decimal(Decimal(value), kind)
         case TypeName.STRING, str():
-            value.encode()  # half of a surrogate pair, which JSON can say, is no text
+            value.encode()  # fails for half of a surrogate pair, which JSON can contain and which is not text
             return value
         case TypeName.DATE, str():
             return parse_date(value)
@@ -90,9 +93,9 @@ def parse_date(text: str) -> date:
 
 
 def parse_instant(text: str) -> datetime:
-    """ISO text in UTC, to the microsecond; without an offset it is UTC, without a time midnight.
+    """ISO text as an instant in UTC, to the microsecond. Without offset it is UTC, without time midnight.
 
-    Raises ValueError for anything else, OverflowError where the offset leads out of the years 1 to 9999.
+    Raises ValueError for anything else, OverflowError if the offset leads out of the years 1 to 9999.
     """
     if not _INSTANT.fullmatch(text):
         raise ValueError(text)

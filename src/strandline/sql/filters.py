@@ -45,7 +45,7 @@ def parse_filter(text: str) -> Filter:
     """
     if len(text.encode(errors="surrogatepass")) > LONGEST_TEXT:
         what = f"The filter is longer than {LONGEST_TEXT // 1024} KiB."
-        raise CallError(what, remedy="Name a range instead, or give it in parts.", slug="filter-too-large")
+        raise CallError(what, remedy="Name a range instead, or split the call.", slug="filter-too-large")
     try:
         return Filter(
             comparisons=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part))

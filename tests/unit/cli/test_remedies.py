@@ -201,7 +201,7 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
     (
         "filter-too-large",
         f'invalidate orders --reason r --where "amount IN ({", ".join(map(str, range(MOST_VALUES + 1)))})"',
-        "Name a range instead, or give it in parts.",
+        "Name a range instead, or split the call.",
         f'invalidate orders --reason r --where "amount BETWEEN 0 AND {MOST_VALUES}"',
     ),
     (

@@ -208,16 +208,16 @@ def test_json_may_be_written_in_several_ways(value: object, expected: Filter) ->
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        ([1], "The filter is a list and not an object of columns."),
-        ({1: 2}, "The filter is an object and not an object of columns."),
-        ({"a": {}}, "The filter says nothing of `a`."),
-        ({"a": {"like": "x"}}, "`like`, said of `a`, is no operator."),
-        ({"a": None}, "`eq` of `a` is given null, which nothing equals: use is_null."),
-        ({"a": {"in": 1}}, "`in` of `a` is a number and not a list."),
-        ({"a": {"nin": [[1]]}}, "`nin` of `a` is given a list."),
-        ({"a": {"is_null": 1}}, "`is_null` of `a` is a number and not true or false."),
-        ({"_or": [{"a": 1}]}, "`eq` of `_or` is given a list."),
-        ({"and": [{"and": [{"a": 1}]}]}, "`eq` of `and` is given a list."),
+        ([1], "The filter is a list, not an object of columns."),
+        ({1: 2}, "The filter is an object, not an object of columns."),
+        ({"a": {}}, "The filter on `a` is empty."),
+        ({"a": {"like": "x"}}, "`like` is not an operator (filter on `a`)."),
+        ({"a": None}, "`eq` cannot compare `a` with null, which nothing equals: use is_null."),
+        ({"a": {"in": 1}}, "`in` needs a list, and here it has a number (filter on `a`)."),
+        ({"a": {"nin": [[1]]}}, "`nin` cannot compare `a` with a list."),
+        ({"a": {"is_null": 1}}, "`is_null` needs true or false, and here it has a number (filter on `a`)."),
+        ({"_or": [{"a": 1}]}, "`eq` cannot compare `_or` with a list."),
+        ({"and": [{"and": [{"a": 1}]}]}, "`eq` cannot compare `and` with a list."),
     ],
 )
 def test_other_json_is_refused_with_what_is_wrong(value: object, what: str) -> None:
@@ -400,7 +400,7 @@ def test_a_value_of_another_type_is_refused(column: str, value: Scalar) -> None:
             check_filter(filter, COLUMNS)
 
         assert refused.value.slug == "filter-type"
-        assert f"`{column}` is " in refused.value.what
+        assert f"`{column}` has the type " in refused.value.what
 
 
 def test_the_refusal_names_column_type_value_and_remedy() -> None:
@@ -408,7 +408,7 @@ def test_the_refusal_names_column_type_value_and_remedy() -> None:
         check_filter(filter_of(("block_number", "eq", "995")), COLUMNS)
 
     assert str(refused.value) == (
-        "`block_number` is bigint, and '995' is no value of it.\n"
+        "`block_number` has the type bigint, and '995' is not a value of that type.\n"
         "  Compare it with a whole number of 64 bits.  [filter-type]"
     )
 
@@ -464,7 +464,7 @@ def test_a_metadata_column_cannot_be_filtered_on(column: str) -> None:
         check_filter(filter_of((column, "is_null", True)), {"a": "long", column: "string"})
 
     assert refused.value.slug == "unknown-column"
-    assert "kept by Strandline" in refused.value.what
+    assert "maintained by Strandline" in refused.value.what
 
 
 @pytest.mark.parametrize("word", ["in", "nin"])
