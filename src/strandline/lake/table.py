@@ -147,6 +147,8 @@ class _Versions:
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
+        self._log = find_log(uri)
+        """One object for good: how often another one was listed cannot be compared with `_seen`."""
         self._lock = RLock()
         self._opened: DeltaTable | None = None
         self._seen = (0, -1)
@@ -155,11 +157,10 @@ class _Versions:
 
     def find(self, version: int | None) -> Table | None:
         with self._lock:
-            log = find_log(self._uri)
-            seen = log.newest()
-            if seen[0] != self._seen[0]:
-                self._opened, self._tables = None, OrderedDict()  # deleted, or made again
-            if seen[1] < 0 and not log.may_exist():
+            seen = self._log.newest()
+            if seen[0] != self._seen[0]:  # deleted, or made again
+                self._opened, self._tables, self._seen = None, OrderedDict(), seen
+            if seen[1] < 0 and not self._log.may_exist():
                 return None
             if version is None:
                 return self._find_newest(seen)

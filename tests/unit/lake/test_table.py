@@ -75,6 +75,27 @@ def test_a_log_whose_beginning_was_cleaned_away_says_so(uri: str) -> None:
     assert seen.versions() == [1, 2]
 
 
+def test_an_entry_that_a_listing_lacks_is_found(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is listed while two entries are written may show only the later one."""
+    for number in range(4):
+        append(uri, number)
+    really = log.list_log
+    monkeypatch.setattr(log, "list_log", lambda at: [i for i in really(at) if "002.json" not in i.path])
+
+    seen = Log(uri)
+
+    assert seen.versions() == [0, 1, 2, 3]
+    assert [e.version for e in seen.entries(1)] == [2, 3]
+
+
+def test_a_version_that_is_really_missing_stays_missing(uri: str) -> None:
+    for number in range(4):
+        append(uri, number)
+    (Path(uri) / "_delta_log" / f"{2:020}.json").unlink()
+
+    assert Log(uri).versions() == [0, 1, 3]
+
+
 def test_a_table_is_moved_on_and_an_older_view_of_it_stays_what_it_was(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +133,29 @@ def test_a_table_moved_on_over_many_commits_is_the_table_opened_anew(uri: str) -
     assert moved.version == anew.version()
     assert sorted(moved.paths) == sorted(pa.table(anew.get_add_actions(flatten=True))["path"].to_pylist())
     assert numbers(moved) == [n for n in range(15) if n != 3]
+
+
+def test_a_table_made_again_is_seen_although_its_log_was_forgotten(uri: str) -> None:
+    """The logs that a process keeps are limited: one that is listed anew starts to count again."""
+    append(uri, 1)
+    append(uri, 2)
+    assert numbers(get_table(uri)) == [1, 2]
+    log.find_log.cache_clear()
+
+    shutil.rmtree(uri)
+    append(uri, 3)
+    append(uri, 4)
+
+    assert numbers(get_table(uri)) == [3, 4]
+
+
+def test_an_earlier_version_is_opened_once(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = count_calls(monkeypatch, table, "open_delta")
+    append(uri, 1)
+    append(uri, 2)
+
+    assert get_table(uri, 0) is get_table(uri, 0)
+    assert opened == {(uri, 0): 1}
 
 
 def test_a_table_deleted_and_made_again_is_not_the_one_that_was_opened(uri: str) -> None:
