@@ -138,8 +138,9 @@ class Shared:
             version, staged = self._changes.get(dataset, (-1, None))
         if staged is None or not after < version == upto:
             return None
-        earlier = (e for e in read_entries(self.small.lake.table(dataset), after) if e.version < version)
-        return None if any(e.changes_rows for e in earlier) else staged
+        earlier = [e for e in read_entries(self.small.lake.table(dataset), after) if e.version < version]
+        all_known = len(earlier) == version - after - 1
+        return staged if all_known and not any(e.changes_rows for e in earlier) else None
 
     def keep_decoded(self, dataset: str, after: int, upto: int, staged: Staged) -> None:
         with self._lock:
