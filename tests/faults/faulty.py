@@ -1,12 +1,16 @@
 """A small project whose tables and catalog a test looks into, and damages."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from strandline.app.workspace import open_workspace
 from strandline.catalog import read_view
+from strandline.dispatch.failpoints import hits
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.table import get_table
@@ -14,10 +18,12 @@ from strandline.model.catalog_records import CatalogView
 from tests.harness import TestProject
 
 from .laws import check_tokens_of
+from .processes import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Done = TypeVar("Done")
 Fail = Callable[[str], None]
 """Asks for failpoints; with "" for none."""
 
@@ -104,3 +110,19 @@ def append_by_hand(session: "SparkSession", project: Faulty, node: str) -> int:
     rows = session.read.format("delta").load(project.lake.table(node)).limit(1)
     rows.write.format("delta").mode("append").save(project.lake.table(node))
     return list_versions(project.lake.table(node))[-1]
+
+
+@contextmanager
+def standing_at(point: str, fail: Fail, folder: Path, work: Callable[[], Done]) -> Iterator[Future[Done]]:
+    """Work in another thread that stands at `point:node` as long as the block lasts, and then goes on."""
+    before = hits[point]
+    fail(f"{point}=block:{folder / 'go'}")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(work)
+        try:
+            wait_until(lambda: hits[point] > before or running.done(), f"a run at {point}")
+            threading.Event().wait(0.2)  # a hit is counted a moment before the thread reads what to do there
+            fail("")
+            yield running
+        finally:
+            (folder / "go").touch()

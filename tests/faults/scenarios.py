@@ -4,6 +4,8 @@ import itertools
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from strandline.app.planning import RunRequest
 from strandline.lake.writes import Ticket
@@ -115,20 +117,20 @@ def much_changes_at_once(world: World) -> None:
     check_rest(world)
 
 
-def killed_behind_the_write(world: World) -> None:
-    for node in ("events", "item_facts", "names", "told"):
+def _kill_at(world: World, point: str, *nodes: str) -> None:
+    for node in nodes:
         world.send(ITEMS, item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
-        world.run(fail=f"{soon('after-write', node)}=kill")
+        world.run(fail=f"{soon(point, node)}=kill")
         _mend(world)
     check_rest(world)
+
+
+def killed_behind_the_write(world: World) -> None:
+    _kill_at(world, "after-write", "events", "item_facts", "names", "told")
 
 
 def killed_before_the_write(world: World) -> None:
-    for node in ("events", "item_facts", "item", "names", "told"):
-        world.send(ITEMS, item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
-        world.run(fail=f"{soon('before-write', node)}=kill")
-        _mend(world)
-    check_rest(world)
+    _kill_at(world, "before-write", "events", "item_facts", "item", "names", "told")
 
 
 def answers_are_lost(world: World) -> None:
@@ -138,7 +140,14 @@ def answers_are_lost(world: World) -> None:
     check_rest(world)
 
 
-def _while_it_stands_still(world: World, point: str, node: str, at: int) -> None:
+def _run_while(world: World, point: str, node: str, happening: Callable[[], object], fail: str = "") -> None:
+    """A run that stands still at a point while something happens."""
+    world.fate.meanwhile = happening
+    world.run(fail=f"{soon(point, node)}=call,{fail}".rstrip(","))
+    require(world.fate.meanwhile is None, "the point was reached", point, node)
+
+
+def _overtake(world: World, point: str, node: str, at: int) -> None:
     """Another dispatcher does all the work, and new work, while the first stands still."""
 
     def other() -> None:
@@ -146,16 +155,14 @@ def _while_it_stands_still(world: World, point: str, node: str, at: int) -> None
         world.another(world.run)
 
     world.send(ITEMS, item("d", at, node), item("e", at, node))
-    world.fate.meanwhile = other
-    world.run(fail=f"{soon(point, node)}=call")
-    require(world.fate.meanwhile is None, "the point was reached", point, node)
+    _run_while(world, point, node, other)
     _mend(world)
 
 
 def a_writer_is_overtaken(world: World) -> None:
-    _while_it_stands_still(world, "before-write", "item_facts", 10)
-    _while_it_stands_still(world, "before-record", "item_quarantine", 20)
-    _while_it_stands_still(world, "before-write", "names", 30)
+    _overtake(world, "before-write", "item_facts", 10)
+    _overtake(world, "before-record", "item_quarantine", 20)
+    _overtake(world, "before-write", "names", 30)
     check_rest(world)
 
 
@@ -170,9 +177,7 @@ def another_run_reads_on_meanwhile(world: World) -> None:
             world.another(lambda: world.run(RunRequest(select="rates rate names")))
 
         world.send(ITEMS, item("d", at, f"pinned {point}"), item("e", at, "x"))
-        world.fate.meanwhile = other
-        world.run(fail=f"{soon(point, node)}=call")
-        require(world.fate.meanwhile is None, "the point was reached", point, node)
+        _run_while(world, point, node, other)
         _mend(world)
     check_rest(world)
 
@@ -187,7 +192,7 @@ def a_write_lands_late(world: World) -> None:
 
 def a_first_write_lands_late(world: World) -> None:
     """There is no table yet that could be fenced. Of two processes that would make it only the first may."""
-    for node in ("events", "item_facts", "item_quarantine", "item", "names", "told", "main"):
+    for node in [node.name for node in world.project.nodes if world.rows(node.name)]:
         shutil.rmtree(world.lake.root)
         world.use_catalog(new_catalog())
         _land_late(world, node)
@@ -198,8 +203,7 @@ def _land_late(world: World, node: str) -> None:
     world.fate.holds_back = node
     world.run()
     require(world.fate.in_flight is not None, "something is on its way", node)
-    world.fate.meanwhile = lambda: _arrive(world)
-    world.run(fail=f"{soon('before-write', node)}=call")
+    _run_while(world, "before-write", node, lambda: _arrive(world))
     _mend(world)
 
 
@@ -224,12 +228,8 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
             block(f"a{2 * at - 5}", f"a{2 * at - 6}", at),
             block(f"a{2 * at - 4}", f"a{2 * at - 5}", at),
         )
-        world.fate.meanwhile = lambda node=node: shutil.rmtree(world.lake.table(node))
-        world.run(
-            fail=f"{soon('before-write', node)}=call"
-            + (f",{soon('before-confirm', node)}=kill" if killed else "")
-        )
-        require(world.fate.meanwhile is None, "the point was reached", node)
+        fail = f"{soon('before-confirm', node)}=kill" if killed else ""
+        _run_while(world, "before-write", node, partial(shutil.rmtree, world.lake.table(node)), fail)
         if killed:
             world.use_catalog(new_catalog())
         world.settle_down()
@@ -260,12 +260,17 @@ def an_invalidation_after_a_change_of_configuration(world: World) -> None:
     world.switches["factor"] = 2
     world.invalidate("item", where="name = 'x'")
     _run(world)
-    factors = {r["name"]: factor_of(world, r) for r in world.rows("names")}
+    factors = _factors(world, "names", "name")
     require(factors == {"x": 2, "y": 1, None: 1}, "the invalidated scope alone is new", factors)
     world.backfill("names")
-    factors = {r["name"]: factor_of(world, r) for r in world.rows("names")}
+    factors = _factors(world, "names", "name")
     require(set(factors.values()) == {2}, "after a backfill everything is", factors)
     check_rest(world)
+
+
+def _factors(world: World, dataset: str, column: str) -> dict[Any, int]:
+    """The factor that each row was computed by."""
+    return {row[column]: factor_of(world, row) for row in world.rows(dataset)}
 
 
 def an_invalidation_is_killed(world: World) -> None:
@@ -341,10 +346,10 @@ def partitions_come_and_go(world: World) -> None:
     world.switches["factor"] = 2
     world.invalidate("main", partition="0-2")
     _run(world)
-    factors = {r["number"]: factor_of(world, r) for r in world.rows("stretches")}
+    factors = _factors(world, "stretches", "number")
     require(factors == {1: 2, 2: 1}, "the invalidated partition alone is new", factors)
     world.backfill("stretches", partitions=("2-4",))
-    factors = {r["number"]: factor_of(world, r) for r in world.rows("stretches")}
+    factors = _factors(world, "stretches", "number")
     require(factors == {1: 2, 2: 2}, "and then the one that was asked for", factors)
     check_rest(world)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,13 +18,11 @@ from pyspark.sql import SparkSession
 from strandline.app.doctor import examine
 from strandline.app.finding import Finding, Result
 from strandline.app.planning import RunRequest
-from strandline.app.run import RunOutcome
 from strandline.dispatch.failpoints import hits
 from strandline.lake.files import read_files
 from strandline.lake.log import list_versions
 from strandline.model.errors import OutsideError, StrandlineError
-from tests.faults.faulty import NODES, Fail, Faulty, message
-from tests.faults.processes import wait_until
+from tests.faults.faulty import NODES, Fail, Faulty, message, standing_at
 from tests.harness import result_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
@@ -471,23 +468,6 @@ def test_a_catalog_locked_for_too_long_is_told_and_nothing_was_done(
     assert {node: list_versions(project.lake.table(node)) for node in NODES} == before
     project.run()
     assert project.rows("names") == NAMES | {("z", 1)}
-
-
-@contextmanager
-def standing_at(
-    point: str, fail: Fail, folder: Path, work: Callable[[], RunOutcome]
-) -> Iterator[Future[RunOutcome]]:
-    """Work in another thread that stands at `point:node` as long as the block lasts, then goes on."""
-    before = hits[point]
-    fail(f"{point}=block:{folder / 'go'}")
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(work)
-        try:
-            wait_until(lambda: hits[point] > before or running.done(), f"a run at {point}")
-            fail("")
-            yield running
-        finally:
-            (folder / "go").touch()
 
 
 def test_a_catalog_locked_in_the_middle_of_a_run_leaves_what_the_next_run_settles(

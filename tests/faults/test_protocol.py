@@ -5,8 +5,6 @@ Nothing is lost or doubled, whatever fails.
 
 import shutil
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from strandline.app.clock import now
 from strandline.app.planning import RunRequest, make_plan
-from strandline.app.run import RunOutcome, make_desk, run_name
+from strandline.app.run import make_desk, run_name
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.catalog import acquire_lease, find_node, renew_leases, start_run
 from strandline.dispatch.attempt import attempt
@@ -27,7 +25,7 @@ from strandline.lake.log import list_versions
 from strandline.model.commits import Operation
 from strandline.model.errors import FencedError, OutsideError
 from strandline.model.plan import Plan, Status
-from tests.faults.faulty import NODES, Fail, Faulty, append_by_hand, message
+from tests.faults.faulty import NODES, Fail, Faulty, append_by_hand, message, standing_at
 from tests.harness import result_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
@@ -141,12 +139,11 @@ def test_a_writer_that_lost_its_lease_changes_nothing_visible(
     with open_workspace(project.folder) as workspace:
         (zombie, plan), (taker, _) = open_desk(workspace, session, "A"), open_desk(workspace, session, "B")
         task = next(t for t in plan.tasks if t.node == "item_facts")
-        stopped = Background(lambda: attempt(zombie, task))
-        with stopped.at(fail, "before-write:item_facts", tmp_path):
+        with standing_at("before-write:item_facts", fail, tmp_path, lambda: attempt(zombie, task)) as stopped:
             results = execute(taker, plan, lambda _: None, lambda _: None)
 
         with pytest.raises(FencedError):
-            stopped.end()
+            stopped.result()
 
         assert all(r.status in (Status.DONE, Status.UNCHANGED) for r in results), [r.error for r in results]
         notes = next(r.notes for r in results if r.node == "item_facts")
@@ -185,52 +182,6 @@ def test_a_lease_taken_over_is_not_recorded_for_by_its_former_holder(
 
         assert list_versions(workspace.lake.table("names")) == before
         assert project.rows("names") == rows
-
-
-class Background:
-    """Work in a thread that a failpoint stops until the test lets it go on."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self._value: object = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._do, args=(work,))
-
-    def _do(self, work: Callable[[], object]) -> None:
-        try:
-            self._value = work()
-        except BaseException as error:  # noqa: BLE001 `end` raises it
-            self._error = error
-
-    def at(self, fail: Fail, point: str, folder: Path) -> AbstractContextManager[None]:
-        return _Stopped(self._thread, fail, point, folder / "go")
-
-    def end(self) -> object:
-        self._thread.join(120)
-        assert not self._thread.is_alive()
-        if self._error:
-            raise self._error
-        return self._value
-
-
-class _Stopped:
-    """Start the thread, wait until it stands at the point, do the block, let it go."""
-
-    def __init__(self, thread: threading.Thread, fail: Fail, point: str, go: Path) -> None:
-        self._thread, self._fail, self._point, self._go = thread, fail, point, go
-
-    def __enter__(self) -> None:
-        before = hits[self._point]
-        self._fail(f"{self._point}=block:{self._go}")
-        self._thread.start()
-        for _ in range(6000):
-            if hits[self._point] > before or not self._thread.is_alive():
-                break
-            threading.Event().wait(0.01)
-        threading.Event().wait(0.2)
-        self._fail("")
-
-    def __exit__(self, *_: object) -> None:
-        self._go.touch()
 
 
 @pytest.mark.parametrize("node", ["item_facts", "item", "names"])
@@ -281,13 +232,11 @@ def test_a_foreign_commit_in_the_middle_of_a_task_is_noticed_and_repaired(
     """
     project.send(message("e", 1, "z"))
     project.run(RunRequest(select="events item"))
-    running = Background(lambda: project.run(ok=False))
 
-    with running.at(fail, "before-write:names", tmp_path):
+    with standing_at("before-write:names", fail, tmp_path, lambda: project.run(ok=False)) as running:
         append_by_hand(session, project, "names")
-    outcome = running.end()
 
-    assert isinstance(outcome, RunOutcome)
+    outcome = running.result()
     assert (result_of(outcome, "names").status, result_of(outcome, "names").slug) == (
         Status.FAILED,
         "foreign-commit",
@@ -320,14 +269,11 @@ def test_a_table_deleted_under_a_task_is_never_half_of_what_it_was(
 ) -> None:
     """What was to be added, or replaced, is not taken for all there is."""
     project.send(message("e", 1, "z"))
-    running = Background(lambda: project.run(ok=False))
 
-    with running.at(fail, f"before-write:{node}", tmp_path):
+    with standing_at(f"before-write:{node}", fail, tmp_path, lambda: project.run(ok=False)) as running:
         shutil.rmtree(project.table(node))
-    outcome = running.end()
 
-    assert isinstance(outcome, RunOutcome)
-    assert result_of(outcome, node).status is Status.FAILED
+    assert result_of(running.result(), node).status is Status.FAILED
     assert node in {t.node for t in project.plan().tasks}
     project.run()
     project.assert_right()
