@@ -1,4 +1,4 @@
-"""Which keys may stand where in the project file, read off its JSON Schema."""
+"""Which keys are allowed where in the project file, according to its JSON Schema."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ JsonObject = dict[str, Any]
 
 
 def known_keys(schema: JsonObject, path: DataPath) -> frozenset[str]:
-    """The keys that may stand in the mapping at a path of the project file."""
+    """The keys that are allowed in the mapping at a path of the project file."""
     nodes: list[JsonObject] = [schema]
     for step in path:
-        found = []
+        children = []
         for node in _alternatives(schema, nodes):
             child = (
                 node.get("items")
@@ -19,13 +19,13 @@ def known_keys(schema: JsonObject, path: DataPath) -> frozenset[str]:
                 else node.get("properties", {}).get(step) or node.get("additionalProperties")
             )
             if isinstance(child, dict):
-                found.append(child)
-        nodes = found
+                children.append(child)
+        nodes = children
     return frozenset(key for node in _alternatives(schema, nodes) for key in node.get("properties", {}))
 
 
 def _alternatives(schema: JsonObject, nodes: list[JsonObject]) -> list[JsonObject]:
-    """The nodes with references followed and unions taken apart."""
+    """The nodes, with references followed and unions split."""
     flat: list[JsonObject] = []
     for node in nodes:
         if "$ref" in node:

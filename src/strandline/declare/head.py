@@ -9,22 +9,20 @@ from .spec_types import Scalar, Strict
 
 class SparkSpec(Strict):
     master: str | None = Field(default=None, description="`local[*]`, spark://..., yarn, k8s://...")
-    conf: dict[str, Scalar] = Field(
-        default_factory=dict, description="Spark settings, as spark-submit takes them."
-    )
+    conf: dict[str, Scalar] = Field(default_factory=dict, description="Spark settings, as for spark-submit.")
 
 
 class SettingsSpec(Strict):
-    """Where things are; never hashed."""
+    """Where things are. Never hashed."""
 
     lake: str | None = Field(default=None, description="A folder, or any URI that Spark can write.")
     catalog: str | None = Field(default=None, description="sqlite:///path or postgresql+psycopg://...")
     spark: SparkSpec | None = None
-    workers: int | None = Field(default=None, ge=1, description="How many tasks may run at once.")
+    workers: int | None = Field(default=None, ge=1, description="At most this many tasks run at once.")
     lease_seconds: int | None = Field(default=None, ge=5)
     keep: str | None = Field(
         default=None,
-        description="How far back `maintain` leaves everything readable: `30 days`, the default.",
+        description="`maintain` keeps everything readable for this long: `30 days` by default.",
     )
     fail_on: Literal["nothing", "held"] | None = Field(
         default=None,
@@ -36,6 +34,6 @@ class Head(Strict):
     """strandline.yaml"""
 
     project: str
-    timezone: str = Field(default="UTC", description="For calendar rules; everything stored is UTC.")
+    timezone: str = Field(default="UTC", description="For calendar rules. Everything is stored in UTC.")
     financial_year_starts: str = Field(default="01-01", description="MM-DD")
     settings: SettingsSpec = SettingsSpec()

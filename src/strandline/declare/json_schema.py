@@ -1,4 +1,7 @@
-"""The JSON Schema of the project file, which editors complete from: `python -m strandline.declare.json_schema` writes it."""
+"""The JSON Schema of the project file, which editors use for completion.
+
+`python -m strandline.declare.json_schema` writes it.
+"""
 
 import json
 from pathlib import Path

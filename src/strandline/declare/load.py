@@ -1,4 +1,4 @@
-"""Loading a project: from the file to `model.Project`, or to every mistake in it."""
+"""Loads a project: the file becomes a `model.node.Project`, or a report of every mistake in it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,12 +29,12 @@ def find_project_file(start: Path) -> Path:
         if (candidate / PROJECT_FILE).is_file():
             return candidate / PROJECT_FILE
     what = f"there is no {PROJECT_FILE} in {folder} or any folder above it."
-    remedy = "Change to the project's folder, or make one with `strandline init`."
+    remedy = "Change to the project's folder, or create one with `strandline init`."
     raise ProjectError([Mistake(slug="project-not-found", what=what, remedy=remedy)])
 
 
 def load_project(start: Path, environ: Mapping[str, str]) -> Project:
-    """The checked project that `start` lies in. Raises one ProjectError that holds every mistake."""
+    """The checked project that contains `start`. Raises one ProjectError that contains every mistake."""
     file = find_project_file(start)
     report = Report()
     try:
@@ -94,14 +94,14 @@ def _load(
 
 
 def _build_drafts(loading: Loading) -> None:
-    """Build the entries that may read each other, each after what it reads."""
+    """Build the entries that may read each other, each one after what it reads."""
     drafts = {output: draft.settle(loading) for output, draft in loading.drafts.items()}
     for output in _sort(drafts, loading):
         drafts[output].build(loading)
 
 
 def _sort(drafts: Mapping[str, Draft], loading: Loading) -> list[str]:
-    """All outputs, each after what it reads.
+    """All outputs, each one after what it reads.
 
     A cycle is reported, unless it exists only because a misspelt input was read as another.
     """
@@ -115,7 +115,7 @@ def _sort(drafts: Mapping[str, Draft], loading: Loading) -> list[str]:
 
 
 def _count(all_sections: tuple[Section, ...], loading: Loading) -> dict[str, int]:
-    """In the words of `check`: how many entries each section has."""
+    """The number of entries of each section, by the word that `check` uses for them."""
     counts = {
         section: sum(map(section.is_counted, loading.entries[section.key].values()))
         for section in all_sections

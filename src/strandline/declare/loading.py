@@ -1,4 +1,4 @@
-"""One loading of a project: what its sections have found so far, by name."""
+"""The state of loading one project: what its sections have contributed so far, by name."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from .yaml_lines import DataPath, Document
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a dataset depends on in its source, whatever kind of source that is."""
+    """What a dataset needs to know about its source, for any kind of source."""
 
     name: str
     format: FileFormat
@@ -27,7 +27,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKey:
-    """The key of a job's rows, as it is described for its output."""
+    """The key of a job's rows, as declared for its output."""
 
     columns: tuple[str, ...]
     output_place: Place
@@ -45,11 +45,11 @@ class Draft(Protocol):
 
     @property
     def guessed(self) -> Collection[str]:
-        """Those of `reads` that stand for a misspelt name."""
+        """The names in `reads` that replace a misspelt name."""
         ...
 
     def settle(self, loading: "Loading") -> "Draft":
-        """Report inputs that do not exist, and go on with the nearest in their place.
+        """Report inputs that do not exist, and continue with the nearest name instead.
 
         Called once, after every section was loaded: all tables are known.
         """
@@ -74,7 +74,7 @@ class Loading:
     entries: Mapping[str, Mapping[Any, Any]]
     """By section: its valid entries, by name or by place in the list."""
     written: Mapping[str, frozenset[str]]
-    """By section: the names of all its entries, also of those that are wrong."""
+    """By section: the names of all its entries, including invalid ones."""
     follow_ups: Mapping[DataPath, frozenset[str]]
     """By entry: slugs of mistakes that would only follow from a value that was reported and left out."""
     nodes: list[Node] = field(default_factory=list)
@@ -84,23 +84,23 @@ class Loading:
     tables: dict[str, str] = field(default_factory=dict)
     """By SQL name: the node that maintains the table."""
     known: dict[str, Known] = field(default_factory=dict)
-    """By SQL name: the columns that the table has."""
+    """By SQL name: what is known about the table's columns."""
     offers: dict[str, Offer] = field(default_factory=dict)
-    """By source: what datasets depend on in it."""
+    """By source: what datasets need to know about it."""
     source_names: frozenset[str] = frozenset()
-    """Of all sources, also of those that are wrong."""
+    """The names of all sources, including invalid ones."""
     row_keys: dict[str, RowKey] = field(default_factory=dict)
-    """By output of a job: the key that is described for it."""
+    """By output of a job: the key that is declared for it."""
     drafts: dict[str, Draft] = field(default_factory=dict)
-    """By output: the entries that are built last, each after what it reads."""
+    """By output: the entries that are built last, each one after what it reads."""
 
     @property
     def right(self) -> bool:
-        """Whether nothing is wrong so far: of a project with mistakes nothing is built."""
+        """Whether there is no mistake so far. No node is built for a project with mistakes."""
         return not len(self.report)
 
     def report_of(self, *path: str | int) -> Report:
-        """The report for an entry: without mistakes that only follow from one that was reported."""
+        """The report for an entry. It ignores mistakes that only follow from one already reported."""
         return self.report.without(self.follow_ups.get(path, ()))
 
     def add_table(self, name: str, node: str, known: Known) -> None:
@@ -108,5 +108,5 @@ class Loading:
         self.known[name] = known
 
     def mark_broken(self, *names: str) -> None:
-        """The entries of these names have mistakes: reading one is not another mistake."""
+        """Note that the entries with these names have mistakes: reading one is not another mistake."""
         self.registry.broken |= set(names)

@@ -1,7 +1,7 @@
-"""An entry with wrong keys or values, mended as far as that can be guessed, so that one mistake hides no other.
+"""Mends an entry with wrong keys or values as far as possible, so that one mistake does not hide another.
 
-A misspelt word is read as the nearest right one. A value that cannot be understood is left out, and what would only follow from that is
-not reported (`Section.follow_ups`).
+A misspelt word is read as the nearest valid one. A value that cannot be understood is left out. Mistakes that
+would only follow from that are not reported (`Section.follow_ups`).
 """
 
 from collections.abc import Iterable
@@ -20,21 +20,21 @@ from .yaml_lines import DataPath
 
 @dataclass(slots=True)
 class Mending:
-    """An entry of the project file while it is mended. The document itself stays as it was written."""
+    """An entry of the project file while it is mended. The document itself does not change."""
 
     path: DataPath
     value: Any
     schema: JsonObject
     """The JSON Schema of the project file."""
     section: Section | None = None
-    """None for what stands around the sections."""
+    """None for the part of the file outside the sections."""
     lost: set[str] = field(default_factory=set)
     """Keys of the entry under which something was left out."""
     aliases: dict[DataPath, DataPath] = field(default_factory=dict)
     """By path as it is read: the path as it is written."""
     left_out: set[DataPath] = field(default_factory=set)
     beyond: bool = False
-    """Nothing more can be guessed: the entry is set aside."""
+    """The entry cannot be mended further and is set aside."""
 
     @classmethod
     def of(cls, path: DataPath, value: object, schema: JsonObject, section: Section | None) -> "Mending":
@@ -47,7 +47,10 @@ class Mending:
         return frozenset(slug for key in self.lost for slug in follow_ups.get(key, ()))
 
     def rename_keys(self, wrong: Iterable[DataPath]) -> None:
-        """Read unknown keys as the nearest known ones; leave out those that are near none, or near one that is there."""
+        """Read unknown keys as the nearest known ones.
+
+        A key is left out if it is near none, or near one that exists already.
+        """
         for place in wrong:
             mapping, key = self._at(place[:-1]), place[-1]
             nearest = find_nearest(str(key), known_keys(self.schema, (*self.path, *place[:-1])))
@@ -57,13 +60,16 @@ class Mending:
                 self.aliases[(*self.path, *place[:-1], nearest)] = (*self.path, *place)
 
     def mend(self, place: DataPath, detail: ErrorDetails, words: Iterable[str]) -> None:
-        """Put what was meant in place of a wrong value, or leave it out. `words`: what it may be, where that is a list of words."""
+        """Replace a wrong value by the one that was probably meant, or leave it out.
+
+        `words` are the allowed values, if they are a list of words.
+        """
         offending = detail["input"]
         nearest = find_nearest(str(offending), words)
         if not place:
             self.beyond = True
         elif not self._has(place[:-1]):
-            return  # what is around it was left out
+            return  # the value that contains it was left out
         elif nearest is not None:
             self._at(place[:-1])[place[-1]] = nearest
         elif detail["type"] == "list_type" and isinstance(offending, str):
@@ -87,7 +93,7 @@ class Mending:
             self.beyond = True
 
     def _find_stand_in(self, place: DataPath) -> object | None:
-        """What an entry may be called, taken from or keyed by, while the rest of it is checked."""
+        """A value for a missing name, source or key, so that the rest of the entry can be checked."""
         if self.section is None:
             return "unnamed" if place == ("project",) else None
         return self.section.stand_in(self.value, place)
@@ -106,19 +112,19 @@ class Mending:
             del around[step]
 
     def _has(self, place: DataPath) -> bool:
-        found = self.value
+        value = self.value
         for step in place:
             if not (
-                step in found
-                if isinstance(found, dict)
-                else isinstance(step, int) and isinstance(found, list) and step < len(found)
+                step in value
+                if isinstance(value, dict)
+                else isinstance(step, int) and isinstance(value, list) and step < len(value)
             ):
                 return False
-            found = found[step]
-        return isinstance(found, dict | list)
+            value = value[step]
+        return isinstance(value, dict | list)
 
     def _at(self, place: DataPath) -> Any:
-        found = self.value
+        value = self.value
         for step in place:
-            found = found[step]
-        return found
+            value = value[step]
+        return value

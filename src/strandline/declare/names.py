@@ -1,4 +1,4 @@
-"""Names: what may be one, and that no two things share one."""
+"""Names: which are valid, and that no two things share one."""
 
 import re
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class NameRegistry:
-    """Every name of the project and what it stands for."""
+    """Every name of the project and what it means."""
 
     def __init__(self, report: Report, broken: frozenset[str]) -> None:
         self._report = report
         self._taken: dict[str, tuple[str, Place]] = {}
         self.broken = broken
-        """Names whose entry was reported already: leaning on one is no mistake."""
+        """Names whose entry was reported already: a reference to one is not a mistake."""
 
     def claim(self, name: str, kind: str, place: Place) -> bool:
-        """Take a name for a thing. False, with a mistake, when it is not a name or is taken."""
+        """Register a name. False, with a mistake, if it is not valid or is taken."""
         if not check_name(name, kind, place, self._report):
             return False
         if name in self._taken:
@@ -36,15 +36,17 @@ def check_name(name: str, kind: str, place: Place, report: Report) -> bool:
     if not _NAME.fullmatch(name):
         better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
         remedy = (
-            f"Name it `{better}`, say."
+            f"Name it, for example, `{better}`."
             if _NAME.fullmatch(better)
-            else "Use small letters, digits and `_`, starting with a letter."
+            else "Use lower-case letters, digits and `_`, starting with a letter."
         )
         report.add("bad-name", f"`{name}` cannot be the name of a {kind}.", remedy, place)
         return False
     suffix = next((s for s in RESERVED_SUFFIXES if name.endswith(s)), None)
     if suffix:
-        what = f"the {kind} `{name}` ends in `{suffix}`, which is kept for tables that Strandline makes."
+        what = (
+            f"the {kind} `{name}` ends in `{suffix}`, which is reserved for tables that Strandline creates."
+        )
         report.add("reserved-name", what, "Give it a name without that ending.", place)
         return False
     return True
@@ -57,17 +59,17 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
         report.add(
             "metadata-column",
             what,
-            "Give it another name; metadata columns are there without being declared.",
+            "Give it another name; metadata columns exist without being declared.",
             place,
         )
         return False
     if not is_column_name(name):
-        remedy = "Use letters, digits and `_`, not `__` at its start; `path:` may name any field."
+        remedy = "Use letters, digits and `_`, but not `__` at the start; `path:` may name any field."
         report.add("bad-name", f"`{name}` cannot be the name of a column.", remedy, place)
         return False
     return True
 
 
 def lowered(names: Iterable[str] | None) -> tuple[str, ...]:
-    """Names of columns as they are kept, each once."""
+    """Names of columns as they are stored, in lower case and each once."""
     return tuple(dict.fromkeys(name.lower() for name in names or ()))

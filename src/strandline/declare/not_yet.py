@@ -1,4 +1,7 @@
-"""What LANGUAGE promises and this version does not do yet. A feature that is built removes its line here."""
+"""What LANGUAGE promises and this version does not support yet.
+
+Whoever builds a feature removes its line here.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,15 +17,15 @@ LATER_SECTIONS = {
     "endpoints": "Endpoints",
     "triggers": "Triggers",
 }
-"""Sections that LANGUAGE has, and what each is called. Keys of entries are in `Section.not_yet`."""
+"""Sections that LANGUAGE describes, and the name of each. Keys of entries are in `Section.not_yet`."""
 
 
 def set_aside(
     document: Document, sections: Iterable[Section], report: Report
 ) -> tuple[dict[DataPath, object], frozenset[str]]:
-    """Report what is not due, and name it: the paths of the entries that hold it, and every word in them.
+    """Report what is not supported yet. Returns the entries that contain it, by path, and every word in them.
 
-    The words are known to exist, so that nothing else is reported for leaning on them.
+    The words are treated as existing names, so that a reference to one is not reported as well.
     """
     aside: dict[DataPath, object] = {}
     if not isinstance(document.data, dict):

@@ -1,4 +1,4 @@
-"""Entries that may read each other, each after what it reads."""
+"""Sorts entries that may read each other, each one after what it reads."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ from strandline.model.report import Report
 def sort_outputs(
     reads: Mapping[str, tuple[str, ...]], places: Mapping[str, Place], report: Report
 ) -> list[str]:
-    """Outputs so that each comes after what it reads.
+    """Outputs in an order in which each one comes after what it reads.
 
-    Those on a cycle are reported. They and their readers are left out.
+    Outputs on a cycle are reported. They and their readers are left out.
     """
     done: list[str] = []
     state: dict[str, str] = {}
@@ -39,14 +39,14 @@ def _report_cycle(cycle: tuple[str, ...], places: Mapping[str, Place], report: R
         report.add(
             "cycle",
             f"the job that writes `{cycle[0]}` reads it.",
-            "Read the dataset it is made from instead.",
+            "Read the dataset from which it is made instead.",
             places[cycle[0]],
         )
         return
-    told = " reads ".join(f"`{name}`" for name in cycle)
+    path = " reads ".join(f"`{name}`" for name in cycle)
     report.add(
         "cycle",
-        f"these jobs wait for each other: {told}.",
-        "Take one of these inputs away.",
+        f"these jobs depend on each other: {path}.",
+        "Remove one of these inputs.",
         places[cycle[0]],
     )

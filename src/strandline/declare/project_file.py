@@ -1,6 +1,6 @@
-"""The shape of `strandline.yaml`: which keys there are and what type each takes.
+"""The shape of `strandline.yaml`: its keys and the type of each.
 
-What the values mean is checked by each section.
+Each section checks what its values mean.
 """
 
 from functools import cache

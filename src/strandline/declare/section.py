@@ -1,4 +1,4 @@
-"""What a section of the project file is.
+"""The type of a section of the project file.
 
 Each section is a value that its own module makes. `sections` lists them all.
 """
@@ -28,7 +28,7 @@ class Section:
     """Entries of one shape under one key. The defaults suit a mapping of names to entries."""
 
     key: str
-    """The key of the project file that it stands under."""
+    """Its key in the project file."""
     spec: Any
     """The shape of an entry: a pydantic model, or a union of several."""
     load: Callable[[Mapping[Any, Any], Loading], None]
@@ -39,13 +39,13 @@ class Section:
     counted_as: str
     """What `check` calls an entry."""
     counted_if_none: bool = False
-    """`check` also says that there is none."""
+    """`check` also reports that there is none."""
     is_counted: Callable[[Any], bool] = _every_entry
     """Whether `check` counts an entry."""
     is_list: bool = False
     """The entries are a list, and each has a `name`."""
     names: Callable[[Any, object], Collection[str]] = _own_name
-    """The names that an entry would have taken, for an entry that could not be understood.
+    """The names that an entry which could not be understood would have taken.
 
     Takes the entry's name or its place in the list, and the entry as written.
     """
@@ -57,9 +57,9 @@ class Section:
     Takes the entry and the place of the key.
     """
     unreadable: Callable[[DataPath], tuple[DataPath, object] | None] = _no_stand_in
-    """What to put in place of a value that cannot be understood, and where. By default it is left out.
+    """What replaces a value that cannot be understood, and where. By default the value is left out.
 
     Takes the place of the value.
     """
     not_yet: Mapping[str, str] = field(default_factory=dict)
-    """Keys of an entry that LANGUAGE promises and this version does not support, and what each is called."""
+    """Keys of an entry that LANGUAGE promises and this version does not support, and the name of each."""

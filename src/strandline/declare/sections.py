@@ -1,6 +1,6 @@
-"""The sections of the project file, in the order they are loaded: a section may refer to those before it.
+"""The sections of the project file in loading order: a section may refer to earlier ones.
 
-One of the two tables that a new kind of node is added to; the other is `dispatch.workers.WORKERS`.
+A new kind of node is added to two tables: this one and `dispatch.workers.WORKERS`.
 """
 
 from .chains.section import CHAINS

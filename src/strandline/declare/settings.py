@@ -1,4 +1,7 @@
-"""Settings: where things are. Defaults, then the project file, then the environment; secrets filled in last."""
+"""Settings: where things are. The project file overrides defaults, the environment overrides both.
+
+Secrets are filled in last.
+"""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +26,7 @@ _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Secrets:
-    """Fills `${NAME}` from the environment. What was declared, not what was filled in, is hashed and shown."""
+    """Fills `${NAME}` from the environment. The declared text is hashed and shown, not the filled one."""
 
     def __init__(self, environ: Mapping[str, str], document: Document, report: Report) -> None:
         self._environ = environ
@@ -31,25 +34,26 @@ class Secrets:
         self._report = report
 
     def fill(self, text: str, path: DataPath) -> str:
-        """The text with its secrets; one that is not set is reported and left as it is written."""
+        """The text with its secrets. A secret that is not set is reported and stays as written."""
 
-        def value(found: re.Match[str]) -> str:
-            if found[1] in self._environ:
-                return self._environ[found[1]]
-            what = f"`${{{found[1]}}}` is read from the environment, where it is not set."
+        def value(secret: re.Match[str]) -> str:
+            name = secret[1]
+            if name in self._environ:
+                return self._environ[name]
+            what = f"`${{{name}}}` is read from the environment, where it is not set."
             self._report.add(
                 "secret-not-set",
                 what,
-                f"Set it before the call: `export {found[1]}=...`.",
+                f"Set it before the call: `export {name}=...`.",
                 self._document.place(*path),
             )
-            return found[0]
+            return secret[0]
 
         return _SECRET.sub(value, text)
 
 
 def as_text(value: Scalar) -> str:
-    """A value of `options` or `conf` as Spark takes it."""
+    """A value of `options` or `conf` as Spark expects it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -118,34 +122,43 @@ _HARMLESS_CONF = (
     "spark.databricks.delta.snapshotPartitions",
     "spark.databricks.delta.optimizeWrite.",
 )
-"""Of the settings of Spark's SQL and of Delta, those that change how quickly a result comes and never what it is."""
+"""The settings of Spark's SQL and of Delta that change how fast a result is computed, never the result."""
 _JUDGED_CONF = ("spark.sql.", "spark.databricks.")
 _DECIDING_JAVA = re.compile(
     r"-D(?:user\.|file\.encoding|sun\.jnu\.encoding|java\.locale\.|java\.time\.|jdk\.|sun\.timezone)"
 )
-"""Properties of Java that results hang on: its time zone, its language, its encoding, its calendar."""
+"""Properties of Java on which results depend: its time zone, language, encoding and calendar."""
 
 
 def _check_conf(key: str, value: str, document: Document, report: Report) -> None:
-    """Settings are never hashed (they say where, not what), so none of them may change a result."""
+    """Settings are never hashed (they define where, not what), so none of them may change a result."""
     place = document.place("settings", "spark", "conf", key)
     if key.endswith("JavaOptions") and (deciding := _DECIDING_JAVA.search(value)):
-        what = f"`{key}` has `{deciding[0]}`, which may change what a query gives. The engine starts Java with what its results need."
+        what = (
+            f"`{key}` contains `{deciding[0]}`, which may change the result of a query."
+            " The engine starts Java with the properties that results need."
+        )
         report.add(
             "conf-changes-results", what, "Remove that option. Others, such as `-Xss4m`, may stay.", place
         )
     if key.startswith(_JUDGED_CONF) and not key.startswith(_HARMLESS_CONF):
-        what = f"`{key}` may change what a query gives, and settings are not part of the configuration that rows are kept by."
-        remedy = "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, such as `spark.sql.shuffle.partitions`."
+        what = (
+            f"`{key}` may change the result of a query,"
+            " and settings are not part of the configuration that is recorded with rows."
+        )
+        remedy = (
+            "Remove it. Among the settings of `spark.sql.` and `spark.databricks.` only those of performance"
+            " may be set, such as `spark.sql.shuffle.partitions`."
+        )
         report.add("conf-changes-results", what, remedy, place)
 
 
 def _keep(text: str, document: Document, report: Report) -> timedelta:
-    """A length of time; whatever it is, a reader that has just begun must be able to end."""
-    found = _KEEP.fullmatch(text)
-    length = timedelta(**{f"{found[2]}s": int(found[1])}) if found and len(found[1]) < 6 else timedelta()
+    """A duration. It has a minimum, so that a reader that has just begun can finish."""
+    match = _KEEP.fullmatch(text)
+    length = timedelta(**{f"{match[2]}s": int(match[1])}) if match and len(match[1]) < 6 else timedelta()
     if length < _SHORTEST_KEEP:
-        what = f"`settings.keep` is `{text}`, not a length of time from one hour."
+        what = f"`settings.keep` is `{text}`, not a duration of at least one hour."
         report.add("wrong-type", what, "Write `30 days` or `36 hours`.", document.place("settings", "keep"))
     return length
 
@@ -158,16 +171,21 @@ def make_calendar(head: Head, document: Document, report: Report) -> Calendar:
     day = _DAY.fullmatch(head.financial_year_starts)
     month_number, day_number = (int(day[1]), int(day[2])) if day else (0, 0)
     if not (1 <= month_number <= 12 and 1 <= day_number <= _DAYS_IN_MONTH[month_number - 1]):
-        what = f"`financial_year_starts` is `{head.financial_year_starts}`, not a day that every year has."
+        what = (
+            f"`financial_year_starts` is `{head.financial_year_starts}`, not a day that exists in every year."
+        )
         report.add(
-            "wrong-type", what, "Write month and day, as `04-01`.", document.place("financial_year_starts")
+            "wrong-type",
+            what,
+            "Write month and day, such as `04-01`.",
+            document.place("financial_year_starts"),
         )
         return Calendar(timezone=head.timezone)
     return Calendar(timezone=head.timezone, year_starts_month=month_number, year_starts_day=day_number)
 
 
 def calendar_part(calendar: Calendar) -> object:
-    """What rows depend on that are computed by the calendar."""
+    """The part of a configuration on which rows depend if they are computed with the calendar."""
     return [calendar.timezone, calendar.year_starts_month, calendar.year_starts_day]
 
 
@@ -179,7 +197,9 @@ def suggest_zone(zone: str) -> str:
     if zone.rsplit("/", 1)[-1].lower() in cities:
         return f"Did you mean `{cities[zone.rsplit('/', 1)[-1].lower()]}`?"
     nearest = find_nearest(zone, by_lower)
-    return f"Did you mean `{by_lower[nearest]}`?" if nearest else "Write a name as `Asia/Kolkata` or `UTC`."
+    return (
+        f"Did you mean `{by_lower[nearest]}`?" if nearest else "Write a name such as `Asia/Kolkata` or `UTC`."
+    )
 
 
 def _resolve_lake(lake: str, folder: Path) -> str:
@@ -192,11 +212,14 @@ def _resolve_catalog(
     if catalog.startswith("sqlite:///") and not catalog.startswith("sqlite:///:memory:"):
         return f"sqlite:///{(folder / catalog.removeprefix('sqlite:///')).resolve()}"
     if not catalog.startswith(("sqlite", "postgresql")):
-        # The text may hold a password, so only its scheme is shown.
+        # The text may contain a password, so only its scheme is shown.
         scheme = catalog.split(":", 1)[0] if ":" in catalog else catalog[:20]
         where = "`STRANDLINE_CATALOG`" if environ.get("STRANDLINE_CATALOG") else "`settings.catalog`"
-        what = f"{where} starts with `{scheme}`, which is no catalog Strandline knows."
-        remedy = "Write `sqlite:///.strandline/catalog.db` or `postgresql+psycopg://user:${PASSWORD}@host/database`."
+        what = f"{where} starts with `{scheme}`, which is not a catalog that Strandline supports."
+        remedy = (
+            "Write `sqlite:///.strandline/catalog.db` or"
+            " `postgresql+psycopg://user:${PASSWORD}@host/database`."
+        )
         report.add(
             "unknown-catalog",
             what,
@@ -207,12 +230,12 @@ def _resolve_catalog(
 
 
 def _thresholds(environ: Mapping[str, str], report: Report) -> Thresholds:
-    """For tests alone: the project file cannot set them."""
+    """Only for tests: the project file cannot set them."""
     text = environ.get("STRANDLINE_THRESHOLDS", "")
     try:
         return parse_thresholds(text)
     except ValueError as error:
-        what = f"`STRANDLINE_THRESHOLDS` has `{error}`, which is not a threshold and its size."
+        what = f"`STRANDLINE_THRESHOLDS` contains `{error}`, which is not a threshold with its size."
         report.add("wrong-type", what, "Unset it; only Strandline's own tests need it.")
         return SHIPPED
 
@@ -225,8 +248,8 @@ def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -
         return int(text)
     report.add(
         "wrong-type",
-        f"`STRANDLINE_WORKERS` is `{text}`, not a whole number from 1.",
-        "Set it to a number, as `2`.",
+        f"`STRANDLINE_WORKERS` is `{text}`, not a whole number of at least 1.",
+        "Set it to a number, such as `2`.",
     )
     return 2
 
@@ -237,7 +260,7 @@ def _fail_on(declared: str | None, environ: Mapping[str, str], report: Report) -
         return FailOn(text)
     report.add(
         "unknown-value",
-        f"`STRANDLINE_FAIL_ON` is `{text}`, which it cannot be.",
+        f"`STRANDLINE_FAIL_ON` is `{text}`, which is not a valid value.",
         suggest(text, set(FailOn), "values"),
     )
     return FailOn.NOTHING

@@ -1,6 +1,6 @@
-"""From plain data to the specs of the sections.
+"""Turns plain data into the specs of the sections.
 
-Each entry is checked by itself, so that one bad entry hides no mistake of another.
+Each entry is checked separately, so that one wrong entry does not hide mistakes in another.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -23,7 +23,7 @@ from .yaml_lines import DataPath, Document
 
 _HEAD: TypeAdapter[Head] = TypeAdapter(Head)
 _ROUNDS = 20
-"""Times that an entry is mended: each mends all that is wrong at one depth."""
+"""How often an entry is mended at most. Each round mends everything that is wrong at one depth."""
 
 
 @cache
@@ -33,24 +33,27 @@ def _adapter(section: Section) -> TypeAdapter[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The entries of the file, mended where a key or value was wrong; those that could not be are left out."""
+    """The entries of the file.
+
+    Wrong keys and values are mended; entries that cannot be mended are left out.
+    """
 
     document: Document
-    """With the lines of misspelt keys under the keys that they were read as."""
+    """Contains the lines of misspelt keys also under the keys as which they were read."""
     head: Head | None
-    """What stands around the sections."""
+    """The part of the file outside the sections."""
     entries: Mapping[str, Mapping[Any, Any]]
     """By section: its entries, by name or by place in the list."""
     written: Mapping[str, frozenset[str]]
-    """By section: the names of all its entries, also of those that are wrong."""
+    """By section: the names of all its entries, including invalid ones."""
     broken: frozenset[str]
-    """Names of entries that were reported and set aside: others may lean on them without a second mistake."""
+    """Names of entries that were reported and set aside. A reference to one is not a second mistake."""
     follow_ups: Mapping[DataPath, frozenset[str]]
     """By entry: slugs of mistakes that would only follow from a value that was reported and left out."""
 
 
 def check_shape(document: Document, sections: tuple[Section, ...], report: Report) -> Shape:
-    """Every wrong key and type of the file goes to the report; what can be understood comes back."""
+    """Report every wrong key and type of the file, and return what can be understood."""
     return _Shaping(document, sections, report).check()
 
 
@@ -67,7 +70,7 @@ class _Shaping:
     def check(self) -> Shape:
         data = self.document.data if self.document.data is not None else {}
         if not isinstance(data, dict):
-            what = f"the file holds {_kind(data)}, not a mapping of keys."
+            what = f"the file contains {_kind(data)}, not a mapping of keys."
             self.report.add("wrong-type", what, "Start with `project: <name>`.", self.document.place())
             return self.shape(None, {}, {section.key: {} for section in self.sections})
         data = self.rename_sections(data)
@@ -109,7 +112,7 @@ class _Shaping:
         )
 
     def rename_sections(self, data: dict[str, object]) -> dict[str, object]:
-        """Read a section with a misspelt name as the one meant, so that its entries are checked too."""
+        """Read a section with a misspelt name as the one that was meant, so that its entries are checked."""
         known = {*known_keys(self.schema, ()), *LATER_SECTIONS}
         keys = {section.key for section in self.sections}
         for key in [key for key in data if key not in known]:
@@ -127,9 +130,11 @@ class _Shaping:
         if value is None:
             return
         if not isinstance(value, list if section.is_list else dict):
-            wanted = "a list, each entry starting with `- name:`" if section.is_list else "a mapping of names"
-            what = f"`{section.key}` is {_kind(value)}, not {wanted}."
-            self.report.add("wrong-type", what, f"Write {wanted}.", self.document.place(section.key))
+            expected = (
+                "a list, each entry starting with `- name:`" if section.is_list else "a mapping of names"
+            )
+            what = f"`{section.key}` is {_kind(value)}, not {expected}."
+            self.report.add("wrong-type", what, f"Write {expected}.", self.document.place(section.key))
             return
         for step, entry in (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -140,14 +145,14 @@ class _Shaping:
     def validate(
         self, adapter: TypeAdapter[Any], value: object, path: DataPath, section: Section | None
     ) -> Any | None:
-        """The entry, mended until it is valid. None when it cannot be."""
+        """The entry, mended until it is valid. None if it cannot be mended."""
         mending: Mending | None = None
         for _ in range(_ROUNDS):
             try:
                 valid = adapter.validate_python(mending.value if mending else value)
             except ValidationError as error:
                 if mending is None:
-                    # Validated again: errors point into the value that is mended.
+                    # Validate again: errors must point into the value that is mended.
                     mending = Mending.of(path, value, self.schema, section)
                     continue
                 self.mend(mending, error.errors(include_url=False))
@@ -160,22 +165,23 @@ class _Shaping:
         return None
 
     def mend(self, mending: Mending, details: list[ErrorDetails]) -> None:
-        """Keys first: what is read under another name may be right, and `file` in place of `files` is not also a missing `files`."""
+        """Report and mend unknown keys first.
+
+        A value may be valid under the right key, and `file` instead of `files` is not also a missing `files`.
+        """
         document = self.document.with_aliases(mending.aliases)
-        found = list(_join_alternatives(details, mending.value))
-        unknown = [
-            (place, wanted, detail) for place, wanted, detail in found if detail["type"] == "extra_forbidden"
-        ]
-        for place, wanted, detail in unknown or found:
+        mistakes = list(_join_alternatives(details, mending.value))
+        unknown = [mistake for mistake in mistakes if mistake[2]["type"] == "extra_forbidden"]
+        for place, expected, detail in unknown or mistakes:
             if not (detail["type"] == "missing" and mending.is_known_to_lack(place)):
-                _add(detail, wanted, (*mending.path, *place), self.schema, document, self.report)
+                _add(detail, expected, (*mending.path, *place), self.schema, document, self.report)
         if unknown:
             mending.rename_keys(place for place, _, _ in unknown)
             self.aliases |= mending.aliases
             return
-        # The last elements of lists first: what is left out moves those after it.
+        # The last elements of lists first: leaving out an element moves those after it.
         for place, _, detail in sorted(
-            found, key=lambda each: [str(step).zfill(6) for step in each[0]], reverse=True
+            mistakes, key=lambda each: [str(step).zfill(6) for step in each[0]], reverse=True
         ):
             if not mending.beyond:
                 mending.mend(place, detail, _allowed(detail))
@@ -184,19 +190,22 @@ class _Shaping:
 def _join_alternatives(
     details: list[ErrorDetails], value: object
 ) -> Iterator[tuple[DataPath, str, ErrorDetails]]:
-    """Each mistake once, with where it is and what was wanted: a value that fits no type of several has an error of each."""
-    wanted_by_place: dict[tuple[DataPath, str], list[str]] = {}
+    """Each mistake once, with its place and what was expected there.
+
+    A value that fits none of several types has one error for each type.
+    """
+    expected_by_place: dict[tuple[DataPath, str], list[str]] = {}
     detail_by_place: dict[tuple[DataPath, str], ErrorDetails] = {}
     for detail in details:
-        place = (_locate(detail, value), "type" if detail["type"] in _WANTED else detail["type"])
-        wanted_by_place.setdefault(place, []).append(_wanted(detail))
+        place = (_locate(detail, value), "type" if detail["type"] in _EXPECTED else detail["type"])
+        expected_by_place.setdefault(place, []).append(_expected(detail))
         detail_by_place.setdefault(place, detail)
     for place, detail in detail_by_place.items():
-        wanted = wanted_by_place[place]
+        expected = expected_by_place[place]
         yield (
             place[0],
             " or ".join(
-                w for w in dict.fromkeys(wanted) if w != "a whole number" or "a number" not in wanted
+                e for e in dict.fromkeys(expected) if e != "a whole number" or "a number" not in expected
             ),
             detail,
         )
@@ -204,7 +213,7 @@ def _join_alternatives(
 
 def _add(
     detail: ErrorDetails,
-    wanted: str,
+    expected: str,
     full: DataPath,
     schema: JsonObject,
     document: Document,
@@ -223,7 +232,7 @@ def _add(
         case "missing":
             report.add("missing-key", f"{_whole(full[:-1])} lacks `{name}`.", f"Add `{name}:`.", place)
         case "literal_error":
-            what = f"`{name}` is {_show(offending)}{_where(full[:-1])}, which it cannot be."
+            what = f"`{name}` is {_show(offending)}{_where(full[:-1])}, which is not a valid value."
             report.add("unknown-value", what, suggest(str(offending), _allowed(detail), "values"), place)
         case "too_short":
             report.add(
@@ -240,33 +249,36 @@ def _add(
                 place,
             )
         case "wrong_entry":  # see `spec_types.wrong_entry`
-            found = detail["ctx"]
-            report.add(found["slug"], found["what"].replace("{entry}", _whole(full)), found["remedy"], place)
+            wrong = detail["ctx"]
+            report.add(wrong["slug"], wrong["what"].replace("{entry}", _whole(full)), wrong["remedy"], place)
         case _:
-            what = f"{_whole(full)} is {_show(offending)}, not {wanted}."
+            what = f"{_whole(full)} is {_show(offending)}, not {expected}."
             remedy = (
                 f"Write `[{offending}]`."
-                if "list" in wanted and isinstance(offending, str)
-                else _quote_hint(wanted, offending)
+                if "list" in expected and isinstance(offending, str)
+                else _quote_hint(expected, offending)
             )
             report.add("wrong-type", what, remedy, place)
 
 
 def _allowed(detail: ErrorDetails) -> list[str]:
-    """The words that a value may be, where it may only be one of some."""
+    """The allowed words, if a value must be one of a list of words."""
     if detail["type"] != "literal_error":
         return []
     return [word.strip("'") for word in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
 
 
 def _locate(detail: ErrorDetails, value: object) -> DataPath:
-    """Where in the data it is: without the tags of unions, the types that were tried, and pydantic's mark of a mapping's key."""
+    """The path of an error in the data.
+
+    The tags of unions, the types that were tried and pydantic's mark of a mapping's key are left out.
+    """
     path: list[str | int] = []
     for step in detail["loc"]:
         if isinstance(step, str) and step[:1] in ("<", "["):
             continue
-        if detail["type"] in _WANTED and value is detail["input"]:
-            break  # what follows is the type it is not: `int` or `str`
+        if detail["type"] in _EXPECTED and value is detail["input"]:
+            break  # the next step is the type that was tried: `int` or `str`
         path.append(step)
         value = (
             value.get(step)
@@ -278,7 +290,7 @@ def _locate(detail: ErrorDetails, value: object) -> DataPath:
     return tuple(path)
 
 
-_WANTED = {
+_EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -291,7 +303,7 @@ _WANTED = {
 }
 
 
-def _wanted(detail: ErrorDetails) -> str:
+def _expected(detail: ErrorDetails) -> str:
     if detail["type"] == "union_tag_invalid":
         tags = str(detail["ctx"]["expected_tags"])
         return " or ".join(
@@ -299,13 +311,14 @@ def _wanted(detail: ErrorDetails) -> str:
             for tag, words in (("<text>", "text"), ("<list>", "a list"), ("<mapping>", "a mapping"))
             if tag in tags
         )
-    return _WANTED.get(detail["type"], "what it should be")
+    return _EXPECTED.get(detail["type"], "what it should be")
 
 
-def _quote_hint(wanted: str, offending: object) -> str:
-    if wanted.startswith("text") and "number" not in wanted and isinstance(offending, (int, float, bool)):
+def _quote_hint(expected: str, offending: object) -> str:
+    is_text = expected.startswith("text") and "number" not in expected
+    if is_text and isinstance(offending, (int, float, bool)):
         return f'Put it in quotes: "{_plain(offending)}".'
-    return f"Write {wanted}."
+    return f"Write {expected}."
 
 
 def _kind(value: object) -> str:

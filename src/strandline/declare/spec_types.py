@@ -1,6 +1,6 @@
-"""What the specs of every section are made of.
+"""The types that the specs of all sections use.
 
-Tags of unions are written `<...>` so that no key can be mistaken for one.
+Tags of unions are written `<...>`, so that a key cannot be mistaken for one.
 """
 
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ Names = Annotated[list[str], Field(min_length=1)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and no value is converted on the quiet."""
+    """Unknown keys are errors, and no value is converted silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -1,7 +1,8 @@
-"""YAML as plain data that remembers its lines.
+"""YAML as plain data with the line of each value.
 
-PyYAML's own constructors follow YAML 1.1, where the key `on` is the boolean true and `04-01` may be a date; here keys stay as written and
-plain values follow the YAML 1.2 core schema: null, booleans, integers, floats, and text for everything else.
+PyYAML's own constructors follow YAML 1.1, where the key `on` is the boolean true and `04-01` may be a date.
+Here keys stay as written, and plain values follow the YAML 1.2 core schema: null, booleans, integers, floats,
+and text for everything else.
 """
 
 import re
@@ -22,7 +23,7 @@ from strandline.model.report import Report
 DataPath = tuple[str | int, ...]
 
 _MOST_VALUES = 50_000
-"""Aliases can make a small file mean an endless one."""
+"""Aliases can make a small file expand without end."""
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -38,18 +39,21 @@ class Document:
     file: str
     data: object
     lines: Mapping[DataPath, int]
-    """Of a mapping's entry: the line of its key; of a list's element: where it starts."""
+    """For a mapping's entry the line of its key, for a list's element the line where it starts."""
     text_lines: Mapping[DataPath, int]
-    """Of a literal block (`|`): the line of its first line of text, so that places inside it can be told."""
+    """For a literal block (`|`): the line of its first line of text, to compute places inside it."""
 
     def place(self, *path: str | int) -> Place:
-        """The line of a path, or of the nearest thing around it that exists."""
+        """The line of a path, or of the nearest enclosing path that exists."""
         while path and path not in self.lines:
             path = path[:-1]
         return Place(file=self.file, line=self.lines.get(path, 1))
 
     def with_aliases(self, paths: Mapping[DataPath, DataPath]) -> "Document":
-        """The same lines, found under other paths too (a new path by the one it stands for): a misspelt key is read as the one meant."""
+        """The same lines, also under other paths: a misspelt key is read as the one that was meant.
+
+        `paths` maps each new path to the written one.
+        """
         lines, text_lines = dict(self.lines), dict(self.text_lines)
         for new, old in paths.items():
             for known in (lines, text_lines):
@@ -77,7 +81,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
 
 
 def load_yaml(raw: bytes, file: str, report: Report) -> Document | None:
-    """The document of a file, or None when it cannot be read; what is wrong is in the report."""
+    """The document of a file. None if it cannot be read, which is then reported."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -89,7 +93,7 @@ def load_yaml(raw: bytes, file: str, report: Report) -> Document | None:
         root = _Loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
         place = Place(file=file, line=text[: error.position].count("\n") + 1)
-        what = f"the file holds the character U+{ord(text[error.position]):04X}, which YAML forbids."
+        what = f"the file contains the character U+{ord(text[error.position]):04X}, which YAML forbids."
         report.add("yaml-syntax", what, "Remove it.", place)
         return None
     except yaml.MarkedYAMLError as error:
@@ -118,14 +122,14 @@ class _TooMuchError(Exception):
 
 
 class _Reading:
-    """One conversion of nodes to data, with the lines it passed."""
+    """One conversion of nodes to data, which records their lines."""
 
     def __init__(self, file: str, report: Report) -> None:
         self.file = file
         self.report = report
         self.lines: dict[DataPath, int] = {}
         self.text_lines: dict[DataPath, int] = {}
-        self.told: set[tuple[int, int]] = set()
+        self.reported: set[tuple[int, int]] = set()
 
     def convert(self, node: Node, path: DataPath) -> object:
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -173,7 +177,7 @@ class _Reading:
         return {**{key: value for key, value in merged.items() if key not in data}, **data}
 
     def convert_merge(self, node: Node, path: DataPath) -> dict[str, object]:
-        """`<<: *anchor` and `<<: [*one, *two]`, where the earlier wins."""
+        """`<<: *anchor` and `<<: [*one, *two]`. In a list the earlier mapping wins."""
         if isinstance(node, MappingNode):
             return self.convert_mapping(node, path)
         if isinstance(node, SequenceNode) and all(isinstance(element, MappingNode) for element in node.value):
@@ -184,15 +188,15 @@ class _Reading:
         self.add(
             node,
             "yaml-syntax",
-            "`<<` takes a mapping or a list of mappings.",
+            "`<<` needs a mapping or a list of mappings.",
             "Name an anchored mapping after `<<:`.",
         )
         return {}
 
     def add(self, node: Node, slug: str, what: str, remedy: str) -> None:
         place = (node.start_mark.line, node.start_mark.column)
-        if place not in self.told:
-            self.told.add(place)
+        if place not in self.reported:
+            self.reported.add(place)
             self.report.add(slug, what, remedy, Place(file=self.file, line=node.start_mark.line + 1))
 
 
@@ -222,9 +226,9 @@ def _remedy(text: str, error: yaml.MarkedYAMLError) -> str:
     lines = text.splitlines()
     line = lines[_line(error) - 1] if _line(error) <= len(lines) else ""
     if "\t" in line:
-        return "Indent with blanks: YAML does not allow tabs."
+        return "Indent with spaces: YAML does not allow tabs."
     if "expected a single document" in str(error.context):
-        return "Keep one document in the file: remove the line `---`."
+        return "Keep only one document in the file: remove the line `---`."
     return (
         f"Look at `{line.strip()}`; text with `: `, `#` or `{{` in it needs quotes."
         if line.strip()

@@ -342,7 +342,7 @@ def test_leaning_on_a_chain_that_is_wrong_is_no_second_mistake(edit: tuple[str, 
         (
             "hot_state: transactions",
             "the dataset that follows a chain `hot_state` ends in `_state`, "
-            "which is kept for tables that Strandline makes.\n"
+            "which is reserved for tables that Strandline creates.\n"
             "  Give it a name without that ending.  [reserved-name]",
         ),
     ],

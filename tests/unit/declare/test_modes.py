@@ -287,7 +287,10 @@ def test_the_seeds_word_for_finality_is_told_where_it_stands(tmp_path: Path) -> 
     ("words", "expected"),
     [
         ("column: block_number, size: 0", "`size` is `0` in `jobs[0].partition`."),
-        ("column: block_at, unit: week", "`unit` is `week` in `jobs[0].partition`, which it cannot be."),
+        (
+            "column: block_at, unit: week",
+            "`unit` is `week` in `jobs[0].partition`, which is not a valid value.",
+        ),
         ("column: block_at, unit: dya", "Did you mean `day`?"),
         ("size: 10", "`jobs[0].partition` lacks `column`."),
         (

@@ -231,8 +231,8 @@ CASES: tuple[Case, ...] = (
     case(
         "conf-changes-results",
         ("project: shop", "project: shop\nsettings: {spark: {conf: {spark.sql.ansi.enabled: false}}}"),
-        "Remove it. Of `spark.sql.` and `spark.databricks.` only settings of speed may be set, "
-        "such as `spark.sql.shuffle.partitions`.",
+        "Remove it. Among the settings of `spark.sql.` and `spark.databricks.` only those of performance "
+        "may be set, such as `spark.sql.shuffle.partitions`.",
         ("spark.sql.ansi.enabled: false", ""),
         ("spark.sql.ansi.enabled: false", "spark.sql.shuffle.partitions: 8"),
     ),
@@ -248,7 +248,12 @@ CASES: tuple[Case, ...] = (
         "Set it before the call: `export NOT_SET_HERE=...`",
         Mend(environ={"NOT_SET_HERE": "lake"}),
     ),
-    case("bad-name", ("name: totals", "name: Totals!"), "Name it `totals`, say.", ("Totals!", "totals")),
+    case(
+        "bad-name",
+        ("name: totals", "name: Totals!"),
+        "Name it, for example, `totals`.",
+        ("Totals!", "totals"),
+    ),
     case(
         "reserved-name",
         ("output_dataset: totals", "output_dataset: totals_facts"),
@@ -556,7 +561,7 @@ CASES: tuple[Case, ...] = (
     case(
         "cycle",
         (TOTALS, TOTALS.replace("[item]", "[totals]")),
-        "Read the dataset it is made from instead.",
+        "Read the dataset from which it is made instead.",
         ("[totals]", "[item]"),
     ),
     # How jobs follow changes

@@ -54,7 +54,7 @@ strandline.yaml:8: the dataset `app_sources` is taken from `event`, which is not
   Did you mean `events`?  [unknown-source]
 strandline.yaml:15: job `totals` reads `order`, which is not a dataset.
   Did you mean `orders`?  [unknown-dataset]
-strandline.yaml:17: `mode` is `keyd` in `jobs[0].incremental`, which it cannot be.
+strandline.yaml:17: `mode` is `keyd` in `jobs[0].incremental`, which is not a valid value.
   Did you mean `keyed`?  [unknown-value]
 strandline.yaml:17: job `totals` is keyed but has no key.
   Add `key: [<columns of the output>]` to `incremental`.  [keyed-without-key]"""
@@ -174,8 +174,8 @@ def test_wrong_sql_is_told_where_it_is(tmp_path: Path) -> None:
     ("yaml", "expected"),
     [
         ("", "strandline.yaml:1: the project file lacks `project`.\n  Add `project:`.  [missing-key]"),
-        ("[1, 2]", "strandline.yaml:1: the file holds a list, not a mapping of keys."),
-        ("just text", "strandline.yaml:1: the file holds `just text`, not a mapping of keys."),
+        ("[1, 2]", "strandline.yaml:1: the file contains a list, not a mapping of keys."),
+        ("just text", "strandline.yaml:1: the file contains `just text`, not a mapping of keys."),
         (
             "project: 3",
             'strandline.yaml:1: `project` is `3`, not text.\n  Put it in quotes: "3".  [wrong-type]',
@@ -311,7 +311,7 @@ jobs:
 
     reported = report(tmp_path, PROPERTY + jobs)
 
-    assert "these jobs wait for each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in reported
+    assert "these jobs depend on each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in reported
     assert "the job that writes `d_out` reads it." in reported
 
 

@@ -34,7 +34,7 @@ def lower_columns(job: Job, rows: DataFrame) -> DataFrame:
         raise WorkError(
             f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in bad)},"
             " which cannot be a column's name.",
-            remedy="Give it another name with `AS`: letters, digits and `_`, not `__` at its start.",
+            remedy="Give it another name with `AS`: letters, digits and `_`, but not `__` at the start.",
             slug="bad-name",
         )
     return rows.toDF(*names)
