@@ -90,14 +90,14 @@ job `a` has mode `cursor` but no `cursor_column`.
             CURSOR + "    update_strategy: append\n" + ALL,
             "incremental:",
             """\
-job `a` appends but has no `unique_key`, so a row could not be told from one that was published before.
+job `a` appends but has no `unique_key`, so new rows could not be distinguished from published ones.
   Add `unique_key: [<columns of the output>]` to `incremental`.  [append-without-key]""",
         ),
         (
             "    incremental: {mode: keyed, key: [block_hash]}\n    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
-job `a` appends in mode `keyed`; `append` exists only with `cursor`.
+job `a` appends in mode `keyed`; only mode `cursor` can append.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
 [append-without-cursor]""",
         ),
@@ -106,7 +106,7 @@ job `a` appends in mode `keyed`; `append` exists only with `cursor`.
             "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
-job `a` appends in mode `keyed`; `append` exists only with `cursor`.
+job `a` appends in mode `keyed`; only mode `cursor` can append.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace` \
 without `unique_key`.  \
 [append-without-cursor]""",
@@ -115,7 +115,7 @@ without `unique_key`.  \
             "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
-job `a` appends in mode `full`; `append` exists only with `cursor`.
+job `a` appends in mode `full`; only mode `cursor` can append.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
 [append-without-cursor]""",
         ),
@@ -124,7 +124,7 @@ job `a` appends in mode `full`; `append` exists only with `cursor`.
             "    update_strategy: append\n" + ALL,
             "update_strategy:",
             """\
-job `a` appends in mode `partition`; `append` exists only with `cursor`.
+job `a` appends in mode `partition`; only mode `cursor` can append.
   Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`.  \
 [append-without-cursor]""",
         ),
@@ -132,8 +132,8 @@ job `a` appends in mode `partition`; `append` exists only with `cursor`.
             "    incremental: {mode: partition}\n" + ALL,
             "incremental:",
             """\
-job `a` has mode `partition` but does not say what a partition is.
-  Add `partition: {column: <column>, size: 10000}`, or `unit: day` in place of `size`.  \
+job `a` has mode `partition` but does not define what a partition is.
+  Add `partition: {column: <column>, size: 10000}`, or `unit: day` instead of `size`.  \
 [partition-without-column]""",
         ),
         (
@@ -180,7 +180,7 @@ def test_what_a_mode_lacks_is_told_once_with_its_line_and_a_remedy(
             "      unique_key: [block_hash]\n" + ALL,
             "unique_key:",
             """\
-job `a` replaces and has a `unique_key`, which only `update_strategy: append` has.
+job `a` replaces and has a `unique_key`, which only `update_strategy: append` uses.
   Remove `unique_key`, or write `update_strategy: append`.  [unused-key]""",
         ),
         (
@@ -188,7 +188,7 @@ job `a` replaces and has a `unique_key`, which only `update_strategy: append` ha
             + ALL,
             "unique_key:",
             """\
-job `a` has mode `keyed` and `unique_key`, which only mode `cursor` has.
+job `a` has mode `keyed` and `unique_key`, which only mode `cursor` uses.
   Remove `unique_key`, or write `mode: cursor`.  [unused-key]""",
         ),
         (
@@ -196,7 +196,7 @@ job `a` has mode `keyed` and `unique_key`, which only mode `cursor` has.
             "      key: [block_hash]\n" + ALL,
             " key:",
             """\
-job `a` has mode `cursor` and `key`, which only mode `keyed` has.
+job `a` has mode `cursor` and `key`, which only mode `keyed` uses.
   Remove `key`, or write `mode: keyed`.  [unused-key]""",
         ),
         (
@@ -204,21 +204,21 @@ job `a` has mode `cursor` and `key`, which only mode `keyed` has.
             "    partition: {column: block_number, size: 10}\n" + ALL,
             " key:",
             """\
-job `a` has mode `partition` and `key`, which only mode `keyed` has.
+job `a` has mode `partition` and `key`, which only mode `keyed` uses.
   Remove `key`, or write `mode: keyed` and remove `partition`.  [unused-key]""",
         ),
         (
             "    incremental:\n      mode: full\n      cursor_column: block_number\n" + ALL,
             "cursor_column:",
             """\
-job `a` has mode `full` and `cursor_column`, which only mode `cursor` has.
+job `a` has mode `full` and `cursor_column`, which only mode `cursor` uses.
   Remove `cursor_column`, or write `mode: cursor`.  [unused-key]""",
         ),
         (
             CURSOR + "    partition: {column: block_number, size: 10}\n" + ALL,
             "partition:",
             """\
-job `a` has `partition`, which only mode `partition` has.
+job `a` has `partition`, which only mode `partition` uses.
   Remove `partition`, or write `mode: partition`.  [unused-key]""",
         ),
     ],
@@ -261,12 +261,12 @@ def test_a_finality_that_does_not_fit_is_told_with_its_value(words: str, value: 
     place = f"strandline.yaml:{line_of(yaml, 'final_after')}"
     if "size" in words:
         assert (
-            reported == f"{place}: `final_after` of job `a` is `{value}`, not a whole number from 0.\n"
+            reported == f"{place}: `final_after` of job `a` is `{value}`, not a whole number of at least 0.\n"
             "  Write `100`.  [final-after]"
         )
     else:
         assert (
-            reported == f"{place}: `final_after` of job `a` is `{value}`, not a length of time.\n"
+            reported == f"{place}: `final_after` of job `a` is `{value}`, not a duration.\n"
             "  Write `2 days` or `36 hours`.  [final-after]"
         )
 
@@ -332,7 +332,7 @@ def test_a_unique_key_that_the_output_lacks_is_told_with_the_nearest(tmp_path: P
         reported
         == f"""\
 strandline.yaml:{line_of(yaml, "incremental:")}: the unique key of job `a` names `tx_hsh`, \
-which its SQL does not give.
+which its SQL does not return.
   Did you mean `tx_hash`?  [key-not-in-output]"""
     )
 
@@ -343,7 +343,7 @@ def test_a_cursor_column_that_the_output_lacks_is_told_with_the_nearest(tmp_path
     reported = report(tmp_path, yaml)
 
     assert (
-        "names `block_number`, which its SQL does not give.\n"
+        "names `block_number`, which its SQL does not return.\n"
         "  Did you mean `block_numbr`?  [key-not-in-output]" in reported
     )
 

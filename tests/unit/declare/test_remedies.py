@@ -481,7 +481,7 @@ CASES: tuple[Case, ...] = (
     case(
         "job-without-code",
         (f"    sql: {SQL}\n", ""),
-        "Add `sql: jobs/totals.sql`, say.",
+        "Add, for example, `sql: jobs/totals.sql`.",
         Mend(
             edits=(("    config: {least: 1}\n", "    config: {least: 1}\n    sql: jobs/totals.sql\n"),),
             files={"jobs/totals.sql": SQL},
@@ -537,7 +537,7 @@ CASES: tuple[Case, ...] = (
     case(
         "bad-python",
         ("jobs/rows.py:rows", "jobs/rows.py"),
-        "Write it as `jobs/rows.py:rows`",
+        "Write, for example, `jobs/rows.py:rows`",
         ("jobs/rows.py\n", "jobs/rows.py:rows\n"),
     ),
     case(
@@ -608,7 +608,7 @@ CASES: tuple[Case, ...] = (
     case(
         "partition-needs-by",
         ("mode: partition}", "mode: partition, inputs: {canonical: whole}}"),
-        "Relate one so: `inputs: {canonical: {by: [number]}}`.",
+        "Relate one of them: `inputs: {canonical: {by: [number]}}`.",
         ("inputs: {canonical: whole}", "inputs: {canonical: {by: [number]}}"),
     ),
     case(
@@ -672,7 +672,9 @@ CASES: tuple[Case, ...] = (
         ("{mode: full, inputs", "{mode: keyed, key: [id], inputs"),
     ),
     # Python
-    in_python("python-syntax", "def rows(inputs, context:\n", "Write it so that `python` takes it.", RIGHT),
+    in_python(
+        "python-syntax", "def rows(inputs, context:\n", "Correct it so that `python` accepts it.", RIGHT
+    ),
     in_python(
         "wrong-parameters", f"def rows(inputs):\n{PYTHON}", "Write `def rows(inputs, context):`", RIGHT
     ),

@@ -104,7 +104,7 @@ jobs:
 strandline.yaml:24: job `fees` is keyed by (tenant_id, property_id), and how `rate` relates \
 to that key is not known \
 (`rate`: it has no column `property_id`).
-  Say so under `incremental` (`whole` is always right; a change in it recomputes everything):
+  Declare it under `incremental` (`whole` is always valid; a change in it recomputes everything):
     inputs:
       rate: whole   # or {by: {tenant_id: tenant_id, property_id: <column of rate>}}, \
 {via: property, on: [<columns>]}\
@@ -132,7 +132,7 @@ def test_mistakes_in_sql_files_have_the_line_of_the_sql_file(tmp_path: Path) -> 
     assert (
         reported
         == """\
-jobs/counts.sql:3: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
+jobs/counts.sql:3: the SQL of job `counts` names `statsu`, which is not a column of its inputs.
   Did you mean `status`?  [unknown-column]
 jobs/counts.sql:4: `current_date` reads the wall clock.
   Use `:as_of`, the run's logical time.  [nondeterministic]
@@ -155,9 +155,9 @@ def test_a_column_that_the_inputs_lack_is_told_with_the_nearest(tmp_path: Path) 
     assert (
         reported
         == """\
-strandline.yaml:21: the SQL of job `counts` names `statsu`, which is not a column of what it reads.
+strandline.yaml:21: the SQL of job `counts` names `statsu`, which is not a column of its inputs.
   Did you mean `status`?  [unknown-column]
-strandline.yaml:23: the SQL of job `counts` names `p.area`, which is not a column of what it reads.
+strandline.yaml:23: the SQL of job `counts` names `p.area`, which is not a column of its inputs.
   Did you mean `area`?  [unknown-column]"""
     )
 

@@ -27,7 +27,7 @@ def lower_columns(job: Job, rows: DataFrame) -> DataFrame:
             f"{job.place}: the result of `{job.name}` has a column {', '.join(f'`{c}`' for c in taken)},"
             " a name of metadata.",
             remedy=f"Give it another name, as `{taken[0].lstrip('_')}`."
-            " Metadata columns are there without being selected.",
+            " Metadata columns exist without being selected.",
             slug="metadata-column",
         )
     if bad := [c for c in names if not is_column_name(c)]:

@@ -1,4 +1,4 @@
-"""A job's code: SQL text or file, or a Python module; parsed and checked, never run."""
+"""A job's code: SQL text, a SQL file or a Python module. It is parsed and checked, never run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ from .spec import JobSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """What a job computes. `tree` is None for Python, and for SQL that could not be parsed (that was reported)."""
+    """What a job computes.
+
+    `tree` is None for Python, and for SQL that could not be parsed and was reported.
+    """
 
     language: Language
     text: str
@@ -32,7 +35,7 @@ class Code:
 
 
 def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, report: Report) -> Code | None:
-    """The code of a job, or None with a mistake."""
+    """The code of a job. None, with a mistake, if it cannot be loaded."""
     place = document.place(*path)
     if spec.sql is not None and spec.python is not None:
         report.add(
@@ -46,7 +49,7 @@ def load_code(spec: JobSpec, path: DataPath, folder: Path, document: Document, r
     report.add(
         "job-without-code",
         f"job `{spec.name}` has neither `sql` nor `python`.",
-        f"Add `sql: jobs/{spec.name}.sql`, say.",
+        f"Add, for example, `sql: jobs/{spec.name}.sql`.",
         place,
     )
     return None
@@ -61,10 +64,10 @@ def _load_sql(
         return document.place_in_text(path, line) if file == document.file else Place(file=file, line=line)
 
     if sql.strip().lower().endswith(".sql") and "\n" not in sql.strip():
-        found = load_text(sql.strip(), folder, document.place(*path), report)
-        if found is None:
+        loaded = load_text(sql.strip(), folder, document.place(*path), report)
+        if loaded is None:
             return None
-        file, text = found
+        file, text = loaded
     tree = parse_query(text, place_of, report)
     uses_as_of = False
     if tree is not None:
@@ -82,15 +85,15 @@ def _load_python(spec: str, job: str, place: Place, folder: Path, report: Report
         named = next((text for text in (spec, file) if text.endswith(".py")), f"jobs/{job}.py")
         report.add(
             "bad-python",
-            f"`python: {spec}` names no function of a file.",
-            f"Write it as `{named}:{job}`, say.",
+            f"`python: {spec}` does not name a function in a file.",
+            f"Write, for example, `{named}:{job}`.",
             place,
         )
         return None
-    found = load_text(file, folder, place, report)
-    if found is None:
+    loaded = load_text(file, folder, place, report)
+    if loaded is None:
         return None
-    file, text = found
+    file, text = loaded
     module = find_function(text, function, file, place, report)
     if module is None:
         return None
@@ -110,7 +113,10 @@ def _load_python(spec: str, job: str, place: Place, folder: Path, report: Report
 
 
 def load_text(file: str, folder: Path, place: Place, report: Report) -> tuple[str, str] | None:
-    """The name and the text of a file of the project. In place of one that is not there, the nearest is read; None if none is."""
+    """The name and the text of a file of the project.
+
+    If it does not exist, the file with the nearest name is read. None if there is none.
+    """
     path = folder / file
     try:
         return file, path.read_bytes().decode("utf-8-sig")
@@ -134,13 +140,13 @@ def load_text(file: str, folder: Path, place: Place, report: Report) -> tuple[st
 
 
 def _files_like(path: Path, folder: Path) -> list[str]:
-    """Files of that ending in the project, not in hidden folders."""
+    """Files of the project with the same suffix, outside hidden folders."""
     try:
-        found = (p.relative_to(folder) for p in folder.rglob(f"*{path.suffix}"))
+        files = (p.relative_to(folder) for p in folder.rglob(f"*{path.suffix}"))
         return [
             str(p)
             for p, _ in zip(
-                (p for p in found if not any(part.startswith(".") for part in p.parts)),
+                (p for p in files if not any(part.startswith(".") for part in p.parts)),
                 range(500),
                 strict=False,
             )

@@ -1,4 +1,4 @@
-"""Jobs: their inputs, their outputs, and how a change in an input relates to the key."""
+"""Jobs before their inputs are known: their own text is checked, then the names of what they read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from .spec import JobSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A job whose own text is checked; how it relates to its inputs is not yet."""
+    """A job whose own text is checked. Its relation to its inputs is not checked yet."""
 
     spec: JobSpec
     path: DataPath
@@ -32,7 +32,7 @@ class Draft:
     unique_key: tuple[str, ...] = ()
     partition: Partitioning | None = None
     meant: Mapping[str, str] = field(default_factory=dict)
-    """By name of an input that does not exist: the dataset that it was read as, which may be itself."""
+    """By name of an input that does not exist: the dataset that is read instead. It may be the same name."""
 
     @property
     def output(self) -> str:
@@ -69,7 +69,7 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
         for name in {name for name in names if names.count(name) > 1}:
             report.add(
                 "named-twice",
-                f"`{name}` stands twice in `{word}` of job `{spec.name}`.",
+                f"`{name}` occurs twice in `{word}` of job `{spec.name}`.",
                 "Keep one.",
                 document.place(*path, word),
             )
@@ -92,7 +92,7 @@ def draft_job(index: int, spec: JobSpec, folder: Path, document: Document, repor
 def mend_inputs(
     draft: Draft, tables: Mapping[str, str], names: NameRegistry, document: Document, report: Report
 ) -> Draft:
-    """Report every input that does not exist, and go on with the nearest dataset in its place."""
+    """Report every input that does not exist, and continue with the nearest dataset instead."""
     spec = draft.spec
     meant: dict[str, str] = {}
     for word, inputs in (("input_datasets", draft.inputs), ("lookup_datasets", draft.lookups)):
@@ -113,18 +113,24 @@ def mend_inputs(
     for name in (n for n in (*draft.inputs, *draft.lookups) if n in tables):
         other = by_table.setdefault(tables[name], name)
         if other != name:
-            what = f"job `{spec.name}` reads `{other}` and `{name}`, which are one table: an event stream is its facts."
+            what = (
+                f"job `{spec.name}` reads `{other}` and `{name}`, which are the same table:"
+                " an event stream consists of its facts."
+            )
             report.add(
                 "named-twice", what, "Keep one of them.", document.place(*draft.path, "input_datasets")
             )
     inputs, lookups = (
-        tuple(meant.get(name, name) for name in given) for given in (draft.inputs, draft.lookups)
+        tuple(meant.get(name, name) for name in names_read) for names_read in (draft.inputs, draft.lookups)
     )
     return replace(draft, inputs=inputs, lookups=lookups, meant=meant)
 
 
 def check_tables(draft: Draft, tables: Mapping[str, str], document: Document, report: Report) -> bool:
-    """Everything that the SQL reads is an input, and every input is read. False when it reads something that is not known."""
+    """Report what the SQL reads that is not an input, and inputs that it does not read.
+
+    False if it reads something unknown.
+    """
     if draft.code is None or draft.code.tree is None:
         return draft.code is not None and draft.code.language is Language.PYTHON
     spec, sound, used = draft.spec, True, set()

@@ -1,4 +1,4 @@
-"""Mistakes of a job that may only follow from a value, or an input, that was not understood."""
+"""Mistakes of a job that may only follow from a value or an input that was not understood."""
 
 _APPENDING = ("append-without-cursor", "append-without-key", "unused-key")
 _RELATIONS = ("input-relation-unknown", "partition-needs-by", "by-is-not-the-key", "order-not-total")
@@ -14,7 +14,7 @@ FOLLOW_UPS = {
     "lookup_datasets": ("undeclared-input", *_RELATIONS),
     "config": ("unknown-parameter", "parameter-not-a-value", "final-after"),
 }
-"""By key of an entry: the slugs that may only follow from its value not being understood."""
+"""By key of an entry: the slugs that may only follow from a value that was not understood."""
 
 UNKNOWN_INPUT = (*_RELATIONS, "key-not-in-output")
-"""The slugs that may only follow from the columns of an input not being known."""
+"""The slugs that may only follow from an input whose columns are unknown."""

@@ -1,4 +1,4 @@
-"""How a job's inputs relate to its key: declared, proved, or asked for."""
+"""How a job's inputs relate to its key. The relation is declared or proved, or else a mistake asks for it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -21,7 +21,10 @@ from .reads import find_reads
 from .spec import ByKey, RelationSpec, ViaInput
 
 _ROUNDS = 5
-"""Times that misspelt columns are read as the nearest: one that an inner query gives may be misspelt in an outer one."""
+"""How often misspelt columns are read as the nearest ones.
+
+More than once, because a column that an inner query returns may be misspelt in an outer query.
+"""
 
 Relations = dict[str, tuple[Relation, bool]]
 """By input: how it relates to the key, and whether that was proved."""
@@ -30,7 +33,7 @@ Relations = dict[str, tuple[Relation, bool]]
 def relate_inputs(
     draft: Draft, known: Mapping[str, Known], calendar: Calendar, document: Document, report: Report
 ) -> tuple[Relations, Known]:
-    """How each input relates to the key, declared or proved, and what columns the output has."""
+    """How each input relates to the key, declared or proved, and the columns of the output."""
     code = draft.code
     output = _check_columns(draft, code, known, report) if code is not None else None
     names = output.names if output else None
@@ -75,15 +78,18 @@ def relate_inputs(
 
 
 def _check_partition(draft: Draft, relations: Relations, document: Document, report: Report) -> None:
-    """Some input must say which partitions there are."""
+    """At least one input must determine which partitions exist."""
     if (
         draft.partition
         and set(draft.inputs) <= set(relations)
         and not any(isinstance(relations[n][0], By) for n in draft.inputs)
     ):
-        what = f"no input of job `{draft.spec.name}` is related `by` its partition's column, so nothing says which partitions there are."
+        what = (
+            f"no input of job `{draft.spec.name}` is related `by` its partition's column,"
+            " so nothing determines which partitions exist."
+        )
         key = ", ".join(draft.key)
-        remedy = f"Relate one so: `inputs: {{{draft.inputs[0]}: {{by: [{key}]}}}}`."
+        remedy = f"Relate one of them: `inputs: {{{draft.inputs[0]}: {{by: [{key}]}}}}`."
         report.add("partition-needs-by", what, remedy, document.place(*draft.path, "incremental"))
 
 
@@ -96,7 +102,10 @@ def _declared(
         place = document.place(*draft.path, "incremental", "inputs", word)
         name: str | None = draft.meant.get(word, word)
         if name not in draft.inputs:
-            what = f"job `{draft.spec.name}` says how `{word}` relates to its key, but `{word}` is not among its `input_datasets`."
+            what = (
+                f"job `{draft.spec.name}` declares how `{word}` relates to its key,"
+                f" but `{word}` is not one of its `input_datasets`."
+            )
             report.add("unknown-dataset", what, suggest(word, draft.inputs, "inputs"), place)
             name = find_nearest(word, [n for n in draft.inputs if n not in specs])
         if name is not None:
@@ -126,7 +135,10 @@ def _make_relation(
         case _:
             return Whole()
     if set(here) != set(draft.key):
-        what = f"`by` of the input `{name}` names {listed(here) or 'nothing'}, but job `{draft.spec.name}` is keyed by {listed(draft.key)}."
+        what = (
+            f"`by` of the input `{name}` names {listed(here) or 'nothing'},"
+            f" but job `{draft.spec.name}` is keyed by {listed(draft.key)}."
+        )
         mapping = ", ".join(f"{column}: <column of {name}>" for column in draft.key)
         report.add("by-is-not-the-key", what, f"Name each key column: `by: {{{mapping}}}`.", place)
     for column in (there for key, there in here.items() if key in draft.key or key != there):
@@ -159,11 +171,14 @@ def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Docume
         while isinstance(relation, Via):
             other = relation.input
             if other in seen:
-                what = f"the inputs {listed([*seen[seen.index(other) :], other])} of job `{draft.spec.name}` are found `via` each other."
+                cycle = listed([*seen[seen.index(other) :], other])
+                what = f"the inputs {cycle} of job `{draft.spec.name}` are looked up `via` each other."
                 report.add("via-cycle", what, "Relate one of them `by` the key.", place)
                 break
             if other not in draft.inputs:
-                what = f"`{name}` is found `via: {other}`, which is not among the inputs of job `{draft.spec.name}`."
+                what = (
+                    f"`{name}` is looked up `via: {other}`, which is not an input of job `{draft.spec.name}`."
+                )
                 report.add(
                     "unknown-dataset",
                     what,
@@ -172,7 +187,10 @@ def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Docume
                 )
                 break
             if isinstance(relations.get(other), Whole):
-                what = f"`{name}` is found `via: {other}`, which is read `whole`, so no key can be found through it."
+                what = (
+                    f"`{name}` is looked up `via: {other}`, which is read `whole`,"
+                    " so it does not determine a key."
+                )
                 report.add(
                     "via-whole", what, f"Relate `{other}` `by` the key, or read `{name}` whole.", place
                 )
@@ -182,8 +200,9 @@ def _check_via(draft: Draft, relations: Mapping[str, Relation], document: Docume
 
 
 def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report: Report) -> Known | None:
-    """The columns of the output, as far as the code tells. A column that the SQL names and that is not there is read as the nearest;
-    None when there is none.
+    """The columns of the output, as far as they follow from the code.
+
+    A column that the SQL names and that does not exist is read as the nearest one. None if no column is near.
     """
     if code.tree is None:
         return NOTHING if code.language is Language.PYTHON else None
@@ -195,7 +214,10 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
             _check_names(draft, code, analysis.output, report)
             return analysis.output
         for column, there in unknown:
-            what = f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`, which is not a column of what it reads."
+            what = (
+                f"the SQL of job `{draft.spec.name}` names `{column.sql(dialect='spark')}`,"
+                " which is not a column of its inputs."
+            )
             report.add(
                 "unknown-column", what, suggest(column.name, there, "columns"), code.place_of(line_of(column))
             )
@@ -204,32 +226,35 @@ def _check_columns(draft: Draft, code: Code, known: Mapping[str, Known], report:
         for column, there in unknown:
             nearest = find_nearest(column.name, there)
             if nearest == column.name.lower():
-                column.set("table", None)  # it is the table that is misspelt
+                column.set("table", None)  # the table is misspelt, not the column
             column.this.set("this", nearest)
     return None
 
 
 def _check_names(draft: Draft, code: Code, output: Known, report: Report) -> None:
-    """No column that the SQL gives has a name that is the engine's own, or that no table can have."""
+    """Report output columns whose name is reserved for the engine, or that a table cannot have."""
     for name in sorted({*(output.names or ()), *output.types}):
         line = find_line(code.tree, name) if code.tree else 1
         if name in METADATA_COLUMNS:
-            what = f"job `{draft.spec.name}` gives a column `{name}`, the name of a metadata column."
-            remedy = f"Give it another name: `AS {name.lstrip('_')}`. Metadata columns are there without being selected."
+            what = f"job `{draft.spec.name}` returns a column `{name}`, the name of a metadata column."
+            remedy = (
+                f"Give it another name: `AS {name.lstrip('_')}`."
+                " Metadata columns exist without being selected."
+            )
             report.add("metadata-column", what, remedy, code.place_of(line))
         elif name and not is_column_name(name):
-            what = f"job `{draft.spec.name}` gives a column `{name}`, which cannot be the name of one."
-            remedy = "Give it another name with `AS`: letters, digits and `_`, not `__` at its start."
+            what = f"job `{draft.spec.name}` returns a column `{name}`, which is not a valid name."
+            remedy = "Give it another name with `AS`: letters, digits and `_`, but not `__` at the start."
             report.add("bad-name", what, remedy, code.place_of(line))
 
 
 def _named_key(draft: Draft) -> tuple[str, ...]:
-    """The key's columns that the output must have; of a partition, only inputs do."""
+    """The key columns that the output must contain. A partition's columns are required only of inputs."""
     return draft.key if draft.partition is None else ()
 
 
 def _check_key(draft: Draft, names: Collection[str] | None, document: Document, report: Report) -> Draft:
-    """The key is among the columns that the SQL gives; a column that is not is read as the nearest."""
+    """Report key columns that the SQL does not return. Each is then read as the nearest column."""
     needed = {"key": _named_key(draft), "unique_key": draft.unique_key}
     meant: dict[str, str] = {}
     for word, columns in needed.items():
@@ -238,7 +263,10 @@ def _check_key(draft: Draft, names: Collection[str] | None, document: Document, 
             for column in columns
             if names is not None and column not in names and column not in METADATA_COLUMNS
         ):
-            what = f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`, which its SQL does not give."
+            what = (
+                f"the {word.replace('_', ' ')} of job `{draft.spec.name}` names `{name}`,"
+                " which its SQL does not return."
+            )
             report.add(
                 "key-not-in-output",
                 what,
@@ -249,8 +277,8 @@ def _check_key(draft: Draft, names: Collection[str] | None, document: Document, 
     if not meant:
         return draft
     key, unique_key = (
-        tuple(dict.fromkeys(meant.get(name, name) for name in given))
-        for given in (draft.key, draft.unique_key)
+        tuple(dict.fromkeys(meant.get(name, name) for name in columns))
+        for columns in (draft.key, draft.unique_key)
     )
     return replace(draft, key=key, unique_key=unique_key)
 
@@ -264,7 +292,7 @@ def _ask_for_relations(
     report: Report,
 ) -> None:
     if not names or not draft.key or set(draft.key) & set(METADATA_COLUMNS):
-        return  # a key that is none was told
+        return  # an invalid key has already been reported
     key = ", ".join(draft.key)
     scope = {Mode.CURSOR: f"follows `{key}`", Mode.PARTITION: f"is partitioned by ({key})"}.get(
         draft.mode, f"is keyed by ({key})"
@@ -273,18 +301,18 @@ def _ask_for_relations(
         name: (analysis.reasons.get(name) if analysis else None) or "Python jobs always declare `inputs`"
         for name in names
     }
-    told = "; ".join(f"`{name}`: {reason}" for name, reason in reasons.items())
+    why = "; ".join(f"`{name}`: {reason}" for name, reason in reasons.items())
     relate = "relates" if len(names) == 1 else "relate"
     that = "that key" if draft.mode is Mode.KEYED else "that"
     what = (
-        f"job `{draft.spec.name}` {scope}, and how {listed(names)} {relate} to {that} is not known ({told})."
+        f"job `{draft.spec.name}` {scope}, and how {listed(names)} {relate} to {that} is not known ({why})."
     )
     width = max(len(name) for name in names) + 1
     lines = [
         f"      {(name + ':').ljust(width)} whole   # or {_other_ways(name, draft, known)}" for name in names
     ]
-    say = "Say so under `incremental` (`whole` is always right; a change in it recomputes everything):"
-    remedy = "\n".join([say, "    inputs:", *lines])
+    hint = "Declare it under `incremental` (`whole` is always valid; a change in it recomputes everything):"
+    remedy = "\n".join([hint, "    inputs:", *lines])
     report.add("input-relation-unknown", what, remedy, document.place(*draft.path, "incremental"))
 
 
@@ -306,7 +334,7 @@ def make_inputs(draft: Draft, relations: Relations, tables: Mapping[str, str]) -
     inputs = []
     for name in (n for n in (*draft.inputs, *draft.lookups) if n in relations):
         relation, proved = relations[name]
-        related = _columns_of(name, {n: found for n, (found, _) in relations.items()})
+        related = _columns_of(name, {other: relation for other, (relation, _) in relations.items()})
         inputs.append(
             Input(
                 name=name, dataset=tables[name], relation=relation, proved=proved, reads=reads[name] | related
@@ -316,7 +344,7 @@ def make_inputs(draft: Draft, relations: Relations, tables: Mapping[str, str]) -
 
 
 def _columns_of(name: str, relations: Mapping[str, Relation]) -> frozenset[str]:
-    """The columns of an input by which it, or another that is found through it, relates to the key."""
+    """The columns by which an input, or another one that is looked up in it, relates to the key."""
     here = relations[name]
     own = (
         here.columns

@@ -1,4 +1,4 @@
-"""What a mode of a job needs and what it has no use for."""
+"""Which keys a job's mode needs, and which it cannot use."""
 
 import re
 
@@ -17,7 +17,7 @@ THRESHOLD = "finality_threshold"
 
 
 def scope_key(spec: JobSpec, mode: Mode, partition: Partitioning | None) -> tuple[str, ...]:
-    """The columns that say which scope a row of the output belongs to."""
+    """The columns that determine to which scope a row of the output belongs."""
     match mode:
         case Mode.KEYED:
             return lowered(spec.incremental.key if spec.incremental else None)
@@ -34,7 +34,7 @@ def scope_key(spec: JobSpec, mode: Mode, partition: Partitioning | None) -> tupl
 
 
 def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, report: Report) -> None:
-    """Every word a mode needs is there, and none that another mode has."""
+    """Report every key that the mode needs and lacks, and every key that only another mode uses."""
     incremental = spec.incremental
     if mode is Mode.KEYED and incremental is not None and not incremental.key:
         what = f"job `{spec.name}` is keyed but has no key."
@@ -45,12 +45,12 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
         remedy = "Add `cursor_column: <column of inputs and output>` to `incremental`."
         report.add("cursor-without-column", what, remedy, document.place(*path, "incremental"))
     if mode is Mode.PARTITION and spec.partition is None:
-        what = f"job `{spec.name}` has mode `partition` but does not say what a partition is."
-        remedy = "Add `partition: {column: <column>, size: 10000}`, or `unit: day` in place of `size`."
+        what = f"job `{spec.name}` has mode `partition` but does not define what a partition is."
+        remedy = "Add `partition: {column: <column>, size: 10000}`, or `unit: day` instead of `size`."
         report.add("partition-without-column", what, remedy, document.place(*path, "incremental"))
     _check_append(spec, mode, path, document, report)
     if mode is not Mode.PARTITION and spec.partition is not None:
-        what = f"job `{spec.name}` has `partition`, which only mode `partition` has."
+        what = f"job `{spec.name}` has `partition`, which only mode `partition` uses."
         report.add(
             "unused-key",
             what,
@@ -58,9 +58,10 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
             document.place(*path, "partition"),
         )
     for word, of in _OF_MODE.items():
-        told = word == "unique_key" and spec.update_strategy == "append"  # with what appending needs
-        if incremental is not None and mode is not of and getattr(incremental, word) and not told:
-            what = f"job `{spec.name}` has mode `{mode}` and `{word}`, which only mode `{of}` has."
+        # `_check_append` has reported this one.
+        reported = word == "unique_key" and spec.update_strategy == "append"
+        if incremental is not None and mode is not of and getattr(incremental, word) and not reported:
+            what = f"job `{spec.name}` has mode `{mode}` and `{word}`, which only mode `{of}` uses."
             instead = " and remove `partition`" if spec.partition is not None else ""
             report.add(
                 "unused-key",
@@ -69,7 +70,7 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
                 document.place(*path, "incremental", word),
             )
     if mode is Mode.FULL and incremental is not None and incremental.inputs:
-        what = f"job `{spec.name}` has mode `full` and `inputs`: it reads all of them whole."
+        what = f"job `{spec.name}` has mode `full` and `inputs`, but this mode reads every input whole."
         report.add(
             "unused-key",
             what,
@@ -81,16 +82,24 @@ def check_mode(spec: JobSpec, mode: Mode, path: DataPath, document: Document, re
 def _check_append(spec: JobSpec, mode: Mode, path: DataPath, document: Document, report: Report) -> None:
     unique_key = spec.incremental.unique_key if spec.incremental else None
     if spec.update_strategy == "append" and mode is not Mode.CURSOR:
-        what = f"job `{spec.name}` appends in mode `{mode}`; `append` exists only with `cursor`."
+        what = f"job `{spec.name}` appends in mode `{mode}`; only mode `cursor` can append."
         without = " without `unique_key`" if unique_key else ""
-        remedy = f"Write `mode: cursor` with a `cursor_column` and a `unique_key`, or `update_strategy: replace`{without}."
+        remedy = (
+            "Write `mode: cursor` with a `cursor_column` and a `unique_key`,"
+            f" or `update_strategy: replace`{without}."
+        )
         report.add("append-without-cursor", what, remedy, document.place(*path, "update_strategy"))
     elif spec.update_strategy == "append" and not unique_key:
-        what = f"job `{spec.name}` appends but has no `unique_key`, so a row could not be told from one that was published before."
+        what = (
+            f"job `{spec.name}` appends but has no `unique_key`,"
+            " so new rows could not be distinguished from published ones."
+        )
         remedy = "Add `unique_key: [<columns of the output>]` to `incremental`."
         report.add("append-without-key", what, remedy, document.place(*path, "incremental"))
     elif unique_key and mode is Mode.CURSOR and spec.update_strategy == "replace":
-        what = f"job `{spec.name}` replaces and has a `unique_key`, which only `update_strategy: append` has."
+        what = (
+            f"job `{spec.name}` replaces and has a `unique_key`, which only `update_strategy: append` uses."
+        )
         remedy = "Remove `unique_key`, or write `update_strategy: append`."
         report.add("unused-key", what, remedy, document.place(*path, "incremental", "unique_key"))
 
@@ -103,7 +112,10 @@ def make_partitioning(
         return None
     if (declared.size is None) == (declared.unit is None):
         has = "both" if declared.size else "neither"
-        what = f"`partition` of job `{spec.name}` needs either `size` (numbers) or `unit` (times), and has {has}."
+        what = (
+            f"`partition` of job `{spec.name}` needs either `size` (numbers) or `unit` (times),"
+            f" and has {has}."
+        )
         report.add(
             "partition-size", what, "Write `size: 10000`, or `unit: day`.", document.place(*path, "partition")
         )
@@ -134,14 +146,14 @@ def _final_after(
             return value
         report.add(
             "final-after",
-            f"`final_after` of job `{spec.name}` is `{value}`, not a whole number from 0.",
+            f"`final_after` of job `{spec.name}` is `{value}`, not a whole number of at least 0.",
             "Write `100`.",
             place,
         )
         return None
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        what = f"`final_after` of job `{spec.name}` is `{value}`, not a length of time."
+    duration = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if duration is None:
+        what = f"`final_after` of job `{spec.name}` is `{value}`, not a duration."
         report.add("final-after", what, "Write `2 days` or `36 hours`.", place)
         return None
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(duration[1]) * _SECONDS[duration[2]]

@@ -39,7 +39,7 @@ def make_generated_node(
     calendar: Calendar,
     columns: tuple[str, ...],
 ) -> Node:
-    """A keyed job that nobody wrote: its SQL follows from another entry of the project file."""
+    """A keyed job that no user wrote: its SQL follows from another entry of the project file."""
     job = Job(
         name=name,
         place=place,
@@ -61,7 +61,7 @@ def _config(
     calendar: Calendar,
     positions: Mapping[str, tuple[str, ...]],
 ) -> NodeConfig:
-    """`positions`: by input whose columns the code may tell by where they stand, their order."""
+    """`positions`: by input, the order of its columns, if the code may depend on it."""
     parts: dict[str, object] = {
         str(job.language): hashed_sql(job.code) if job.language is Language.SQL else job.code,
         "function": job.function,
@@ -81,7 +81,7 @@ def _config(
 
 
 def _partition(partition: Partitioning, calendar: Calendar) -> object:
-    """Days and months are those of a time zone: in another each partition has other rows."""
+    """Days and months depend on the time zone: in another one, each partition contains other rows."""
     return [
         partition.size,
         partition.unit,
@@ -123,9 +123,9 @@ def _traits(job: Job) -> Traits:
 
 def _how(job: Job) -> str:
     if job.mode is Mode.FULL:
-        return "Mode `full`: computed anew as a whole whenever an input changes."
+        return "Mode `full`: all of it is computed again whenever an input changes."
     return _how_incremental(job) + (
-        " It uses :as_of, so it is computed anew as a whole when that moves." if job.uses_as_of else ""
+        " It uses :as_of, so all of it is computed again when that moves." if job.uses_as_of else ""
     )
 
 
@@ -133,7 +133,7 @@ def _how_incremental(job: Job) -> str:
     code, key = "SQL" if job.language is Language.SQL else "Python", ", ".join(job.key)
     if job.partition is not None:
         final = (
-            f", once it lies {job.partition.final_after} behind the newest"
+            f", once it is {job.partition.final_after} behind the newest"
             if job.partition.final_after is not None
             else ""
         )
@@ -142,7 +142,7 @@ def _how_incremental(job: Job) -> str:
             f"and each is replaced whole{final}."
         )
     if job.unique_key:
-        new = f"rows whose ({', '.join(job.unique_key)}) is new are inserted; nothing leaves"
+        new = f"rows whose ({', '.join(job.unique_key)}) is new are inserted; nothing is deleted"
         touched = f"the {code} is run for the values of {key} that a change touches"
         return f"Mode `cursor`, appending: {touched}, and {new}."
     what = f"values of {key}" if job.mode is Mode.CURSOR else f"keys ({key})"

@@ -1,4 +1,7 @@
-"""Python jobs are read, never imported: the function is there, and nothing in the module reads the clock or depends on chance (L11)."""
+"""Checks of Python jobs, which are parsed and never imported.
+
+The function must exist, and nothing in the module may read the clock or depend on chance (L11).
+"""
 
 import ast
 import re
@@ -11,9 +14,14 @@ from strandline.sql.python_sql import find_ties, try_parse
 _CLOCK = "Use `context.as_of`, the run's logical time."
 _CHANCE = "Derive it from the row, for example with `F.xxhash64(*key_columns)`."
 _ORDER = "Use `F.max_by(value, F.struct(order, value))`, or the function over a window with `orderBy`."
-_OUTSIDE = "Read it as a source of the project, or put the value into `config:`: a job reads its inputs and nothing else."
-_TOTAL = "Let `orderBy` end with `F.xxhash64(*sorted(frame.columns))`: rows that are equal in it are equal in everything."
-_LITERAL = "Write the text as a literal, or build the column with functions, as `F.sum(F.col(name))`."
+_OUTSIDE = (
+    "Read it as a source of the project, or put the value into `config:`: a job may read only its inputs."
+)
+_TOTAL = (
+    "End `orderBy` with `F.xxhash64(*sorted(frame.columns))`: rows that are equal in it are equal in every"
+    " column."
+)
+_LITERAL = "Write the text as a literal, or build the column with functions, such as `F.sum(F.col(name))`."
 
 _REFUSED_REFERENCES = {
     **dict.fromkeys(
@@ -69,9 +77,9 @@ _REFUSED_REFERENCES = {
         _OUTSIDE,
     ),
 }
-"""By dotted name, or the end of one."""
+"""By dotted name, or by the end of one."""
 _REFUSED_BUILTINS = {"open": _OUTSIDE, "input": _OUTSIDE, "id": _CHANCE, "hash": _CHANCE}
-"""`id` is an address; Python's `hash` of text is another in each process."""
+"""`id` is an address. Python's `hash` of text differs between processes."""
 _REFUSED_MODULES = {
     **dict.fromkeys(("random", "secrets", "uuid", "numpy.random", "np.random"), _CHANCE),
     **dict.fromkeys(
@@ -117,13 +125,13 @@ _REFUSED_FUNCTIONS = {
         ("listagg", "string_agg"), "Sort first: `F.array_join(F.sort_array(F.collect_list(...)), ',')`."
     ),
 }
-"""Of `pyspark.sql.functions`."""
+"""Functions of `pyspark.sql.functions`."""
 
 _RANKED = {"first", "last", "first_value", "last_value", "nth_value", "row_number", "lag", "lead", "ntile"}
-"""Over a window these depend on its order."""
+"""Functions that depend on the order of their window."""
 _SORTING = {"sort_array", "array_sort", "size", "cardinality", "array_size"}
 _HASHING = {"xxhash64", "hash", "sha2", "md5"}
-_FIRST_ROWS = "Rank rows with `F.row_number()` over a window with a total `orderBy` and filter."
+_FIRST_ROWS = "Rank rows with `F.row_number()` over a window with a total `orderBy`, and filter by the rank."
 _REFUSED_METHODS = {
     **dict.fromkeys(("sample", "sampleBy", "randomSplit"), "Filter on a hash of the key."),
     **dict.fromkeys(
@@ -162,13 +170,15 @@ _ORDERED_SINCE = {"orderBy", "sort"}
 
 
 def find_function(text: str, name: str, file: str, place: Place, report: Report) -> ast.Module | None:
-    """The module's tree, once the function is there and takes `(inputs, context)`."""
+    """The module's tree. Reports a function that does not exist or does not take `(inputs, context)`."""
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
         what = f"the file is not Python: {getattr(error, 'msg', None) or error}."
-        report.add("python-syntax", what, "Write it so that `python` takes it.", Place(file=file, line=line))
+        report.add(
+            "python-syntax", what, "Correct it so that `python` accepts it.", Place(file=file, line=line)
+        )
         return None
     functions = {
         node.name: node for node in module.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -182,7 +192,8 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
     extra = arguments.vararg or arguments.kwarg or arguments.kwonlyargs
     if names != ["inputs", "context"] or extra or isinstance(function, ast.AsyncFunctionDef):
-        what = f"`{name}` must take exactly `(inputs, context)`, and takes `({', '.join(names)}{', ...' if extra else ''})`."
+        parameters = f"({', '.join(names)}{', ...' if extra else ''})"
+        what = f"`{name}` must take exactly `(inputs, context)`, and takes `{parameters}`."
         report.add(
             "wrong-parameters",
             what,
@@ -193,14 +204,14 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
 
 
 def check_python(module: ast.Module, file: str, report: Report) -> None:
-    """Report everything in the module that two runs over the same rows could answer differently."""
+    """Report everything in the module that could make two runs over the same rows differ."""
     checks = _Checks(module, file, report)
     for node in ast.walk(module):
         checks.check(node)
 
 
 class _Checks:
-    """One module: what its names stand for, and what is found in it."""
+    """The checks of one module, with the meaning of its names."""
 
     def __init__(self, module: ast.Module, file: str, report: Report) -> None:
         self.file, self.report = file, report
@@ -231,7 +242,7 @@ class _Checks:
             case ast.Attribute(attr="rdd"):
                 self.refuse(
                     node,
-                    "`.rdd` leaves rows in the order they happen to come.",
+                    "`.rdd` gives rows in an arbitrary order.",
                     "Use the functions of DataFrames.",
                 )
             case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()) if not isinstance(
@@ -258,7 +269,7 @@ class _Checks:
             return
         parent = self.parents.get(node)
         short = _spark_function(name)
-        # A function that is handed on is called elsewhere.
+        # A function that is passed on is called elsewhere.
         if short in _REFUSED_FUNCTIONS and not (isinstance(parent, ast.Call) and parent.func is node):
             self.refuse_function(node, short)
 
@@ -278,11 +289,11 @@ class _Checks:
             elif self.is_over_a_window(node) and not self.orders_are_total():
                 self.refuse(
                     node,
-                    f"`{short}` depends on how rows that are equal in the window's order happen to lie.",
+                    f"`{short}` depends on how rows that are equal in its window happen to be stored.",
                     _TOTAL,
                 )
         elif short in ("max_by", "min_by") and not self.breaks_ties(node):
-            what = f"`{short}` takes whichever of the rows that are equal in its order comes first."
+            what = f"`{short}` takes whichever row comes first among those that are equal in its order."
             self.refuse(node, what, f"Write `F.{short}(value, F.struct(order, value))`.")
         elif short in ("expr", "call_function", "call_udf") or (not short and method in _TEXT_METHODS):
             self.check_texts(node, short or method)
@@ -290,9 +301,8 @@ class _Checks:
             return
         elif method == "limit" and isinstance(node.func, ast.Attribute) and _is_ordered(node.func):
             if not self.orders_are_total():
-                self.refuse(
-                    node, "`.limit()` depends on how rows that are equal in the order happen to lie.", _TOTAL
-                )
+                what = "`.limit()` depends on how rows that are equal in the order happen to be stored."
+                self.refuse(node, what, _TOTAL)
         elif method in _REFUSED_METHODS:
             self.refuse(node, f"`.{method}()` takes whichever rows come first.", _REFUSED_METHODS[method])
         elif method in ("dropDuplicates", "drop_duplicates") and (node.args or node.keywords):
@@ -300,10 +310,11 @@ class _Checks:
             self.refuse(
                 node,
                 what,
-                "Use `groupBy(...).agg(F.max_by(value, F.struct(order, value)))`, or `distinct()` over all columns.",
+                "Use `groupBy(...).agg(F.max_by(value, F.struct(order, value)))`,"
+                " or `distinct()` over all columns.",
             )
-        elif method in _CONDITIONS and node.args and (found := self.find_text(node.args[0])):
-            self.check_text(found, _text(found) or "", certain=True)
+        elif method in _CONDITIONS and node.args and (literal := self.find_text(node.args[0])):
+            self.check_text(literal, _text(literal) or "", certain=True)
         elif method == "agg":
             self.check_named_functions(node)
         elif self.reads_files(node, method):
@@ -312,43 +323,43 @@ class _Checks:
             )
 
     def check_texts(self, node: ast.Call, called: str) -> None:
-        """What a function takes as text must be a literal: whatever else it is cannot be looked into."""
+        """Text that a function takes must be a literal: anything else cannot be checked."""
         for argument in node.args if called != "call_function" and called != "call_udf" else node.args[:1]:
-            found = self.find_text(argument)
-            if found is None:
+            literal = self.find_text(argument)
+            if literal is None:
                 self.refuse(
                     node,
-                    f"the text that `{called}` is given is not a literal, so it cannot be looked into.",
+                    f"the text argument of `{called}` is not a literal, so it cannot be checked.",
                     _LITERAL,
                     "text-not-literal",
                 )
             elif called in ("call_function", "call_udf"):
-                if (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
+                if (name := (_text(literal) or "").lower()) in _REFUSED_FUNCTIONS:
                     self.refuse_function(node, name)
             else:
-                self.check_text(found, _text(found) or "", certain=True)
+                self.check_text(literal, _text(literal) or "", certain=True)
 
     def check_named_functions(self, node: ast.Call) -> None:
         """`agg({"x": "first"})`."""
         for value in (v for argument in node.args if isinstance(argument, ast.Dict) for v in argument.values):
-            found = self.find_text(value)
-            if found is None:
+            literal = self.find_text(value)
+            if literal is None:
                 self.refuse(
                     node,
-                    "the functions that `agg` is given are not literals, so they cannot be looked into.",
+                    "the function names in `agg` are not literals, so they cannot be checked.",
                     _LITERAL,
                     "text-not-literal",
                 )
-            elif (name := (_text(found) or "").lower()) in _REFUSED_FUNCTIONS:
+            elif (name := (_text(literal) or "").lower()) in _REFUSED_FUNCTIONS:
                 self.refuse_function(node, name)
 
     def find_text(self, node: ast.expr) -> ast.expr | None:
-        """The literal that an argument is, itself or by a name of the module."""
-        found = self.texts.get(node.id) if isinstance(node, ast.Name) else node
-        return found if found is not None and _text(found) is not None else None
+        """The literal of an argument: the argument itself, or the value of a module's name."""
+        literal = self.texts.get(node.id) if isinstance(node, ast.Name) else node
+        return literal if literal is not None and _text(literal) is not None else None
 
     def check_text(self, node: ast.expr, text: str, *, certain: bool) -> None:
-        """Look into SQL. What is only perhaps SQL counts where it calls a function."""
+        """Check SQL. If it is not certain that the text is SQL, it is checked only if it calls a function."""
         if not certain and not re.search(r"\w\(", text):
             return
         query = text if re.match(r"\s*(select|with)\b", text, re.IGNORECASE) else f"select {text}"
@@ -357,11 +368,11 @@ class _Checks:
             if certain:
                 self.refuse(
                     node,
-                    f"the text `{text[:60]}` is not SQL that can be looked into.",
+                    f"the text `{text[:60]}` is not SQL that can be checked.",
                     _LITERAL,
                     "text-not-literal",
                 )
-            for name in re.findall(r"(\w+)\(", text.lower()):  # a part of a text
+            for name in re.findall(r"(\w+)\(", text.lower()):  # it may be a part of SQL
                 if _REFUSED_FUNCTIONS.get(name) in (_CLOCK, _CHANCE):
                     self.refuse_function(node, name)
             return
@@ -369,18 +380,19 @@ class _Checks:
             tree, query, lambda line: Place(file=self.file, line=node.lineno + line - 1), self.report
         )
         for part in find_ties(tree, ranked=_RANKED, hashing=_HASHING):
-            what = f"`{part[:80]}` depends on how rows that are equal in its order happen to lie."
+            what = f"`{part[:80]}` depends on how rows that are equal in its order happen to be stored."
             self.refuse(
                 node,
                 what,
-                "Let the order end with `xxhash64(<all columns>)`; of `max_by`, write `struct(<order>, <value>)`.",
+                "End the order with `xxhash64(<all columns>)`."
+                " For `max_by`, write `struct(<order>, <value>)`.",
             )
 
     def is_docstring(self, node: ast.AST) -> bool:
         return isinstance(self.parents.get(node), ast.Expr)
 
     def is_settled(self, node: ast.Call, name: str) -> bool:
-        """Collected and then sorted, or over a window that says an order (`.over(...)`)."""
+        """Whether it is sorted after collecting, or over a window with an order (`.over(...)`)."""
         parent = self.parents.get(node)
         if isinstance(parent, ast.Call) and _spark_function(_dotted(parent.func, self.aliases)) in _SORTING:
             return True
@@ -399,7 +411,7 @@ class _Checks:
         return any(_spark_function(_dotted(call.func, self.aliases)) in _HASHING for call in calls)
 
     def breaks_ties(self, node: ast.Call) -> bool:
-        """`max_by(value, struct(order, value))`: of rows that are equal in the order, all have one value."""
+        """`max_by(value, struct(order, value))`: rows that are equal in the order have the same value."""
         if len(node.args) != 2:
             return False
         value, order = node.args
@@ -432,12 +444,12 @@ def mentions_as_of(module: ast.Module) -> bool:
 
 def _on_what(remedy: str) -> str:
     return {_CLOCK: "the wall clock", _CHANCE: "chance", _OUTSIDE: "who runs it and where"}.get(
-        remedy, "how rows happen to lie"
+        remedy, "how rows happen to be stored"
     )
 
 
 def _imported(module: ast.Module) -> dict[str, str]:
-    """What a bare name stands for: `dt` -> `datetime`, `now` -> `pyspark.sql.functions.now`."""
+    """The meaning of a bare name: `dt` -> `datetime`, `now` -> `pyspark.sql.functions.now`."""
     aliases: dict[str, str] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
@@ -476,7 +488,7 @@ def _refused_reference(name: str) -> str | None:
 
 
 def _spark_function(name: str) -> str:
-    """The last word of a call that may be to `pyspark.sql.functions`."""
+    """The last word of a name that may be in `pyspark.sql.functions`. Empty for any other name."""
     head, _, last = name.rpartition(".")
     return last if head in _SPARK_FUNCTIONS else ""
 

@@ -1,8 +1,8 @@
-"""The files of the project that a Python job's code reaches: followed import by import, never run.
+"""The files of the project that a Python job imports, directly or indirectly. They are parsed, never run.
 
-A job's modules are found in the folder of the job's file, then in the project's folder. What runs is the text that was read here, so that
-the configuration hash covers all of it. What cannot be followed (`importlib`, `sys.path`, `exec`) is refused. Installed packages are not
-part of a project.
+A job's modules are searched for in the folder of the job's file, then in the project's folder. The text that
+is read here is the text that runs, so the configuration hash covers all of it. What cannot be followed
+(`importlib`, `sys.path`, `exec`) is refused. Installed packages are not part of a project.
 """
 
 import ast
@@ -25,7 +25,7 @@ _REFUSED_MODULES = {"importlib": _IMPORT, "imp": _IMPORT, "runpy": _IMPORT, "pkg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectModule:
-    """A file of the project that a job imports, under the name it is imported by."""
+    """A file of the project that a job imports. `name` is the imported name."""
 
     name: str
     file: str
@@ -38,7 +38,7 @@ class _Following:
     folder: Path
     roots: tuple[PurePosixPath, ...]
     report: Report
-    found: dict[str, ProjectModule] = field(default_factory=dict)
+    modules: dict[str, ProjectModule] = field(default_factory=dict)
 
     def follow(self, tree: ast.Module, file: str, package: str) -> None:
         self.refuse(tree, file)
@@ -46,8 +46,11 @@ class _Following:
             self.load(name)
 
     def load(self, name: str) -> None:
-        """Read a module of the project and what it imports. A name that is none of the project's is an installed package's."""
-        if name in self.found:
+        """Read a module of the project and what it imports.
+
+        Any other name belongs to an installed package.
+        """
+        if name in self.modules:
             return
         path = next(
             (p for root in self.roots for p in _files_of(root, name) if (self.folder / p).is_file()), None
@@ -62,10 +65,10 @@ class _Following:
             line = getattr(error, "lineno", None) or 1
             what = f"the file is not Python: {getattr(error, 'msg', None) or error}."
             self.report.add(
-                "python-syntax", what, "Write it so that `python` takes it.", Place(file=file, line=line)
+                "python-syntax", what, "Correct it so that `python` accepts it.", Place(file=file, line=line)
             )
             return
-        self.found[name] = ProjectModule(name=name, file=file, text=text, tree=tree)
+        self.modules[name] = ProjectModule(name=name, file=file, text=text, tree=tree)
         self.follow(tree, file, name if path.name == "__init__.py" else name.rpartition(".")[0])
 
     def refuse(self, tree: ast.Module, file: str) -> None:
@@ -74,13 +77,13 @@ class _Following:
 
 
 def follow_imports(tree: ast.Module, file: str, folder: Path, report: Report) -> tuple[ProjectModule, ...]:
-    """Every file of the project that the module of a job reaches, by name."""
+    """Every file of the project that the module of a job imports, sorted by name."""
     here = PurePosixPath(file).parent
     following = _Following(
         folder=folder, roots=tuple(dict.fromkeys((here, PurePosixPath(".")))), report=report
     )
     following.follow(tree, file, "")
-    return tuple(following.found[name] for name in sorted(following.found))
+    return tuple(following.modules[name] for name in sorted(following.modules))
 
 
 def _files_of(root: PurePosixPath, name: str) -> tuple[PurePosixPath, PurePosixPath]:
@@ -89,7 +92,7 @@ def _files_of(root: PurePosixPath, name: str) -> tuple[PurePosixPath, PurePosixP
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Every name that an import may load as a module, packages before what is in them."""
+    """Every name that an import may load as a module, packages before their modules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -103,7 +106,7 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def _parent(package: str, level: int) -> str:
-    """What `.` and `..` stand for; the folder of the job's file is the package without a name."""
+    """The package that `.` or `..` means. The folder of the job's file is the package without a name."""
     if level == 0:
         return ""
     parts = package.split(".") if package else []

@@ -1,4 +1,7 @@
-"""Which columns of its inputs a job's SQL may read: never too few, so that a change in a column it names always counts."""
+"""Which columns of its inputs a job's SQL may read.
+
+May give too many, never too few: a change in a column that the SQL names must always count.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +17,10 @@ _WORD = re.compile(r"\w+")
 
 
 def find_reads(code: Code, inputs: Collection[str]) -> dict[str, frozenset[str]]:
-    """By input: every word of the SQL, any of which may name a column; and `*` where columns are read without being named."""
+    """By input: every word of the SQL, because any of them may name a column.
+
+    `*` is added if columns are read without being named.
+    """
     if code.tree is None:
         return dict.fromkeys(inputs, frozenset({EVERY_COLUMN}))
     words = {*_WORD.findall(code.text.lower()), *find_identifiers(code.tree)}
@@ -28,7 +34,7 @@ def find_reads(code: Code, inputs: Collection[str]) -> dict[str, frozenset[str]]
 def find_positions(
     code: Code, inputs: Iterable[Input], known: Mapping[str, Known]
 ) -> dict[str, tuple[str, ...]]:
-    """By input whose columns the code may tell by where they stand: their order. Python may always (`union`)."""
+    """By input: the order of its columns, if the code may depend on it. Python always may (`union`)."""
     if code.tree is not None and not uses_positions(code.tree):
         return {}
     return {i.name: known[i.name].order for i in inputs if EVERY_COLUMN in i.reads}

@@ -32,7 +32,7 @@ def load(jobs: Mapping[int, JobSpec], loading: Loading) -> None:
             loading.tables[draft.output] = draft.output
         else:
             loading.mark_broken(draft.output)
-            drafts[f"{KEY}[{index}]"] = draft  # checked, under a name that nobody can read it by
+            drafts[f"{KEY}[{index}]"] = draft  # it is checked under a name by which nothing can read it
     for draft in drafts.values():
         if draft.spec.name != draft.output:
             loading.registry.claim(draft.spec.name, "job", loading.document.place(*draft.path, "name"))
@@ -42,9 +42,9 @@ def load(jobs: Mapping[int, JobSpec], loading: Loading) -> None:
 
 
 def _find_row_keys(drafts: Collection[str], loading: Loading) -> dict[str, RowKey]:
-    """The keys that are described for outputs of jobs.
+    """The keys that are declared for outputs of jobs.
 
-    A key for something that is not an output of a job is reported, and taken for the nearest output.
+    A key for something that is not an output of a job is reported, and used for the nearest output.
     """
     row_keys = {}
     for name, key in loading.row_keys.items():
@@ -67,7 +67,7 @@ def find_outputs(loading: Loading) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDraft:
-    """A job that waits for what it reads."""
+    """A job that is built after what it reads."""
 
     output: str
     draft: Draft
@@ -95,8 +95,8 @@ class JobDraft:
     def build(self, loading: Loading) -> None:
         """Check the job against what it reads, and add its node.
 
-        A job that reads something that was not understood is checked as far as possible. It then counts as
-        not understood itself.
+        A job with an input that was not understood is checked as far as possible. The job itself then also
+        counts as not understood.
         """
         draft, report = self.draft, loading.report_of(*self.draft.path)
         sound = check_tables(draft, loading.tables, loading.document, report)
@@ -125,7 +125,7 @@ class JobDraft:
         if missing := [column for column in self.row_key.columns if column not in known.names]:
             what = (
                 f"the key of `{self.draft.output}` names `{missing[0]}`, "
-                f"which job `{self.draft.spec.name}` does not give."
+                f"which job `{self.draft.spec.name}` does not return."
             )
             remedy = suggest(missing[0], known.names, "columns")
             loading.report_of(*self.draft.path).add("unknown-column", what, remedy, self.row_key.place)
@@ -136,7 +136,7 @@ def _names(_: int, entry: object) -> Collection[str]:
 
 
 def _stand_in(entry: Mapping[str, Any], place: DataPath) -> object | None:
-    """A job may be called by its output, and an output by its job."""
+    """A job without a name takes that of its output, and an output that of its job."""
     others: dict[DataPath, str] = {("name",): "output_dataset", ("output_dataset",): "name"}
     value = entry.get(others[place]) if place in others else None
     return value if isinstance(value, str) else None

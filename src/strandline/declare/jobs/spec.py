@@ -8,13 +8,13 @@ from strandline.declare.spec_types import Names, NamesOrMapping, Strict
 
 
 class ByKey(Strict):
-    """The input has the key."""
+    """The input contains the key."""
 
     by: NamesOrMapping
 
 
 class ViaInput(Strict):
-    """The key is found through another input."""
+    """The key is looked up in another input."""
 
     via: str
     on: NamesOrMapping
@@ -45,7 +45,7 @@ class IncrementalSpec(Strict):
         default=None, description="Mode `cursor`: the column whose changed values are computed again."
     )
     unique_key: Names | None = Field(
-        default=None, description="`update_strategy: append`: rows with a new one are inserted."
+        default=None, description="`update_strategy: append`: rows whose unique key is new are inserted."
     )
     inputs: dict[str, RelationSpec] = Field(
         default_factory=dict, description="How each input relates to the key."
@@ -53,21 +53,23 @@ class IncrementalSpec(Strict):
 
 
 class PartitionSpec(Strict):
-    """Which rows stand and fall together."""
+    """Which rows are replaced together."""
 
     column: str
     size: int | None = Field(
         default=None,
         ge=1,
-        description="Ranges of so many numbers: `1000000-1010000` holds 1000000 to 1009999.",
+        description="The numbers in a range: `1000000-1010000` contains 1000000 to 1009999.",
     )
     unit: Literal["hour", "day", "month"] | None = Field(
-        default=None, description="Of the project's time zone."
+        default=None, description="In the project's time zone."
     )
     final_after: int | str | None = Field(
-        default=None, description="Built once its end lies so far behind the newest: 100, or `2 days`."
+        default=None, description="Built once its end is this far behind the newest: 100, or `2 days`."
     )
-    by: Names | None = Field(default=None, description="One tip, and partitions of its own, per value.")
+    by: Names | None = Field(
+        default=None, description="Each value has its own partitions and its own newest value."
+    )
 
 
 class JobSpec(Strict):
@@ -76,15 +78,15 @@ class JobSpec(Strict):
     name: str
     input_datasets: list[str] = Field(default_factory=list)
     lookup_datasets: list[str] = Field(
-        default_factory=list, description="Read whole; a change in one makes what is written stale."
+        default_factory=list, description="Read whole. A change in one makes published rows stale."
     )
     output_dataset: str
     incremental: IncrementalSpec | None = None
     partition: PartitionSpec | None = Field(default=None, description="Mode `partition`.")
     update_strategy: Literal["replace", "append"] = "replace"
     strict_incremental: bool = Field(default=False, description="Refuse to widen a task to everything.")
-    sql: str | None = Field(default=None, description="SQL text, or a file ending in `.sql`.")
+    sql: str | None = Field(default=None, description="SQL text, or a file that ends in `.sql`.")
     python: str | None = Field(default=None, description="file.py:function")
     config: dict[str, Any] = Field(
-        default_factory=dict, description="Hashed; `:name` in SQL, context.config in Python."
+        default_factory=dict, description="Hashed. `:name` in SQL, context.config in Python."
     )
