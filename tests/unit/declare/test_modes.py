@@ -792,3 +792,10 @@ def test_a_change_is_named_and_freezes_only_what_it_must(
     text: str, edits: list[tuple[str, str]], parts: set[str], freezes: bool, tmp_path: Path
 ) -> None:
     assert config_change(tmp_path, BASE + text, "a_out", *edits) == (parts, freezes)
+
+
+@pytest.mark.parametrize("job", [RANGES, DAYS, CURSOR + ALL])
+def test_a_job_that_reads_nothing_is_a_mistake_in_every_mode(job: str, tmp_path: Path) -> None:
+    base = BASE.replace("    input_datasets: [hot_blocks]\n", "")
+
+    assert slugs(tmp_path, base + job) == ["missing-key", "undeclared-input"]

@@ -81,6 +81,7 @@ def _check_partition(draft: Draft, relations: Relations, document: Document, rep
     """At least one input must determine which partitions exist."""
     if (
         draft.partition
+        and draft.inputs
         and set(draft.inputs) <= set(relations)
         and not any(isinstance(relations[n][0], By) for n in draft.inputs)
     ):
