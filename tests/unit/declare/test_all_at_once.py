@@ -368,7 +368,7 @@ jobs:
 """
 
     assert report(tmp_path, yaml).splitlines()[::2] == [
-        "strandline.yaml:6: the dataset `a` is taken from `mm`, which is not a source.",
+        "strandline.yaml:6: the dataset `a` is decoded from `mm`, which is not a source.",
         "strandline.yaml:7: unknown key `colums` in `datasets.a`.",
         "strandline.yaml:11: job `b` reads `nope`, which is not a dataset.",
         "strandline.yaml:13: `mode` is `keyd` in `jobs[0].incremental`, which is not a valid value.",

@@ -84,7 +84,7 @@ def test_a_chain_is_made_of_an_event_stream(made_of: str, remedy: str, tmp_path:
     reported = report(tmp_path, yaml)
 
     place = f"strandline.yaml:{line_of(yaml, '# wrong')}"
-    what = f"the chain `hot_blocks` is made of `{made_of}`, which is not an event stream."
+    what = f"the chain `hot_blocks` is made from `{made_of}`, which is not an event stream."
     assert reported == f"{place}: {what}\n  {remedy}  [chain-needs-stream]"
 
 
@@ -129,7 +129,7 @@ def test_a_column_that_the_blocks_lack_is_told_with_the_nearest(
     place = f"strandline.yaml:{line_of(yaml, f'    {word}: ')}"
     assert (
         reported == f"{place}: `{word}` of the chain `hot_blocks` names `{column}`, "
-        f"which is no column of `blocks`.\n  {remedy}  [unknown-column]"
+        f"which is not a column of `blocks`.\n  {remedy}  [unknown-column]"
     )
 
 
@@ -138,7 +138,7 @@ def test_our_own_arrival_ranks_no_blocks(tmp_path: Path) -> None:
     assert slugs(tmp_path, BASE + CHAIN + "    order_by: [seq, _source_position]\n") == []
 
 
-OF_BEFORE = "Name the column that holds the hash of the block before."
+OF_BEFORE = "Name the column that contains the hash of the previous block."
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ OF_BEFORE = "Name the column that holds the hash of the block before."
             "hash",
             "block_number",
             "number",
-            "Name the column that holds the block's own hash.",
+            "Name the column that contains the block's own hash.",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_link_that_is_none_is_told_once_where_it_stands_with_its_column(
 
     what = (
         f"the chain `hot_blocks` has no usable parent link: `{word}` is `{column}`, "
-        f"which is its `{other}` too."
+        f"which is also its `{other}`."
     )
     assert reported == f"strandline.yaml:{line_of(yaml, f'    {word}:')}: {what}\n  {remedy}  [chain-parent]"
 
@@ -188,7 +188,7 @@ def test_a_number_that_is_none_is_told_with_its_type(number: str, type_: str, tm
         reported
         == f"""\
 strandline.yaml:{line_of(yaml, "    number:")}: `number` of the chain `hot_blocks` is `{number}`, \
-which is {type_} and not a whole number.
+which is {type_}, not a whole number.
   Give it a type under `columns:` of `blocks`: `{number}: {{type: bigint}}`, \
 beside its `path` if it has one.  [chain-number]"""
     )
@@ -213,7 +213,7 @@ def test_a_number_that_csv_gives_as_text_is_told(
 
     reported = report(tmp_path, yaml, files)
 
-    what = "`number` of the chain `hot_blocks` is `block_number`, which is string and not a whole number."
+    what = "`number` of the chain `hot_blocks` is `block_number`, which is string, not a whole number."
     remedy = (
         "Give it a type under `columns:` of `blocks`: `block_number: {type: bigint}`, "
         "beside its `path` if it has one."
@@ -283,7 +283,7 @@ def test_a_head_has_exactly_one_rule(head: str, choices: str, tmp_path: Path) ->
         reported
         == f"""\
 strandline.yaml:{line_of(yaml, "    head:")}: exactly one rule chooses \
-the head of a chain, and `chains.hot_blocks.head` gives {choices}.
+the head of a chain, and `chains.hot_blocks.head` has {choices}.
   Write one of `longest`, `{{most: <column>}}`, `{{most_summed: <column>}}`, `{{last: <column>}}`.  \
 [head-rule]"""
     )
@@ -370,7 +370,7 @@ def test_a_jobs_output_is_told_apart_from_what_is_no_dataset(named: str, tmp_pat
         reported
         == f"""\
 strandline.yaml:{line_of(yaml, "hot_totals:")}: `hot_totals` follows the chain `hot_blocks` with `{named}`, \
-which is a job's output and not an event stream or record set.
+which is a job's output, not an event stream or record set.
   Follow a dataset that the job reads, or write a job with \
 `SELECT * FROM totals LEFT SEMI JOIN hot_blocks USING (chain_id, block_hash)`.  [follow-needs-dataset]"""
     )
@@ -564,7 +564,7 @@ def test_a_weight_that_is_text_is_refused_because_nine_would_be_more_than_ten(
 
     reported = report(tmp_path, yaml)
 
-    what = "`head` of the chain `hot_blocks` goes by `difficulty`, which is text and not a number."
+    what = "`head` of the chain `hot_blocks` uses `difficulty`, which is text, not a number."
     remedy = (
         "Give it a type under `columns:` of `blocks`: `difficulty: {type: bigint}`, "
         "beside its `path` if it has one."

@@ -311,13 +311,13 @@ CASES: tuple[Case, ...] = (
     case(
         "children-without-parent",
         ("key: [id, part_id]", "key: [part_id]"),
-        "Add the parent's key, taken from the payload, to `key`.",
+        "Add the parent's key, read from the payload, to `key`.",
         ("key: [part_id]", "key: [part_id, id]"),
     ),
     case(
         "item-without-explode",
         ("shop: shop\n", "shop: item.shop\n"),
-        "Add `explode: <path of a list>` to the dataset, or take the field `item` by `sql:`.",
+        "Add `explode: <path of a list>` to the dataset, or read the field `item` with `sql:`.",
         (
             "from: events\n    columns:\n      id: id",
             "from: events\n    explode: parts\n    columns:\n      id: id",
@@ -346,7 +346,7 @@ CASES: tuple[Case, ...] = (
     case(
         "column-without-path",
         ("{path: price, type: bigint}", "{type: bigint}"),
-        "Add `path: price`",
+        "Add, for example, `path: price`",
         ("{type", "{path: price, type"),
     ),
     case(
@@ -388,7 +388,7 @@ CASES: tuple[Case, ...] = (
     case(
         "parent-without-nesting",
         ("part_id: item.id", "part_id: parent.id"),
-        "Take the field from the payload, or explode a nested list as `a[].b`.",
+        "Read the field from the payload, or explode a nested list such as `a[].b`.",
         (("part_id: parent.id", "part_id: item.id, parent_id: boxes.id"),),
         ("explode: parts", "explode: 'boxes[].parts'"),
     ),
@@ -438,7 +438,7 @@ CASES: tuple[Case, ...] = (
     case(
         "chain-parent",
         ("parent: parent, head", "parent: hash, head"),
-        "Name the column that holds the hash of the block before.",
+        "Name the column that contains the hash of the previous block.",
         ("parent: hash, head", "parent: parent, head"),
     ),
     case(

@@ -48,9 +48,9 @@ strandline.yaml:2: there is no time zone `Asia/Kolkatta`.
   Did you mean `Asia/Kolkata`?  [unknown-timezone]
 strandline.yaml:4: unknown key `file` in `sources.events`.
   Did you mean `files`?  [unknown-key]
-strandline.yaml:5: the ending of `data/*` tells no format.
+strandline.yaml:5: the ending of `data/*` does not determine a format.
   Add `format: jsonl`, `json`, `csv` or `parquet`.  [unknown-format]
-strandline.yaml:8: the dataset `app_sources` is taken from `event`, which is not a source.
+strandline.yaml:8: the dataset `app_sources` is decoded from `event`, which is not a source.
   Did you mean `events`?  [unknown-source]
 strandline.yaml:15: job `totals` reads `order`, which is not a dataset.
   Did you mean `orders`?  [unknown-dataset]

@@ -100,7 +100,7 @@ def test_columns_that_files_do_not_have_are_found_when_there_are_files(tmp_path:
 
     assert "have no column `full_name`.\n  Did you mean `fullname`?" in reported
     assert (
-        "`key` of `person` names `person_id`, which is no column of it.\n  Did you mean `personid`?"
+        "`key` of `person` names `person_id`, which is not one of its columns.\n  Did you mean `personid`?"
         in reported
     )
 
@@ -118,7 +118,7 @@ def test_a_renamed_column_has_only_its_new_name(tmp_path: Path) -> None:
 
     reported = report(tmp_path, yaml, {"a.csv": "person_id,full_name,born_on,seq\n"})
 
-    assert "`key` of `person` names `full_name`, which is no column of it." in reported
+    assert "`key` of `person` names `full_name`, which is not one of its columns." in reported
 
 
 def test_files_that_come_or_go_change_no_configuration(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Partitions: their names, what each holds, and when one is final."""
+"""Partitions: their names, what each contains, and when one is final."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta

@@ -11,13 +11,13 @@ from strandline.sql.known_columns import Known
 
 from .spec import ChainSpec, LastSpec, MostSpec, MostSummedSpec
 
-_NAME_PARENT = "Name the column that holds the hash of the block before."
+_NAME_PARENT = "Name the column that contains the hash of the previous block."
 
 
 def make_chain(
     name: str, spec: ChainSpec, known: Known, document: Document, report: Report
 ) -> tuple[Chain, bool]:
-    """The chain, and whether every column it names is one of its blocks; the parent must be a link."""
+    """The chain, and whether its blocks have every column that it names. The parent must be a usable link."""
     place = document.place("chains", name)
     chain = Chain(
         name=name,
@@ -41,7 +41,9 @@ def make_chain(
     }
     for word, columns in named.items():
         for column in (c for c in columns if not known.may_have(c)):
-            what = f"`{word}` of the chain `{name}` names `{column}`, which is no column of `{spec.from_}`."
+            what = (
+                f"`{word}` of the chain `{name}` names `{column}`, which is not a column of `{spec.from_}`."
+            )
             report.add(
                 "unknown-column",
                 what,
@@ -57,7 +59,7 @@ def make_chain(
 
 
 def _mended(chain: Chain, known: Known) -> Chain:
-    """With the nearest column in place of one that is not there, which was reported."""
+    """The chain with the nearest column instead of each one that does not exist and was reported."""
 
     def meant(column: str) -> str:
         return column if known.may_have(column) else find_nearest(column, known.names or ()) or column
@@ -72,13 +74,16 @@ def _mended(chain: Chain, known: Known) -> Chain:
 
 
 def _check_link(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
-    """`number`, `hash` and `parent` are three columns."""
+    """`number`, `hash` and `parent` must be three different columns."""
     column_by_word = {"number": chain.number, "hash": chain.hash, "parent": chain.parent}
-    remedy_by_word = {"hash": "Name the column that holds the block's own hash.", "parent": _NAME_PARENT}
+    remedy_by_word = {"hash": "Name the column that contains the block's own hash.", "parent": _NAME_PARENT}
     for word, other in (("parent", "hash"), ("parent", "number"), ("hash", "number")):
         column = column_by_word[word]
         if column == column_by_word[other] and known.may_have(column):
-            what = f"the chain `{name}` has no usable parent link: `{word}` is `{column}`, which is its `{other}` too."
+            what = (
+                f"the chain `{name}` has no usable parent link: `{word}` is `{column}`,"
+                f" which is also its `{other}`."
+            )
             report.add("chain-parent", what, remedy_by_word[word], document.place("chains", name, word))
             return
 
@@ -86,16 +91,14 @@ def _check_link(name: str, chain: Chain, known: Known, document: Document, repor
 def _check_number(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
     stored = known.type_of(chain.number)
     if stored is not None and stored not in ("int", "bigint") and known.may_have(chain.number):
-        what = (
-            f"`number` of the chain `{name}` is `{chain.number}`, which is {stored} and not a whole number."
-        )
+        what = f"`number` of the chain `{name}` is `{chain.number}`, which is {stored}, not a whole number."
         report.add(
             "chain-number", what, _type_it(chain, chain.number), document.place("chains", name, "number")
         )
 
 
 def _check_weight(name: str, chain: Chain, known: Known, document: Document, report: Report) -> None:
-    """The heaviest head is chosen by a number: as text, 9 would be more than 10."""
+    """The weight of a head must be a number: as text, 9 would be more than 10."""
     column = chain.head.column
     if (
         chain.head.kind in (Head.MOST, Head.MOST_SUMMED)
@@ -103,12 +106,15 @@ def _check_weight(name: str, chain: Chain, known: Known, document: Document, rep
         and known.type_of(column) == "string"
         and known.may_have(column)
     ):
-        what = f"`head` of the chain `{name}` goes by `{column}`, which is text and not a number."
+        what = f"`head` of the chain `{name}` uses `{column}`, which is text, not a number."
         report.add("chain-weight", what, _type_it(chain, column), document.place("chains", name, "head"))
 
 
 def _type_it(chain: Chain, column: str) -> str:
-    return f"Give it a type under `columns:` of `{chain.blocks}`: `{column}: {{type: bigint}}`, beside its `path` if it has one."
+    return (
+        f"Give it a type under `columns:` of `{chain.blocks}`: `{column}: {{type: bigint}}`,"
+        " beside its `path` if it has one."
+    )
 
 
 def _head(spec: ChainSpec) -> HeadRule:

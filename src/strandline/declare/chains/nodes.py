@@ -10,10 +10,10 @@ from strandline.model.traits import Recount, Traits
 
 def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
     facts = f"{chain.blocks}_facts"
-    given = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
+    blocks = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
     return Node(
         name=chain.name,
-        inputs=(given,),
+        inputs=(blocks,),
         definition=chain,
         config=_config(chain),
         traits=_traits(chain),
@@ -22,7 +22,7 @@ def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
 
 
 def _config(chain: Chain) -> NodeConfig:
-    """Any change may change any block, and the branch is kept from block to block: every part freezes."""
+    """Every part freezes: a change may affect any block, and each block of the branch depends on others."""
     parts: dict[str, object] = {
         "from": chain.blocks,
         "number": chain.number,
@@ -55,7 +55,7 @@ def _traits(chain: Chain) -> Traits:
 def follow_node(
     name: str, dataset: str, table: str, chain: Chain, calendar: Calendar, columns: tuple[str, ...]
 ) -> Node:
-    """The rows of a dataset whose block is canonical: a job like any other, keyed by the block's hash."""
+    """The rows of a dataset whose block is canonical. It is an ordinary job, keyed by the block's hash."""
     key = (*chain.group_by, chain.hash)
     same = " AND ".join(f"t.{quote(c)} <=> b.{quote(c)}" for c in key)
     return make_generated_node(

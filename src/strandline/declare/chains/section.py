@@ -35,10 +35,10 @@ def load(chains: Mapping[str, ChainSpec], loading: Loading) -> None:
 
 
 def _find_stream(name: str, spec: ChainSpec, loading: Loading) -> str | None:
-    """The event stream that a chain is made of, or the nearest to a name that means nothing."""
+    """The event stream from which a chain is made. If it does not exist, the one with the nearest name."""
     if loading.tables.get(spec.from_) == f"{spec.from_}_facts" or spec.from_ in loading.registry.broken:
         return spec.from_
-    what = f"the chain `{name}` is made of `{spec.from_}`, which is not an event stream."
+    what = f"the chain `{name}` is made from `{spec.from_}`, which is not an event stream."
     streams = [n for n, table in loading.tables.items() if table == f"{n}_facts"]
     place = loading.document.place(KEY, name, "from")
     loading.report.add("chain-needs-stream", what, suggest(spec.from_, streams, "event streams"), place)
@@ -46,7 +46,7 @@ def _find_stream(name: str, spec: ChainSpec, loading: Loading) -> str | None:
 
 
 def _load_follow(name: str, dataset: str, chain: Chain, key: tuple[str, ...], loading: Loading) -> None:
-    """`key`: the columns of the chain that the dataset must have, as far as they are known."""
+    """`key` contains the columns of the chain that the dataset must have, as far as they are known."""
     place = loading.document.place(KEY, chain.name, "follow", name)
     claimed = loading.registry.claim(name, "dataset that follows a chain", place)
     if dataset not in loading.tables and dataset not in loading.registry.broken:
@@ -74,7 +74,7 @@ def _refuse_follow(name: str, dataset: str, chain: Chain, loading: Loading) -> N
     follows = f"`{name}` follows the chain `{chain.name}` with `{dataset}`"
     output_by_name = find_outputs(loading)
     if dataset in output_by_name:
-        what = f"{follows}, which is a job's output and not an event stream or record set."
+        what = f"{follows}, which is a job's output, not an event stream or record set."
         join = f"LEFT SEMI JOIN {chain.name} USING ({', '.join((*chain.group_by, chain.hash))})"
         remedy = (
             "Follow a dataset that the job reads, or write a job with "

@@ -41,36 +41,38 @@ HeadSpec = Annotated[
 
 
 class ChainSpec(Strict):
-    """The canonical blocks among all that were announced."""
+    """The canonical blocks among all announced blocks."""
 
-    from_: str = Field(alias="from", description="An event stream of every block ever announced.")
+    from_: str = Field(alias="from", description="An event stream of all announced blocks.")
     number: str
     hash: str
-    parent: str = Field(description="The hash of the block with the number before.")
+    parent: str = Field(description="The hash of the previous block.")
     head: HeadSpec = Field(
         description="`longest`, {most: column}, {most_summed: column} along the branch, or {last: column}."
     )
     order_by: Names | None = Field(
-        default=None, description="The source's own order: of equal heads the lower was seen first."
+        default=None, description="The source's own order: among equal heads the lower one was seen first."
     )
     group_by: Names | None = Field(default=None, description="One chain per value.")
     anchor: int | None = Field(
-        default=None, description="The first number; by default the lowest seen. Every block there is a root."
+        default=None,
+        description="The first number. By default the lowest one seen. Every block with it is a root.",
     )
     follow: dict[str, str] = Field(
-        default_factory=dict, description="New dataset: the dataset whose rows of canonical blocks it has."
+        default_factory=dict,
+        description="By new dataset: the dataset from which it takes the rows of canonical blocks.",
     )
 
     @field_validator("head", mode="before")
     @classmethod
     def check_one_rule(cls, head: Any) -> Any:
-        given = [rule for rule in HEAD_RULES if isinstance(head, dict) and rule in head]
-        if len(given) > 1 or head == {}:
+        rules = [rule for rule in HEAD_RULES if isinstance(head, dict) and rule in head]
+        if len(rules) > 1 or head == {}:
             ways = ", ".join(f"`{{{rule}: <column>}}`" for rule in HEAD_RULES)
             raise wrong_entry(
                 slug="head-rule",
                 what="exactly one rule chooses the head of a chain, "
-                f"and {{entry}} gives {listed(given) or 'none'}.",
+                f"and {{entry}} has {listed(rules) or 'none'}.",
                 remedy=f"Write one of `longest`, {ways}.",
             )
         return head

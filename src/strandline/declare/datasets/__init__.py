@@ -1,1 +1,4 @@
-"""Fact datasets: record sets and event streams, each with its quarantine and perhaps its snapshot."""
+"""Fact datasets: record sets and event streams, each with its quarantine.
+
+A record set also has a snapshot.
+"""

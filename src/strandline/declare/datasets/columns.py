@@ -25,10 +25,10 @@ class DatasetContext:
     name: str
     format: FileFormat
     native: frozenset[str] | None
-    """The columns of the source's files, where they can be told."""
+    """The columns of the source's files. None if they are not known."""
     exploded: bool
     nested: bool
-    """Whether the list lies inside another, so that `parent` exists."""
+    """Whether the list is inside another one, so that `parent` exists."""
     document: Document
     report: Report
 
@@ -40,7 +40,10 @@ def make_columns(declared: Mapping[str, str | ColumnSpec], context: DatasetConte
         place = context.document.place("datasets", context.name, "columns", word)
         name = word.lower()
         if name in columns:
-            what = f"the columns `{written[name]}` and `{word}` of `{context.name}` are both `{name}`: column names are lower-cased."
+            what = (
+                f"the columns `{written[name]}` and `{word}` of `{context.name}` are both `{name}`:"
+                " column names are lower-cased."
+            )
             context.report.add("columns-coincide", what, "Rename one of them.", place)
             continue
         if check_column_name(name, place, context.report):
@@ -75,8 +78,8 @@ def _make_column(
             place,
         )
     elif spec.sql is None and spec.path is None and messages:
-        what = f"the column `{word}` of `{context.name}` says neither `path` nor `sql`."
-        report.add("column-without-path", what, f"Add `path: {word}`, say.", place)
+        what = f"the column `{word}` of `{context.name}` has neither `path` nor `sql`."
+        report.add("column-without-path", what, f"Add, for example, `path: {word}`.", place)
     path: tuple[str, ...] = ()
     if spec.sql is not None:
         if tree := parse_expression(spec.sql, f"the column `{word}`", lambda line: place, report):
@@ -93,17 +96,17 @@ def _make_column(
 
 def _check_element(path: tuple[str, ...], what: str, place: Place, context: DatasetContext) -> None:
     if is_of_item(path) and not context.exploded:
-        remedy = "Add `explode: <path of a list>` to the dataset, or take the field `item` by `sql:`."
-        told = f"{what} takes `{'.'.join(path)}`, but `{context.name}` explodes no list."
-        context.report.add("item-without-explode", told, remedy, place)
+        remedy = "Add `explode: <path of a list>` to the dataset, or read the field `item` with `sql:`."
+        mistake = f"{what} reads `{'.'.join(path)}`, but `{context.name}` does not explode a list."
+        context.report.add("item-without-explode", mistake, remedy, place)
     if path[:1] == ("parent",) and context.exploded and not context.nested:
-        remedy = "Take the field from the payload, or explode a nested list as `a[].b`."
-        told = f"{what} takes `{'.'.join(path)}`, but no element is around the one exploded."
-        context.report.add("parent-without-nesting", told, remedy, place)
+        remedy = "Read the field from the payload, or explode a nested list such as `a[].b`."
+        mistake = f"{what} reads `{'.'.join(path)}`, but the exploded list is not inside another list."
+        context.report.add("parent-without-nesting", mistake, remedy, place)
 
 
 def _native_path(text: str, place: Place, context: DatasetContext) -> tuple[str, ...]:
-    """A column of the source, by its whole name. A field inside one is taken by `sql:`."""
+    """A column of the source, by its whole name. A field inside one is read with `sql:`."""
     if context.native is not None and native_name(text) not in context.native:
         what = f"the files of the source of `{context.name}` have no column `{text}`."
         context.report.add("unknown-column", what, suggest(text, context.native, "columns"), place)
@@ -120,7 +123,7 @@ def source_time_path(text: str, place: Place, context: DatasetContext) -> tuple[
 
 
 def find_item_columns(columns: tuple[FactColumn, ...]) -> frozenset[str]:
-    """The columns that depend on the exploded element, directly or through a column above."""
+    """The columns that depend on the exploded element, directly or through an earlier column."""
     of_item: set[str] = set()
     for column in columns:
         if is_of_item(column.path) or (column.sql is not None and _mentions(column.sql, {"item", *of_item})):

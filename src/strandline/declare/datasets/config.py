@@ -1,6 +1,7 @@
 """Which parts of a fact dataset's declaration its rows depend on, and which freeze it when they change.
 
-An explicit list (DESIGN 7): settings, guards, places and the order of the file are not in it, and a secret never is.
+The list is explicit (DESIGN 7). It does not contain settings, guards, places or the order of the file, and
+never a secret.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,12 +14,15 @@ from strandline.sql.parse import hashed_sql, uses_calendar
 
 
 def facts_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
-    """Of the facts, and of the snapshot that is folded from them: its rows are theirs."""
+    """The configuration of the facts, and of the snapshot that is folded from them: its rows are facts."""
     return make_config({**_decode_parts(dataset, calendar), "complete": dataset.complete}, FREEZING)
 
 
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
-    """The quarantine holds the other side of the same decode; it has no key, order or types of its own to freeze."""
+    """The configuration of the quarantine.
+
+    It contains the rows that the same decoding refused. It has no key, order or types that could freeze it.
+    """
     return make_config(_decode_parts(dataset, calendar), frozenset({"from"}))
 
 
@@ -37,8 +41,10 @@ FREEZING = frozenset(
         "cast **",
     }
 )
-"""Of fact datasets and snapshots. Another source has positions of its own, by which its facts cannot be told from those there are.
-An added column has a type that nothing was written by; an added cast changes a column that was there.
+"""The parts that freeze fact datasets and snapshots.
+
+Another source has its own positions, so its facts cannot be distinguished from existing ones. An added column
+has a type with which nothing was written yet. An added cast changes an existing column.
 """
 
 
@@ -63,12 +69,18 @@ def _decode_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]
 
 
 def _never_null(dataset: FactDataset) -> frozenset[str]:
-    """Columns in which a fact without a value is refused: a default added to one lets refused facts pass and changes none that did."""
+    """Columns in which a fact must have a value.
+
+    A default that is added to one lets refused facts pass. It does not change facts that passed before.
+    """
     return frozenset((*dataset.require, *(dataset.record_set.key if dataset.record_set else ())))
 
 
 def _deciding(dataset: FactDataset, columns: Mapping[str, object]) -> list[str]:
-    """The columns whose values decide which rows there are: what is refused, which facts are about one record, and which of them wins."""
+    """The columns whose values decide which rows exist.
+
+    They decide what is refused, which facts are about the same record, and which of these wins.
+    """
     record_set = dataset.record_set
     if record_set is None:
         named = {*dataset.identity, *dataset.require}
@@ -83,22 +95,22 @@ def _deciding(dataset: FactDataset, columns: Mapping[str, object]) -> list[str]:
 
 
 def _column_parts(dataset: FactDataset, calendar: Calendar) -> dict[str, object]:
-    """By column: all that its values depend on, the columns above it that its SQL names among it."""
+    """By column: everything on which its values depend, including the earlier columns that its SQL names."""
     parts: dict[str, object] = {}
     for column in dataset.columns:
-        spelt = str(column.type) if column.type else None
+        type_name = str(column.type) if column.type else None
         default = None if column.name in _never_null(dataset) else column.default
         part: dict[str, object] = {
             "path": column.path,
             "sql": hashed_sql(column.sql),
             "default": default,
-            "type": spelt,
+            "type": type_name,
         }
         if column.sql:
             part["above"] = {name: parts[name] for name in _mentioned(column.sql, parts)}
             part["calendar"] = calendar_part(calendar) if uses_calendar(column.sql) else None
         parts[column.name] = part
-        # A column of the source that is taken under another name is no longer there under its own.
+        # A renamed column of the source no longer exists under its own name.
         if dataset.takes_other_columns and column.path and (native := column.path[0].lower()) not in parts:
             parts[native] = {"taken as": column.name}
     return parts
@@ -118,12 +130,12 @@ def _kind_parts(dataset: FactDataset) -> dict[str, object]:
 
 
 def _mentioned(sql: str, names: Iterable[str]) -> list[str]:
-    """The names that stand in the SQL, perhaps as part of another word: one too many does no harm."""
+    """The names that occur in the SQL, perhaps as part of another word. One too many does no harm."""
     return [name for name in names if name in sql.lower()]
 
 
 def _type_parts(dataset: FactDataset) -> dict[str, object]:
-    """One part per column, so that an added column is told apart from a changed one."""
+    """One part per column, so that an added column can be distinguished from a changed one."""
     return {
         f"{_type_word(dataset, column)} {column.name}": column.type.stored
         for column in dataset.columns
@@ -132,7 +144,7 @@ def _type_parts(dataset: FactDataset) -> dict[str, object]:
 
 
 def _type_word(dataset: FactDataset, column: FactColumn) -> str:
-    """A source with columns of its own had this one, in its own type, before it was declared."""
+    """`cast` if the source's own columns included this one before it was declared, with its own type."""
     in_place = dataset.takes_other_columns and len(column.path) == 1 and column.path[0].lower() == column.name
     return "cast" if in_place else "type"
 

@@ -1,4 +1,4 @@
-"""Which kind a fact dataset is, in LANGUAGE's spelling or in the seed's `contract`."""
+"""The kind of a fact dataset, declared in LANGUAGE's spelling or in the seed's `contract`."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class Kind:
 
     is_record_set: bool
     settled: bool = True
-    """False when the declaration says two kinds at once; that was reported."""
+    """False if the declaration has two kinds at once, which was reported."""
     where: str = "record_set"
     key_word: str = "key"
     order_word: str = "order_by"
@@ -27,7 +27,7 @@ class Kind:
 
 
 def settle_kind(name: str, spec: FactDatasetSpec, document: Document, report: Report) -> Kind:
-    """The one kind that a dataset's declaration says; two at once are a mistake."""
+    """The kind that a dataset's declaration defines. Two at once are a mistake."""
     contract = spec.contract
     kinds = {
         "record_set": spec.record_set is not None,
@@ -35,17 +35,18 @@ def settle_kind(name: str, spec: FactDatasetSpec, document: Document, report: Re
         "contract.override_channel": contract is not None and contract.override_channel is not None,
         "contract.is_event_stream": contract is not None and contract.is_event_stream is True,
     }
-    said = [word for word, is_said in kinds.items() if is_said]
+    declared = [word for word, is_declared in kinds.items() if is_declared]
     if contract is not None:
         _check_contract(name, contract, document, report)
-    records = [word for word in said if word in ("record_set", "contract.override_channel")]
-    if records and len(said) > len(records):
-        what = f"`{name}` is declared a record set (`{records[0]}`) and an event stream (`{next(w for w in said if w not in records)}`)."
-        remedy = "Keep one: facts of a record set override each other, those of an event stream stand alone."
-        report.add("two-kinds", what, remedy, document.place("datasets", name, said[-1].split(".")[0]))
+    records = [word for word in declared if word in ("record_set", "contract.override_channel")]
+    if records and len(declared) > len(records):
+        stream = next(word for word in declared if word not in records)
+        what = f"`{name}` is declared as a record set (`{records[0]}`) and as an event stream (`{stream}`)."
+        remedy = "Keep one: facts of a record set override each other, those of an event stream do not."
+        report.add("two-kinds", what, remedy, document.place("datasets", name, declared[-1].split(".")[0]))
         return Kind(is_record_set=False, settled=False)
     if len(records) == 2:
-        what = f"`{name}` has a `record_set` and a `contract` that say its key twice."
+        what = f"`{name}` has a `record_set` and a `contract`, and both declare its key."
         report.add("two-kinds", what, "Keep `record_set`.", document.place("datasets", name, "contract"))
         return Kind(is_record_set=False, settled=False)
     if spec.record_set is not None:
@@ -73,15 +74,21 @@ def settle_kind(name: str, spec: FactDatasetSpec, document: Document, report: Re
 def _check_contract(name: str, contract: ContractSpec, document: Document, report: Report) -> None:
     place = document.place("datasets", name, "contract")
     if contract.is_append_only is False:
-        what = f"the contract of `{name}` says `is_append_only: false`; facts are only ever appended."
+        what = f"the contract of `{name}` has `is_append_only: false`, but facts are only ever appended."
         report.add(
-            "not-append-only", what, "Remove it: an update is a new fact, as `override_channel` says.", place
+            "not-append-only",
+            what,
+            "Remove it: an update is a new fact, which `override_channel` describes.",
+            place,
         )
     if contract.override_ordering is not None and contract.override_channel is None:
         what = f"the contract of `{name}` has `override_ordering` but no `override_channel`."
         report.add("ordering-without-key", what, "Add `override_channel: <key column>`.", place)
     if contract.is_event_stream is False and contract.override_channel is None:
-        what = f"the contract of `{name}` says it is no event stream, but not what overrides what."
+        what = (
+            f"the contract of `{name}` has `is_event_stream: false`,"
+            " but does not define which facts override each other."
+        )
         report.add("record-set-without-key", what, "Add `override_channel` and `override_ordering`.", place)
 
 

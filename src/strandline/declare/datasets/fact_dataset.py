@@ -1,4 +1,4 @@
-"""Fact datasets: record sets, event streams, and what is said about them."""
+"""Fact datasets: record sets and event streams, and the checks of their declaration."""
 
 import re
 
@@ -66,7 +66,10 @@ def make_fact_dataset(
     kind = settle_kind(name, spec, document, report)
     record_set = checks.record_set(kind)
     if source.complete and not kind.is_record_set and kind.settled:
-        what = f"the source `{source.name}` is `complete`, so `{name}` must be a record set: a key that a file lacks is deleted."
+        what = (
+            f"the source `{source.name}` is `complete`, so `{name}` must be a record set:"
+            " a key that a file lacks is deleted."
+        )
         remedy = f"Add `record_set: {{key: [...], order_by: [...]}}` to `{name}`."
         report.add("complete-without-record-set", what, remedy, document.place(*path))
     dataset = FactDataset(
@@ -118,22 +121,24 @@ class _Checks:
         self.path = ("datasets", context.name)
 
     def names(self, words: list[str], *where: str, also: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Names of columns, lower-cased; each exists and stands once."""
+        """The names of columns in lower case. Reports names that do not exist or occur twice."""
         place = self.context.document.place(*self.path, *where)
         names: list[str] = []
         for word in words:
             name = word.lower()
             if name in names:
-                what = f"`{word}` stands twice in `{where[-1]}` of `{self.context.name}`."
+                what = f"`{word}` occurs twice in `{where[-1]}` of `{self.context.name}`."
                 self.context.report.add("named-twice", what, "Keep one of them.", place)
                 continue
             names.append(name)
             if name in METADATA_COLUMNS and name not in also:
                 what = f"`{where[-1]}` of `{self.context.name}` names the metadata column `{name}`."
-                remedy = "Only `order_by` may use one: `_source_position`, as its last."
+                remedy = "Only `order_by` may use one: `_source_position`, as its last column."
                 self.context.report.add("metadata-column", what, remedy, place)
             elif self.known.names is not None and name not in self.known.names and name not in also:
-                what = f"`{where[-1]}` of `{self.context.name}` names `{word}`, which is no column of it."
+                what = (
+                    f"`{where[-1]}` of `{self.context.name}` names `{word}`, which is not one of its columns."
+                )
                 self.context.report.add(
                     "unknown-column", what, suggest(word, self.known.names, "columns"), place
                 )
@@ -160,7 +165,9 @@ class _Checks:
             )
         order_by = self.names(kind.order_by, where, kind.order_word, also=(POSITION,))
         if POSITION in order_by[:-1]:
-            what = f"`{POSITION}` ranks every fact, so nothing after it in `order_by` of `{name}` is ever looked at."
+            what = (
+                f"`{POSITION}` ranks every fact, so nothing after it in `order_by` of `{name}` has an effect."
+            )
             there = self.context.document.place(*self.path, where, kind.order_word)
             report.add("position-not-last", what, f"Put `{POSITION}` last.", there)
         if kind.deleted is not None:
@@ -176,7 +183,7 @@ class _Checks:
             report.add(
                 "latest-non-null-of-key",
                 what,
-                "Leave them out: the whole row's key and rank are the winner's.",
+                "Leave them out: the row always has the key and the rank of the winning fact.",
                 place,
             )
         children = Children(kind.children)
@@ -190,11 +197,14 @@ class _Checks:
         )
 
     def children(self, key: tuple[str, ...], order_by: tuple[str, ...], parent_key: tuple[str, ...]) -> None:
-        """`children: replace` says the newest parent is the whole truth, so there must be one and it must have a rank."""
+        """With `children: replace` the newest parent lists all its children.
+
+        So there must be a parent, and it must have a rank.
+        """
         name, report = self.context.name, self.context.report
         place = self.context.document.place(*self.path, "record_set", "children")
         if not self.context.exploded:
-            what = f"`{name}` says `children: replace` but explodes no list, so it has no children."
+            what = f"`{name}` has `children: replace` but does not explode a list, so it has no children."
             report.add(
                 "children-without-explode",
                 what,
@@ -203,15 +213,21 @@ class _Checks:
             )
             return
         if not parent_key:
-            what = f"`{name}` says `children: replace`, but every key column is taken from `item`, so no parent is named."
+            what = (
+                f"`{name}` has `children: replace`, but every key column is read from `item`,"
+                " so no column identifies the parent."
+            )
             report.add(
                 "children-without-parent",
                 what,
-                "Add the parent's key, taken from the payload, to `key`.",
+                "Add the parent's key, read from the payload, to `key`.",
                 place,
             )
         if of_item := [column for column in order_by if column in self.of_item]:
-            what = f"`order_by` of `{name}` uses {listed(of_item)}, taken from `item`; `children: replace` ranks parents."
+            what = (
+                f"`order_by` of `{name}` uses {listed(of_item)} from `item`,"
+                " but `children: replace` ranks parents."
+            )
             report.add("children-ranked-by-item", what, "Order by columns of the message.", place)
 
     def condition(self, sql: str, what: str, *where: str, over_columns: bool) -> None:
@@ -246,7 +262,7 @@ class _Checks:
             type_ = self.columns[name].type if name in self.columns else None
             if type_ is not None and not _can_be_time(type_):
                 what = (
-                    f"`source_at` of `{self.context.name}` names `{name}`, a `{type_}`, which says no time."
+                    f"`source_at` of `{self.context.name}` names `{name}`, a `{type_}`, which is not a time."
                 )
                 report.add(
                     "source-at-not-a-time",
@@ -257,14 +273,14 @@ class _Checks:
             return SourceTime(column=name)
         type_ = parse_type(spec.type, place, report) if spec.type else ColumnType(name=TypeName.TIMESTAMP)
         if type_ is not None and not _can_be_time(type_):
-            what = f"`source_at` of `{self.context.name}` has the type `{type_}`, which says no time."
+            what = f"`source_at` of `{self.context.name}` has the type `{type_}`, which is not a time."
             report.add(
                 "source-at-not-a-time", what, "Use timestamp, timestamp_ms, timestamp_us or date.", place
             )
         return SourceTime(path=source_time_path(spec.path, place, self.context), type=type_ or STRING)
 
     def _is_timestamp(self, name: str) -> bool:
-        """By declaration: what is hashed must not hang on the files present."""
+        """According to the declaration: a hashed value must not depend on which files exist."""
         return self.known.types.get(name) == "timestamp"
 
 
@@ -277,15 +293,14 @@ def _guard(spec: bool | str | GuardSpec | None, context: DatasetContext, kind: K
         return Guard()
     place = context.document.place("datasets", context.name, "guard")
     if not kind.is_record_set and kind.settled:
-        what = f"`{context.name}` is an event stream: nothing leaves it, so it has nothing to guard."
+        what = f"`{context.name}` is an event stream: nothing is deleted from it, so a guard has no effect."
         context.report.add("guard-without-record-set", what, "Remove `guard`.", place)
     if not isinstance(spec, GuardSpec):
         return Guard(max_deleted_percent=100.0)
     text = str(spec.max_deleted)
-    found = _PERCENT.fullmatch(text.strip())
-    if not found or not 0 <= float(found[1]) <= 100:
-        context.report.add(
-            "wrong-type", f"`max_deleted` is `{text}`, not a share.", "Write a percentage, as `50%`.", place
-        )
+    percentage = _PERCENT.fullmatch(text.strip())
+    if not percentage or not 0 <= float(percentage[1]) <= 100:
+        what = f"`max_deleted` is `{text}`, not a percentage."
+        context.report.add("wrong-type", what, "Write a percentage such as `50%`.", place)
         return Guard()
-    return Guard(max_deleted_percent=float(found[1]), at_least=spec.at_least)
+    return Guard(max_deleted_percent=float(percentage[1]), at_least=spec.at_least)

@@ -8,7 +8,7 @@ from .config import facts_config, quarantine_config
 
 
 def dataset_nodes(dataset: FactDataset, calendar: Calendar) -> tuple[Node, ...]:
-    """The facts, the quarantine, and for a record set its snapshot."""
+    """The facts, the quarantine and, for a record set, the snapshot."""
     columns = () if dataset.takes_other_columns else tuple(column.name for column in dataset.columns)
     received = Input(name=dataset.source, dataset=dataset.source, relation=NewRows())
     facts = Node(
@@ -55,7 +55,7 @@ def _facts(dataset: FactDataset) -> Facts:
 
 def _facts_traits(dataset: FactDataset) -> Traits:
     return Traits(
-        how="What the source received is decoded once; what passes is appended.",
+        how="What the source received is decoded once. Rows that pass are appended.",
         drawn_under="facts",
         drawn_from=1,
         key=dataset.record_set.scope_key if dataset.record_set else dataset.identity,
@@ -71,7 +71,7 @@ def _facts_traits(dataset: FactDataset) -> Traits:
 
 def _quarantine_traits(dataset: FactDataset) -> Traits:
     return Traits(
-        how="What the source received is decoded once; what fails is appended, with the reason.",
+        how="What the source received is decoded once. Rows that fail are appended, with the reason.",
         drawn_under="quarantines",
         drawn_from=1,
         writing=Writing.APPENDS,
@@ -90,7 +90,7 @@ def _snapshot_traits(dataset: FactDataset) -> Traits:
     key = dataset.record_set.scope_key
     return Traits(
         how=f"The newest fact of each key ({', '.join(key)}): "
-        "new facts are compared with the row of their key, and what differs is replaced.",
+        "new facts are compared with the row of their key, and rows that differ are replaced.",
         drawn_under="snapshots",
         drawn_from=2,
         key=key,

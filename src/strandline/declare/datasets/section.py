@@ -1,4 +1,4 @@
-"""The section `datasets`: fact datasets, and what is said of jobs' outputs."""
+"""The section `datasets`: fact datasets, and descriptions of jobs' outputs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ def _load_facts(name: str, spec: FactDatasetSpec, loading: Loading) -> None:
     quiet = loading.follow_ups.get((KEY, name), frozenset())
     dataset, known = _make_dataset(name, spec, candidates, loading)
     if "unknown-column" in quiet:
-        known = replace(known, complete=False, names=None)  # what its columns are was not understood
+        known = replace(known, complete=False, names=None)  # its columns were not understood
     if not claimed or quiet or len(candidates) > 1:
         loading.mark_broken(*_names(name, spec))
     if not claimed:
@@ -48,22 +48,22 @@ def _load_facts(name: str, spec: FactDatasetSpec, loading: Loading) -> None:
     nodes = (f"{name}_facts", f"{name}_quarantine", *((name,) if dataset.record_set else ()))
     loading.names |= {node: (node,) for node in nodes}
     loading.names[name] = nodes
-    told_apart = replace(known, unique=_unique(dataset))
-    loading.add_table(f"{name}_facts", f"{name}_facts", known if dataset.record_set else told_apart)
+    with_key = replace(known, unique=_unique(dataset))
+    loading.add_table(f"{name}_facts", f"{name}_facts", known if dataset.record_set else with_key)
     loading.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
-    loading.add_table(name, name if dataset.record_set else f"{name}_facts", told_apart)
+    loading.add_table(name, name if dataset.record_set else f"{name}_facts", with_key)
 
 
 def _find_sources(name: str, spec: FactDatasetSpec, loading: Loading) -> tuple[Offer, ...]:
     """The source of a dataset.
 
-    If it does not exist, the nearest one. If none is near, two that differ in everything that a dataset may
-    depend on: only a mistake with both is one of the dataset.
+    If it does not exist, the nearest one. If none is near, two sources that differ in everything on which a
+    dataset may depend: only a mistake that occurs with both is a mistake of the dataset.
     """
     if spec.from_ in loading.offers:
         return (loading.offers[spec.from_],)
     if spec.from_ and spec.from_ not in loading.registry.broken:
-        what = f"the dataset `{name}` is taken from `{spec.from_}`, which is not a source."
+        what = f"the dataset `{name}` is decoded from `{spec.from_}`, which is not a source."
         place = loading.document.place(KEY, name, "from")
         remedy = suggest(spec.from_, loading.source_names, "sources")
         loading.report.add("unknown-source", what, remedy, place)
@@ -75,7 +75,7 @@ def _find_sources(name: str, spec: FactDatasetSpec, loading: Loading) -> tuple[O
 def _make_dataset(
     name: str, spec: FactDatasetSpec, candidates: tuple[Offer, ...], loading: Loading
 ) -> tuple[FactDataset, Known]:
-    """The dataset, with the mistakes that it has whichever of these its source is."""
+    """The dataset. Reports the mistakes that it has with every one of these sources."""
     reports = [Report() for _ in candidates]
     made = []
     for source, own in zip(candidates, reports, strict=True):
@@ -89,7 +89,7 @@ def _make_dataset(
 
 
 def _unique(dataset: FactDataset) -> tuple[tuple[str, ...], ...]:
-    """What tells the rows of a snapshot, or the facts of an event stream, apart."""
+    """The columns that identify a row of a snapshot, or a fact of an event stream."""
     if dataset.record_set is not None:
         return (dataset.record_set.key,)
     # All elements of one message share its position.

@@ -1,4 +1,4 @@
-"""The shape of an entry under `datasets`: a fact dataset, or what is said of a job's output."""
+"""The shape of an entry under `datasets`: a fact dataset, or the description of a job's output."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,7 +6,10 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from strandline.declare.spec_types import NameOrNames, Names, Strict, value_shape
 
-_TYPES = "string (default), int, bigint, double, decimal(p,s), boolean, date, timestamp, timestamp_ms, timestamp_us or json"
+_TYPES = (
+    "string (default), int, bigint, double, decimal(p,s), boolean, date, timestamp, timestamp_ms,"
+    " timestamp_us or json"
+)
 
 
 class ColumnSpec(Strict):
@@ -14,8 +17,8 @@ class ColumnSpec(Strict):
 
     path: str | None = Field(default=None, description="Where the value is in the payload.")
     type: str | None = Field(default=None, description=_TYPES)
-    default: Any = Field(default=None, description="Stands for an absent or null value.")
-    sql: str | None = Field(default=None, description="An expression over the payload and the columns above.")
+    default: Any = Field(default=None, description="Replaces an absent or null value.")
+    sql: str | None = Field(default=None, description="An expression over the payload and earlier columns.")
 
 
 class RecordSetSpec(Strict):
@@ -25,17 +28,16 @@ class RecordSetSpec(Strict):
 
     key: Names
     order_by: Names | None = Field(
-        default=None, description="Columns ranking the facts of one key; may end with `_source_position`."
+        default=None,
+        description="Columns that rank the facts of one key. May end with `_source_position`.",
     )
-    deleted: str | None = Field(
-        default=None, description="A SQL condition: this fact says the record is gone."
-    )
+    deleted: str | None = Field(default=None, description="A SQL condition: this fact deletes the record.")
     children: Literal["upsert", "replace"] = "upsert"
     latest_non_null: list[str] = Field(default_factory=list)
 
 
 class EventStreamSpec(Strict):
-    """Facts stand alone."""
+    """Facts do not override each other."""
 
     identity: list[str] = Field(default_factory=list, description="Facts with the same identity count once.")
 
@@ -56,7 +58,7 @@ class SourceTimeSpec(Strict):
 
 class GuardSpec(Strict):
     max_deleted: str | int | float = Field(
-        default="50%", description="A share of the live records, as `50%`."
+        default="50%", description="A percentage of the live records, such as `50%`."
     )
     at_least: int = Field(default=100, ge=0)
 
@@ -85,7 +87,7 @@ class FactDatasetSpec(Strict):
 
     from_: str = Field(alias="from", description="The source.")
     where: str | None = Field(
-        default=None, description="A SQL condition over the payload; the rest is passed over and counted."
+        default=None, description="A SQL condition over the payload. The rest is counted as passed over."
     )
     explode: str | None = Field(default=None, description="The path of a list: one fact per element.")
     columns: Columns = Field(default_factory=dict)
@@ -98,7 +100,7 @@ class FactDatasetSpec(Strict):
 
 
 class OutputSpec(Strict):
-    """A job's output, described."""
+    """The description of a job's output."""
 
     key: Names
 

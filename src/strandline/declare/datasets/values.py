@@ -1,4 +1,4 @@
-"""Types and defaults as a declaration spells them."""
+"""Types and defaults as a declaration writes them."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -45,9 +45,9 @@ _RANGES = {
 
 
 def parse_type(text: str, place: Place, report: Report) -> ColumnType | None:
-    """The type a declaration spells, or None with a mistake."""
-    found = find_type(text)
-    if found is None:
+    """The type that a declaration names. None, with a mistake, if there is no such type."""
+    type_ = find_type(text)
+    if type_ is None:
         word = text.strip().lower().split("(")[0]
         nearest = _OTHER_WORDS.get(word) or find_nearest(text, _WORDS)
         if word == "decimal" and "(" in text:
@@ -59,11 +59,11 @@ def parse_type(text: str, place: Place, report: Report) -> ColumnType | None:
                 else f"Known types: {', '.join(f'`{w}`' for w in _WORDS)}."
             )
         report.add("unknown-type", f"there is no type `{text}`.", remedy, place)
-    return found
+    return type_
 
 
 def fit_default(value: object, type_: ColumnType, place: Place, report: Report) -> object:
-    """The default as the decoder takes it, or None with a mistake when it does not fit its type."""
+    """The default as the decoder expects it. None, with a mistake, if it does not fit its type."""
     if value is None:
         return None
     if type_.name is TypeName.JSON:
@@ -73,12 +73,12 @@ def fit_default(value: object, type_: ColumnType, place: Place, report: Report) 
     shown = json.dumps(value) if not isinstance(value, str) else f'"{value}"'
     unquoted = type_.name is TypeName.STRING and isinstance(value, (int, float))
     remedy = f"Put it in quotes: {json.dumps(str(value))}." if unquoted else f"Write {_example(type_)}."
-    report.add("default-does-not-fit", f"the default {shown} is no `{type_}`.", remedy, place)
+    report.add("default-does-not-fit", f"the default {shown} is not a `{type_}`.", remedy, place)
     return None
 
 
 def _as_instant(value: object, type_: ColumnType) -> object:
-    """Milliseconds and microseconds as the instant they mean, since a number is cast to a timestamp as seconds."""
+    """Milliseconds and microseconds as an instant, because a number is cast to a timestamp as seconds."""
     micros = {TypeName.TIMESTAMP_MS: 1000, TypeName.TIMESTAMP_US: 1}.get(type_.name)
     if micros is None or not isinstance(value, int):
         return value

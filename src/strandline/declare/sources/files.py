@@ -1,4 +1,4 @@
-"""Sources: files, their format, and the columns their files have now."""
+"""File sources: their files, the format, and the columns that the files have now."""
 
 import csv
 import glob
@@ -17,14 +17,19 @@ from strandline.model.report import Report
 from .spec import SourceSpec
 
 _MOST_FILES = 200
-"""With more files than this, columns are left to be checked when they are read."""
+"""With more files than this, columns are checked only when the files are read."""
 
+_UNREADABLE = (
+    "Remove it: a row that cannot be read goes to the quarantine of the datasets that read the source."
+)
 _FIXED_CSV_OPTIONS = {
-    "linesep": "Remove it: a line ends with LF, CR LF or CR. Write the files so.",
+    "linesep": "Remove it, and write files whose lines end with LF, CR LF or CR.",
     "unescapedquotehandling": "Remove it: a quote that does not begin a field is part of its text.",
-    "chartoescapequoteescaping": "Remove it, and say `escape` if quotes are escaped by another character than a second quote.",
-    "mode": "Remove it: a row that cannot be read goes to the quarantine of the datasets that read the source.",
-    "columnnameofcorruptrecord": "Remove it: a row that cannot be read goes to the quarantine of the datasets that read the source.",
+    "chartoescapequoteescaping": (
+        "Remove it, and set `escape` if quotes are escaped by another character than a second quote."
+    ),
+    "mode": _UNREADABLE,
+    "columnnameofcorruptrecord": _UNREADABLE,
 }
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
@@ -43,9 +48,9 @@ def make_source(
             document.place(*path, "files"),
         )
         return None
-    found = FileFormat(spec.format) if spec.format else find_format(spec.files)
-    if found is None:
-        what = f"the ending of `{spec.files}` tells no format."
+    format_ = FileFormat(spec.format) if spec.format else find_format(spec.files)
+    if format_ is None:
+        what = f"the ending of `{spec.files}` does not determine a format."
         report.add(
             "unknown-format",
             what,
@@ -53,13 +58,13 @@ def make_source(
             document.place(*path, "files"),
         )
         return None
-    if found is FileFormat.CSV:
+    if format_ is FileFormat.CSV:
         _check_csv_options(spec, path, document, report)
     return FileSource(
         name=name,
         place=place,
         files=secrets.fill(spec.files, (*path, "files")),
-        format=found,
+        format=format_,
         complete=spec.complete,
         offer_rewritten_again=spec.on_rewrite == "offer_again",
         options={
@@ -69,7 +74,10 @@ def make_source(
 
 
 def _check_csv_options(spec: SourceSpec, path: tuple[str, ...], document: Document, report: Report) -> None:
-    """The engine finds where a record ends by itself, so that positions never change. What would move those ends is refused."""
+    """Refuse options that would move the ends of records.
+
+    The engine itself determines where a record ends, so that positions never change.
+    """
     for option, value in spec.options.items():
         remedy = _FIXED_CSV_OPTIONS.get(option.lower())
         if remedy is not None and not (
@@ -80,7 +88,7 @@ def _check_csv_options(spec: SourceSpec, path: tuple[str, ...], document: Docume
 
 
 def find_format(files: str) -> FileFormat | None:
-    """The format that the ending tells: `.jsonl`, `.csv.gz`, ..."""
+    """The format according to the ending: `.jsonl`, `.csv.gz`, ... None if the ending is not known."""
     ending = files.lower().removesuffix(".gz").rsplit(".", 1)[-1]
     if ending == "ndjson":
         return FileFormat.JSONL
@@ -88,13 +96,14 @@ def find_format(files: str) -> FileFormat | None:
 
 
 def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
-    """The columns that the files present have, by the names under which the source keeps them.
+    """The columns of the existing files, by the names under which the source stores them.
 
-    None when that cannot be told: messages, no files yet, a file that cannot be read, too many to open. Run time checks then.
+    None if they are not known: messages, no files yet, a file that cannot be read, or too many files. They
+    are then checked at run time.
     """
     if source.format.holds_messages:
         return None
-    files = sorted(glob.glob(source.files, root_dir=folder, recursive=True))  # noqa: PTH207 - takes absolute globs too
+    files = sorted(glob.glob(source.files, root_dir=folder, recursive=True))  # noqa: PTH207 - absolute globs
     if not files or len(files) > _MOST_FILES:
         return None
     columns: set[str] = set()
@@ -105,7 +114,7 @@ def find_columns(source: FileSource, folder: Path) -> frozenset[str] | None:
                 if source.format is FileFormat.CSV
                 else _parquet_columns(folder / file)
             )
-        except Exception:  # noqa: BLE001 - an odd file is for the run to refuse, alone: a verb that only looks goes on without it
+        except Exception:  # noqa: BLE001 - only the run refuses a bad file; verbs that only read ignore it
             return None
     return frozenset(columns)
 
@@ -118,7 +127,7 @@ def _csv_header(file: Path, options: Mapping[str, str]) -> set[str]:
         lines = (line.removeprefix("\ufeff") for line in text)
         first = next(line for line in lines if line.strip() and not line.startswith(comment))
     if first.count(quote) % 2:
-        raise ValueError("the header goes on in the next line")
+        raise ValueError("the header continues in the next line")
     fields = next(csv.reader([first.rstrip("\r\n")], delimiter=delimiter, quotechar=quote))
     if lower.get("header", "true").lower() == "false":
         return {f"_c{number}" for number in range(len(fields))}

@@ -20,14 +20,14 @@ def make_node(source: FileSource, spec: SourceSpec) -> Node:
 
 
 def _config(source: FileSource, spec: SourceSpec) -> NodeConfig:
-    """From what was declared, not from the source, whose options have their secrets filled in."""
+    """Made from the declared options, because those of the source contain secrets."""
     options = {key: as_text(value) for key, value in spec.options.items()}
     return make_config({"format": str(source.format), "options": options, "complete": source.complete})
 
 
 def _traits(source: FileSource) -> Traits:
     return Traits(
-        how=f"Files matching {source.files} are read once and every row is appended as it came.",
+        how=f"Files that match {source.files} are read once, and every row is appended as it came.",
         drawn_under="sources",
         drawn_from=0,
         writing=Writing.RECEIVES,

@@ -12,7 +12,7 @@ class SourceSpec(Strict):
 
     files: str = Field(description="A glob, relative to the project's folder.")
     format: Literal["jsonl", "json", "csv", "parquet"] | None = Field(
-        default=None, description="By default told from the ending."
+        default=None, description="By default determined by the ending."
     )
     options: dict[str, Scalar] = Field(default_factory=dict, description="Options of Spark's reader.")
     complete: bool = Field(
