@@ -149,10 +149,14 @@ class Log:
         self.listed += 1
         infos = list_log(self._uri)
         self._stamps = {int(m[1]): _stamp(info) for info in infos if (m := _COMMIT.search(info.path))}
-        # A listing may lack an entry that was written while it ran, and have a later one.
         known = self._stamps.keys()
-        if missing := set(range(min(known, default=0), max(known, default=0))) - known:
-            self._stamps |= self._find_stamps(*missing)
+        if not known:
+            return
+        first, last = min(known), max(known)
+        # A listing may lack an entry that was written while it ran, and have a later one. Object stores may
+        # report times more exactly in a listing than for one file, and `_look` asks for single files.
+        missing = set(range(first, last)) - known
+        self._stamps |= self._find_stamps(first, last, *missing)
 
     def _find_stamps(self, *versions: int) -> dict[int, Stamp]:
         file_system, path = open_folder(self._uri)

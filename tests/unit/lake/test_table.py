@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -86,6 +87,29 @@ def test_an_entry_that_a_listing_lacks_is_found(uri: str, monkeypatch: pytest.Mo
 
     assert seen.versions() == [0, 1, 2, 3]
     assert [e.version for e in seen.entries(1)] == [2, 3]
+
+
+def test_a_listing_with_finer_times_than_those_of_single_files_is_made_once(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 and its likes give whole seconds for one file, and some of them milliseconds in a listing."""
+    really = log.list_log
+
+    def list_finely(at: str) -> list[pa.fs.FileInfo]:
+        return [
+            pa.fs.FileInfo(i.path, i.type, size=i.size, mtime_ns=(i.mtime_ns or 0) + 7) for i in really(at)
+        ]
+
+    monkeypatch.setattr(log, "list_log", list_finely)
+    for number in range(3):
+        append(uri, number)
+    seen = Log(uri)
+    assert seen.newest() == (1, 2)
+
+    append(uri, 3)
+
+    assert seen.newest() == (1, 3)
+    assert [e.version for e in seen.entries(-1)] == [0, 1, 2, 3]
 
 
 def test_a_version_that_is_really_missing_stays_missing(uri: str) -> None:
