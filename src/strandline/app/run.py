@@ -211,7 +211,7 @@ def _refuse_impossible(workspace: Workspace, plan: Plan, request: RunRequest) ->
     if not (request.only_stale or request.partitions or request.where):
         return
     frozen = [h for h in plan.frozen if h.node in backfilled]
-    if frozen and not plan.tasks:
+    if frozen:
         raise CallError(
             f"`{frozen[0].node}` is frozen: {frozen[0].reason}.",
             remedy=f"Use `strandline backfill {request.backfill} --all`.",

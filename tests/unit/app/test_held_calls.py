@@ -44,3 +44,15 @@ def test_a_backfill_of_a_part_of_what_is_frozen_names_the_call_that_thaws_it() -
     refuse(thawed)
     assert ("sale_facts", True) in [(t.node, t.overwrite) for t in thawed.plan().tasks]
     assert "sale_facts" not in [h.node for h in thawed.plan().frozen]
+
+
+def test_a_fact_dataset_that_is_frozen_does_not_have_its_quarantine_rewritten_alone() -> None:
+    """L10: otherwise a row could be in both tables, or in neither."""
+    world = tell(("project small", "built", "edit type: int => type: bigint", "ask backfill sale --stale"))
+    assert [t.node for t in world.plan().tasks] == ["sale_quarantine"]
+
+    with pytest.raises(CallError) as refused:
+        refuse(world)
+
+    assert refused.value.slug == "frozen"
+    assert "`strandline backfill sale --all`" in refused.value.remedy
