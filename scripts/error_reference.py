@@ -32,7 +32,6 @@ NAMES = {
     "from_": "dataset",
     "strerror": "error",
     "offending": "value",
-    "found": "number",
 }
 """Variables whose own names would say little to a reader of the page."""
 HELPERS = {

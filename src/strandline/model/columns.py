@@ -132,4 +132,4 @@ def quote(identifier: str) -> str:
 
 
 LAST_PLACE = (1 << 62) - 1
-"""The place of the deleting facts that an export without rows implies: after every row of that export."""
+"""The place of deleting facts that an empty export implies: after every row of the export that it empties."""

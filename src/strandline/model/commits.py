@@ -115,7 +115,7 @@ class CommitMetadata:
     readable_from: int = 0
     """The oldest version from which the table and its changes can be read.
 
-    Files of only earlier ones are removed.
+    Files that only earlier versions use are removed.
     """
     adopted: tuple[int, ...] = ()
     """Versions that someone else wrote and that are accepted as they are."""
@@ -178,7 +178,7 @@ class CommitSummary:
     def foreign(self) -> bool:
         """Not ours, or computed for another table.
 
-        In the second case the table was deleted while we computed, and a part of it was written here.
+        In the second case that table was deleted meanwhile, and this one contains only a part of it.
         """
         return self.changes_rows and (self.metadata is None or self.version <= self.metadata.onto)
 

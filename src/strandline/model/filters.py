@@ -11,7 +11,7 @@ from typing import Any
 
 from .columns import METADATA_COLUMNS, ColumnType, quote
 from .errors import CallError
-from .typed_values import WANTED, find_stored_type, fit_value, show_instant
+from .typed_values import EXPECTED, find_stored_type, fit_value, show_instant
 from .typed_values import Scalar as Scalar  # re-exported: callers need it to make comparisons
 
 MOST_COMPARISONS = 100
@@ -230,7 +230,7 @@ def _check_value(value: Scalar, column: str, kind: ColumnType) -> Scalar:
         shown = _literal(value)
         shown = shown if len(shown) <= _SHOWN_LETTERS else shown[:_SHOWN_LETTERS] + "..."
         what = f"`{column}` has the type {kind}, and {shown} is not a value of that type."
-        raise CallError(what, remedy=f"Compare it with {WANTED[kind.name]}.", slug="filter-type") from None
+        raise CallError(what, remedy=f"Compare it with {EXPECTED[kind.name]}.", slug="filter-type") from None
 
 
 def _describe(column: str, comparisons: list[Comparison]) -> Iterator[str]:

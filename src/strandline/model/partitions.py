@@ -174,7 +174,7 @@ def cover(spans: Iterable[Span]) -> tuple[int | datetime, int | datetime] | None
 def find_edges(
     partitioning: Partitioning, span: Span, name: str, kind: str
 ) -> tuple[int | date | None, int | date | None]:
-    """The first value of a column in a partition, and the end, which is not included.
+    """The first value of a column of type `kind` in a partition, and the end, which is not included.
 
     The end is None if there is nothing beyond it, up to the end of time. Dates have no time zone: a day that
     the calendar's clocks skipped is a day among dates.

@@ -78,7 +78,7 @@ class Task:
     full_rows: int = 0
     full_bytes: int = 0
     overwrite: bool = False
-    """Replace the table and its schema in one commit, after a gap or a change that froze the node."""
+    """Replace the table and its schema in one commit: after a gap, or in the backfill of a frozen node."""
     reshapes: bool = False
     """Replace the table and its schema if the task computes other columns or types than before."""
     refuses: tuple[str, ...] = ()

@@ -70,10 +70,10 @@ def _plain(value: Any) -> object:
             return to_plain(value)
 
 
-def _read(made: type[Any], value: Mapping[str, object]) -> Any:
+def _read(class_: type[Any], value: Mapping[str, object]) -> Any:
     """A field that a later version of Strandline adds is ignored."""
-    names = [field.name for field in fields(made)]
-    return made(**{name: _READERS[name](value[name]) for name in names if name in value})
+    names = [field.name for field in fields(class_)]
+    return class_(**{name: _READERS[name](value[name]) for name in names if name in value})
 
 
 def _number(value: object) -> int:

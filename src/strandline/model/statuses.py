@@ -17,7 +17,7 @@ STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH = (
     "fresh",
 )
 PARTITION_STATES = (STALE, INVALIDATED, BEHIND, NEVER_BUILT, BUILDING, FRESH)
-"""Worst first. They are ended by a person, the next run, the passing of time, or a process at work."""
+"""Worst first: a person must act, the next run acts, time must pass, a process is at work, nothing is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ _SAME_TYPE = {
     "integer": "int",
     "long": "bigint",
 }
-WANTED = {
+EXPECTED = {
     TypeName.BOOLEAN: "true or false",
     TypeName.INT: "a whole number of 32 bits",
     TypeName.BIGINT: "a whole number of 64 bits",

@@ -21,7 +21,8 @@ def facts_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
 def quarantine_config(dataset: FactDataset, calendar: Calendar) -> NodeConfig:
     """The configuration of the quarantine.
 
-    It contains the rows that the same decoding refused. It has no key, order or types that could freeze it.
+    The quarantine contains the rows that the same decoding refused. It has no key, order or types that could
+    freeze it.
     """
     return make_config(_decode_parts(dataset, calendar), frozenset({"from"}))
 
@@ -44,7 +45,8 @@ FREEZING = frozenset(
 """The parts that freeze fact datasets and snapshots.
 
 Another source has its own positions, so its facts cannot be distinguished from existing ones. An added column
-has a type with which nothing was written yet. An added cast changes an existing column.
+does not freeze, because nothing was written with its type yet. An added cast does: it changes an existing
+column.
 """
 
 
