@@ -137,7 +137,9 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     elif known_at is not None:
         version = known_at.versions.get(dataset, version)
     if not versions[0] <= version <= versions[-1]:
-        remedy = f"It has {versions[0]} to {versions[-1]}: write `--known-at {name}={versions[-1]}`, say."
+        remedy = (
+            f"It has {versions[0]} to {versions[-1]}: write for example `--known-at {name}={versions[-1]}`."
+        )
         raise CallError(f"`{name}` has no version {version}.", remedy=remedy, slug="unknown-version")
     if known_at is not None:
         _require_kept(uri, name, version)

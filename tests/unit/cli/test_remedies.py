@@ -134,7 +134,7 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
     (
         "unknown-version",
         'query "SELECT * FROM orders" --known-at orders=9',
-        "It has 0 to 1: write `--known-at orders=1`, say.",
+        "It has 0 to 1: write for example `--known-at orders=1`.",
         'query "SELECT * FROM orders" --known-at orders=1',
     ),
     (

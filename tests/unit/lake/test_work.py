@@ -1,4 +1,4 @@
-"""Changes that a task hands on to readers in the same run: exactly those after the reader's cursor, or none."""
+"""A task hands changes on to readers in the same run: exactly those after their cursor, or none."""
 
 import json
 from pathlib import Path

@@ -31,6 +31,12 @@ jobs:
     output_dataset: totals
     incremental: {mode: keyed, key: [number]}
     sql: select number, count(*) as n from canonical group by number
+  - name: hourly
+    input_datasets: [block]
+    output_dataset: hourly
+    incremental: {mode: partition}
+    partition: {column: at, unit: hour, final_after: 12 hours}
+    sql: select hash, at from block
 """
 
 
@@ -54,3 +60,7 @@ def test_a_snapshot_by_its_facts_and_a_job_by_its_proof(tmp_path: Path) -> None:
         "its columns number are the key (proved from the SQL)"
     ]
     assert explained(tmp_path, "kept").how.startswith("Mode `keyed`: the SQL is run for the keys (hash)")
+
+
+def test_how_far_a_partition_must_be_behind_is_shown_as_it_is_declared(tmp_path: Path) -> None:
+    assert "once it is 12 hours behind the newest" in explained(tmp_path, "hourly").how

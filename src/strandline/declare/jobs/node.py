@@ -133,8 +133,8 @@ def _how_incremental(job: Job) -> str:
     code, key = "SQL" if job.language is Language.SQL else "Python", ", ".join(job.key)
     if job.partition is not None:
         final = (
-            f", once it is {job.partition.final_after} behind the newest"
-            if job.partition.final_after is not None
+            f", once it is {_show_distance(job.partition)} behind the newest"
+            if job.partition.final_after
             else ""
         )
         return (
@@ -148,3 +148,12 @@ def _how_incremental(job: Job) -> str:
     what = f"values of {key}" if job.mode is Mode.CURSOR else f"keys ({key})"
     touched = f"the {code} is run for the {what} that a change touches"
     return f"Mode `{job.mode}`: {touched}, and only those are replaced."
+
+
+def _show_distance(partitioning: Partitioning) -> str:
+    """`final_after` as it is declared: a number, or a number of days, hours, minutes or seconds."""
+    distance = partitioning.final_after or 0
+    if partitioning.unit is None:
+        return str(distance)
+    units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+    return next(f"{distance // size} {name}" for size, name in units if distance % size == 0)
