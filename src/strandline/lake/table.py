@@ -29,6 +29,7 @@ class Table:
     def __init__(self, uri: str, opened: DeltaTable, lock: RLock) -> None:
         self.uri = uri
         self.version = opened.version()
+        self.id = str(opened.metadata().id)
         self._opened = opened
         self._lock = lock
         """Held while the opened table is used: `_Versions` moves it on to later versions."""
@@ -37,12 +38,18 @@ class Table:
         """Ask the opened table at this version. If it was moved on meanwhile, this version is opened anew."""
         with self._lock:
             if self._opened.version() != self.version:
-                self._opened, self._lock = open_delta(self.uri, self.version), RLock()
+                self._opened, self._lock = self._open_again(), RLock()
             return look(self._opened)
 
-    @cached_property
-    def id(self) -> str:
-        return str(self._look(lambda opened: opened.metadata().id))
+    def _open_again(self) -> DeltaTable:
+        opened = open_delta(self.uri, self.version)
+        if str(opened.metadata().id) != self.id:
+            raise OutsideError(
+                f"The table at `{self.uri}` was deleted and made again while it was read.",
+                remedy="Run again.",
+                slug="table-replaced",
+            )
+        return opened
 
     @cached_property
     def columns(self) -> tuple[tuple[str, str], ...]:

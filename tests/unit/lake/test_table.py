@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from strandline.lake import log, table
 from strandline.lake.log import Log
 from strandline.lake.table import get_table, open_table
+from strandline.model.errors import OutsideError
 from tests.counting import count_calls
 
 
@@ -194,3 +195,17 @@ def test_a_table_deleted_and_made_again_is_not_the_one_that_was_opened(uri: str)
     again = get_table(uri)
     assert again.id != before.id
     assert numbers(again) == [7]
+
+
+def test_an_older_view_of_a_table_that_was_made_again_is_refused(uri: str) -> None:
+    append(uri, 1)
+    before = get_table(uri)
+    append(uri, 2)
+    get_table(uri)
+    shutil.rmtree(uri)
+    append(uri, 7)
+
+    with pytest.raises(OutsideError) as refused:
+        numbers(before)
+
+    assert refused.value.slug == "table-replaced"
