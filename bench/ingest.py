@@ -189,7 +189,7 @@ def _make_file(session: SparkSession, folder: Path, nth: int) -> None:
         F.timestamp_micros(n * 1_000_000).alias("measured_at"),
     )
     written = folder / f"made_{nth}"
-    rows.coalesce(1).write.parquet(str(written))
+    rows.coalesce(1).write.option("maxRecordsPerFile", 0).parquet(str(written))
     (folder / "data").mkdir(exist_ok=True)
     next(written.glob("*.parquet")).rename(folder / "data" / f"{nth}.parquet")
 
