@@ -63,8 +63,7 @@ _COLLECTING = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _SETTLING = {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_length"}
 """Around a collected list these make the order of its elements irrelevant."""
 
-_MAKING_ROWS = (
-    "range",
+GENERATORS = (
     "explode",
     "explode_outer",
     "posexplode",
@@ -74,6 +73,9 @@ _MAKING_ROWS = (
     "stack",
     "json_tuple",
 )
+"""Functions that make several rows of one."""
+
+_MAKING_ROWS = ("range", *GENERATORS)
 """Functions allowed in FROM: they make rows of their arguments alone."""
 
 _SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from strandline.model.report import listed
 
-from .checks import function_name, window_part
+from .checks import GENERATORS, function_name, window_part
 from .selects import Groups, output_of
 from .understood import is_known
 from .visible import Ref, Rows, Scope, own_nodes
@@ -26,16 +26,6 @@ _OF_PEERS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
 _BEST = (exp.ArgMax, exp.ArgMin)
 _CUTS = (exp.Limit, exp.Offset, exp.Fetch)
 _MAPS = "; a map `m` in it cannot be ordered: then with `struct(* EXCEPT (m), array_sort(map_entries(m)))`"
-_GENERATORS = {
-    "explode",
-    "explode_outer",
-    "posexplode",
-    "posexplode_outer",
-    "inline",
-    "inline_outer",
-    "stack",
-    "json_tuple",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +262,7 @@ def _judge_cut(node: exp.Expr, select: exp.Select, scope: Scope, groups: Groups)
         return None
     settled = settle(scope, [output_of(item, select) or item for item in items])
     made_many = any(
-        function_name(part) in _GENERATORS or not is_known(part)
+        function_name(part) in GENERATORS or not is_known(part)
         for part in own_nodes(list(select.expressions))
     )
     if not made_many and _settles_row(settled, select, scope, groups):
@@ -398,7 +388,7 @@ def find_unique(select: exp.Select, scope: Scope, groups: Groups, rows: Rows) ->
         }
         outputs = {ref: name for ref, name in outputs.items() if list(outputs.values()).count(name) == 1}
     if any(
-        function_name(part) in _GENERATORS or not is_known(part)
+        function_name(part) in GENERATORS or not is_known(part)
         for part in own_nodes(list(select.expressions))
     ):
         return tuple(unique)
