@@ -1,0 +1,1 @@
+"""Timelines: facts folded, in date order, into the history of each key."""

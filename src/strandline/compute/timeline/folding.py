@@ -1,0 +1,122 @@
+"""Fold the facts of one key, date by date, with a function of the user's. Plain Python, no Spark."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from typing import Any
+
+from strandline.model.columns import ColumnType, TypeName
+from strandline.model.typed_values import WANTED, fit_value
+
+from .state import StateError, copy_state, decode_state, encode_state
+
+Fact = Mapping[str, Any]
+Fold = Callable[[Any, Sequence[Fact]], Any]
+
+DIGITS = 38
+"""Of the Decimal context in which a fold computes."""
+_ROUNDING = Context(prec=1000, rounding=ROUND_HALF_UP)
+"""Precise enough that a field loses no digit before it is rounded to its scale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """The facts of one date, in folding order."""
+
+    on: date
+    facts: Sequence[Fact]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedDay:
+    """The fields after the facts of one date."""
+
+    on: date
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """What folding gave."""
+
+    days: tuple[FoldedDay, ...]
+    state: str | None
+    """The state after the last date, encoded. None if there was no date."""
+
+
+class FoldError(Exception):
+    """A key cannot be folded."""
+
+    def __init__(self, on: date, slug: str, reason: str) -> None:
+        super().__init__(f"{on}: {reason}  [{slug}]")
+        self.on, self.slug, self.reason = on, slug, reason
+
+
+class _FieldError(ValueError):
+    """A field is missing from the state, or its value does not fit the column."""
+
+
+def fold_key(
+    fold: Fold, fields: Mapping[str, ColumnType], days: Iterable[Day], state: str | None = None
+) -> Folded:
+    """Fold dates in ascending order, going on from an encoded state. Raises FoldError.
+
+    Going on from the state of an earlier date gives what folding all dates at once gives. For this the fold
+    always gets a copy of its last state that shares nothing with it, as if the state had been stored.
+    """
+    folded: list[FoldedDay] = []
+    current = None if state is None else decode_state(state)
+    for day in days:
+        try:
+            with localcontext(Context(prec=DIGITS)):
+                current = fold(current, day.facts)
+            current = copy_state(_require_dict(current))
+            values = {name: _take_field(current, name, kind) for name, kind in fields.items()}
+        except StateError as error:
+            raise FoldError(day.on, "fold-state", str(error)) from error
+        except _FieldError as error:
+            raise FoldError(day.on, "fold-field", str(error)) from error
+        except Exception as error:
+            raise FoldError(day.on, "fold-failed", f"{type(error).__name__}: {error}") from error
+        folded.append(FoldedDay(on=day.on, values=values))
+    return Folded(days=tuple(folded), state=encode_state(current) if folded else state)
+
+
+def _require_dict(state: object) -> dict[str, Any]:
+    if type(state) is not dict:
+        raise StateError(f"the fold returned a {type(state).__name__}, not a dict")
+    return state
+
+
+def _take_field(state: Mapping[str, Any], name: str, kind: ColumnType) -> object:
+    """The value of a field, as its column stores it."""
+    if name not in state:
+        raise _FieldError(f"the state has no `{name}`")
+    value = state[name]
+    if value is None:
+        return None
+    try:
+        return _fit(value, kind)
+    except (ValueError, ArithmeticError) as error:
+        raise _FieldError(f"`{name}` is {value!r}, which is not {WANTED[kind.name]} ({kind})") from error
+
+
+def _fit(value: Any, kind: ColumnType) -> object:
+    """A value as one of the type. Decimals are rounded half up to their scale. Texts are not parsed."""
+    if isinstance(value, str | bytes) and kind.name is not TypeName.STRING:
+        raise ValueError(value)
+    if isinstance(value, bytes | list | dict):
+        raise ValueError(value)
+    if (
+        kind.name is TypeName.DECIMAL
+        and isinstance(value, int | float | Decimal)
+        and not isinstance(value, bool)
+    ):
+        exact = Decimal(repr(value) if isinstance(value, float) else value)
+        value = exact.quantize(Decimal(1).scaleb(-kind.scale), context=_ROUNDING)
+    if kind.name is TypeName.TIMESTAMP:
+        if not isinstance(value, datetime) or value.tzinfo is None:
+            raise ValueError(value)
+        return value.astimezone(UTC)
+    return fit_value(value, kind)
