@@ -9,6 +9,7 @@ from types import MappingProxyType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from strandline.compute.python_modules import load_module
 from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
@@ -25,8 +26,6 @@ from strandline.sql.job_sql import (
     uses_positions,
 )
 from strandline.sql.literals import spark_literal
-
-from .python_modules import load_job_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +138,7 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
     The code that runs is what was declared and hashed, including helper modules.
     """
     try:
-        module = load_job_module(job, folder)
+        module = load_module(job.name, job, folder)
     except Exception as error:
         raise WorkError(
             f"{job.file} raised {type(error).__name__} while it was loaded: {error}",

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from strandline.model.columns import ColumnType, TypeName
-from strandline.model.typed_values import WANTED, fit_value
+from strandline.model.typed_values import EXPECTED, fit_value
 
 from .state import StateError, copy_state, decode_state, encode_state
 
@@ -99,7 +99,8 @@ def _take_field(state: Mapping[str, Any], name: str, kind: ColumnType) -> object
     try:
         return _fit(value, kind)
     except (ValueError, ArithmeticError) as error:
-        raise _FieldError(f"`{name}` is {value!r}, which is not {WANTED[kind.name]} ({kind})") from error
+        wanted = EXPECTED.get(kind.name, "a value")
+        raise _FieldError(f"`{name}` is {value!r}, which is not {wanted} ({kind})") from error
 
 
 def _fit(value: Any, kind: ColumnType) -> object:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.compute.job.python_modules import load_job_module
+from strandline.compute.python_modules import load_module
 from strandline.model.project import Job
 from tests.unit.declare.builders import load, report
 
@@ -114,7 +114,7 @@ def test_what_runs_is_the_text_that_was_read_and_never_an_older_helper(tmp_path:
     )
     second = get_job(tmp_path, {"lib/rates.py": "RATE = 1000\n", "jobs/late.py": "LATE = 2\n"})
 
-    results = [load_job_module(job, str(tmp_path)).job({}, None) for job in (first, second, first)]
+    results = [load_module(job.name, job, str(tmp_path)).job({}, None) for job in (first, second, first)]
 
     assert results == [(10, 10, 1, "1"), (1000, 1000, 2, "1"), (10, 10, 1, "1")]
 
@@ -131,11 +131,13 @@ def test_modules_may_be_packages_import_each_other_and_hold_dataclasses(tmp_path
         "@dataclasses.dataclass\nclass One:\n    n: int\n",
     }
 
-    assert load_job_module(get_job(tmp_path, files), str(tmp_path)).job({}, None) == 7
+    job = get_job(tmp_path, files)
+
+    assert load_module(job.name, job, str(tmp_path)).job({}, None) == 7
 
 
 def test_a_missing_module_is_named(tmp_path: Path) -> None:
     job = get_job(tmp_path, {"jobs/py.py": "from lib import nothing" + JOB, "lib/__init__.py": ""})
 
     with pytest.raises(ImportError, match="nothing"):
-        load_job_module(job, str(tmp_path))
+        load_module(job.name, job, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Python jobs run exactly the text that was hashed: the job's module and every project file it imports.
+"""Users' Python runs exactly as the text that was hashed: its module and every project file it imports.
 
 They are loaded anew for each call, and none of them stays in `sys.modules`. So a long-lived process never
 runs an older helper, projects do not see each other's modules, and functions that Spark's workers need travel
@@ -10,28 +10,41 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from strandline.model.project import Job
+from strandline.model.project import Module
 
 
-def load_job_module(job: Job, folder: str) -> ModuleType:
-    """The module of a Python job. Raises what its code raises."""
-    return _Loader(job, folder).load_job()
+class PythonCode(Protocol):
+    """The text of a module, and of the project files that it imports."""
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def modules(self) -> tuple[Module, ...]: ...
+
+
+def load_module(name: str, code: PythonCode, folder: str) -> ModuleType:
+    """The module of the job or timeline with this name. Raises what its code raises."""
+    return _Loader(name, code, folder).load()
 
 
 class _Loader:
-    def __init__(self, job: Job, folder: str) -> None:
-        self._job, self._folder = job, Path(folder).resolve()
-        self._texts: Mapping[str, tuple[str, str]] = {m.name: (m.file, m.code) for m in job.modules}
+    def __init__(self, name: str, code: PythonCode, folder: str) -> None:
+        self._name, self._code, self._folder = name, code, Path(folder).resolve()
+        self._texts: Mapping[str, tuple[str, str]] = {m.name: (m.file, m.code) for m in code.modules}
         self._modules: dict[str, ModuleType] = {}
 
-    def load_job(self) -> ModuleType:
-        return self._run("", self._job.file, self._job.code, package="")
+    def load(self) -> ModuleType:
+        return self._run("", self._code.file, self._code.code, package="")
 
     def _run(self, name: str, file: str, text: str, package: str) -> ModuleType:
         # A unique name: another thread may be importing a module with the same name.
-        module = ModuleType(f"strandline_job_{self._job.name}" + (f".{name}" if name else ""))
+        module = ModuleType(f"strandline_job_{self._name}" + (f".{name}" if name else ""))
         module.__file__ = str(self._folder / file)
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._importer(package)}
         if name:
