@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strandline.compute.job.filtering import any_of, filter_column
+from strandline.compute.filtering import any_of, filter_column
 from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.project import Settings
 from strandline.spark.session import get_session

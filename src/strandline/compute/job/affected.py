@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.key_set import KeySet
 from strandline.compute.keys import user_columns
 from strandline.lake.reads import SIGN
@@ -14,11 +15,10 @@ from strandline.lake.staging import find_counts
 from strandline.lake.table import get_table
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, KEY, quote
-from strandline.model.filters import EVERY_ROW, Filter, check_filter
+from strandline.model.filters import EVERY_ROW, Filter
 from strandline.model.node import By, Input, Via
 from strandline.model.scope import find_filter
 
-from .filtering import any_of
 from .scopes import Scoping
 
 
@@ -37,7 +37,7 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
             scopes.append(_scopes_of(work, scoping, planned.name, work.read_changes(planned.dataset)))
         if invalidations := work.invalidations(input_.dataset):
             live = work.read_live(input_.dataset)
-            filters = [_typed(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
+            filters = [typed_filter(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
             scopes.append(_scopes_of(work, scoping, planned.name, live.where(any_of(filters))))
             scopes += _own_scopes(work, scoping, input_, filters)
     if (request := find_filter(work.task.scope)) is not None:
@@ -45,10 +45,6 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
     if not scopes:
         raise AssertionError(f"{work.node.name} has no changed input to recompute keys for")
     return reduce(DataFrame.unionByName, scopes)
-
-
-def _typed(filter_: Filter, rows: DataFrame) -> Filter:
-    return check_filter(filter_, {f.name: f.dataType.simpleString() for f in rows.schema})
 
 
 def _own_scopes(work: Work, scoping: Scoping, input_: Input, filters: list[Filter]) -> list[DataFrame]:
@@ -73,7 +69,7 @@ def _requested_scopes(work: Work, scoping: Scoping, request: Filter) -> list[Dat
     own = work.read_own()
     assert own is not None
     scopes = []
-    rows = own.where(~F.col(DELETED) & any_of([_typed(request, own)]))
+    rows = own.where(~F.col(DELETED) & any_of([typed_filter(request, own)]))
     if set(scoping.job.key) <= set(own.columns):
         scopes.append(scoping.select(rows, scoping.job.key))
     elif scoping.job.partition is not None:

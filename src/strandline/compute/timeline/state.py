@@ -1,7 +1,7 @@
 """The state of a fold: plain values that are stored as text and come back equal.
 
-A state may contain None, bool, int, float, str, bytes, Decimal, date, datetime, lists, and dicts with text keys.
-Subclasses of these are refused, because they would come back as another type.
+A state may contain None, bool, int, float, str, bytes, Decimal, date, datetime, lists, and dicts with text
+keys. Subclasses of these are refused, because they would come back as another type.
 """
 
 import base64

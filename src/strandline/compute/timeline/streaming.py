@@ -4,7 +4,7 @@ A stream contains, for each key, perhaps one head and then its facts, in folding
 date are held in memory.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -23,7 +23,7 @@ KEY_HASH, KEY_VALUES, IS_FACT, ON, STATE, FACT = "__k", "__key", "__is_fact", "_
 They contain the hash of the key, the key as a struct, whether the record is a fact, its date, the state from
 which a head continues, and the fact as a struct.
 """
-ROLE, LAST_ON, STATUS, REASON, FROM_HEAD = "__role", "__last_on", "__status", "__reason", "__from_head"
+ROLE, LAST_ON, STATUS, REASON = "__role", "__last_on", "__status", "__reason"
 """The columns of a result beside the key, the date and the fields."""
 ROW_ROLE, HEAD_ROLE = "row", "head"
 CURRENT, FAILED = "CURRENT", "FAILED"
@@ -64,7 +64,7 @@ class Folder:
         facts = _chain_first(first, records) if first[IS_FACT] else records
         fields = {field.name: field.type for field in self.timeline.fields}
         days = (Day(on=on, facts=[r[FACT] for r in day]) for on, day in groupby(facts, key=_on))
-        head = {**key, ROLE: HEAD_ROLE, FROM_HEAD: state is not None}
+        head = {**key, ROLE: HEAD_ROLE}
         try:
             folded = fold_key(fold, fields, days, state)
         except FoldError as error:
@@ -108,21 +108,16 @@ def _comparable(value: object) -> object:
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
-    """The records as Python values, with instants in UTC."""
     for batch in batches:
-        instants = _find_instants(batch.schema.field(FACT).type)
         for record in batch.to_pylist():
-            fact = record[FACT]
-            if fact is not None:
-                for name in instants:
-                    if fact[name] is not None:
-                        fact[name] = _in_utc(fact[name])
+            if record[FACT] is not None:
+                record[FACT] = in_utc(record[FACT])
             yield record
 
 
-def _find_instants(fact: pa.DataType) -> Sequence[str]:
-    return [f.name for f in fact if pa.types.is_timestamp(f.type) and f.type.tz is not None]
-
-
-def _in_utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+def in_utc(fact: dict[str, Any]) -> dict[str, Any]:
+    """A fact with its instants in UTC. Arrow gives them in a time zone class of its own."""
+    for name, value in fact.items():
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            fact[name] = value.astimezone(UTC)
+    return fact

@@ -1,4 +1,4 @@
-"""The facts of one key are folded date by date; going on from a stored state gives what folding at once gives."""
+"""The facts of one key are folded date by date, and a stored state continues as if it had not been stored."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta

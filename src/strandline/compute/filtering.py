@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.model.columns import quote
-from strandline.model.filters import Comparison, Filter, Operator
+from strandline.model.filters import Comparison, Filter, Operator, check_filter
 from strandline.sql.literals import spark_literal
 
 
@@ -23,6 +23,11 @@ def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Co
         for comparison in filter.comparisons
     ]
     return reduce(and_, conditions) if conditions else F.lit(True)
+
+
+def typed_filter(filter: Filter, rows: DataFrame) -> Filter:
+    """The filter with values of the types of these rows."""
+    return check_filter(filter, {f.name: f.dataType.simpleString() for f in rows.schema})
 
 
 def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -> Column:

@@ -1,0 +1,76 @@
+"""How both outputs of a timeline are stored: rows, heads and superseded rows in one table (ADR 14)."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DateType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from strandline.compute.keys import key_hash
+from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
+from strandline.model.timeline import DATE, Timeline
+
+CURRENT, REPROCESSING, FAILED = "CURRENT", "REPROCESSING", "FAILED"
+"""The states of a key."""
+HEAD_TYPE = StructType(
+    [
+        StructField("state", StringType()),
+        StructField("last_on", DateType()),
+        StructField("watermark_on", DateType()),
+        StructField("status", StringType()),
+        StructField("reason", StringType()),
+        StructField("updated_at", TimestampType()),
+        StructField("waits", ArrayType(DateType())),
+        StructField("superseded_by", LongType()),
+        StructField("superseded_at", TimestampType()),
+        StructField("replaces", LongType()),
+    ]
+)
+
+
+def hash_row(key: Sequence[str]) -> Column:
+    """`_key` of a row."""
+    return key_hash([*(F.col(quote(c)) for c in key), F.col(DATE)])
+
+
+def hash_head(key: Sequence[str], types: Mapping[str, str] | None = None) -> Column:
+    """`_key` of the head of a key, which has no date. `types` are the types of the table's key columns."""
+    columns = [F.col(quote(c)) if types is None else F.col(quote(c)).cast(types[c]) for c in key]
+    return key_hash([*columns, F.lit(None).cast("date")])
+
+
+def make_head(values: Mapping[str, Column]) -> Column:
+    """`_head` with these fields. The others are NULL."""
+    return F.struct(
+        *(values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in HEAD_TYPE)
+    ).cast(HEAD_TYPE)
+
+
+def read_part(own: DataFrame, role: Role) -> DataFrame:
+    """The rows, the heads or the superseded rows of a table. Delta reads only the files of that part."""
+    return own.where((F.col(DELETED) == F.lit(role is not Role.ROW)) & (F.col(ROLE) == F.lit(str(role))))
+
+
+def of_head(name: str) -> Column:
+    """A field of `_head`."""
+    return F.col(f"{HEAD}.{name}")
+
+
+def key_types(own: DataFrame, key: Sequence[str]) -> dict[str, str]:
+    return {c: own.schema[c].dataType.simpleString() for c in key}
+
+
+def field_columns(timeline: Timeline) -> list[StructField]:
+    """The fields of a timeline as columns of its table."""
+    columns = StructType()
+    for field in timeline.fields:
+        columns.add(field.name, field.type.stored)
+    return columns.fields

@@ -1,0 +1,196 @@
+"""Compare what a task computed with what is published, and make the one write that follows (ADR 14).
+
+Only dates whose values differ are written. A commit that replaces or removes a row of a key, or puts one on
+or before its watermark, raises the epoch of the key by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.compute.keys import signatures
+from strandline.lake.staging import Staged, stage
+from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
+from strandline.lake.writes import Superseding
+from strandline.model.columns import CONFIG, DELETED, HEAD, KEY, ROLE, Role, quote
+from strandline.model.commits import Operation
+from strandline.model.scope import Scope
+from strandline.model.timeline import DATE, EPOCH
+
+from .layout import HEAD_TYPE, hash_head, hash_row, make_head
+
+HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, HEAD_DIFFERS = "__had_head", "__old_epoch", "__old_watermark", "__differs"
+"""What a candidate for a head has beside its own columns.
+
+They contain whether the key is known, its epoch and its watermark before this commit, and whether the head
+differs from the published one.
+"""
+_NEW_EPOCH = "__new_epoch"
+_AS_HEAD = "head"
+"""The third value of `__side`, until the epoch is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """What a task computed, and what is published of the same keys and dates."""
+
+    key: Sequence[str]
+    values: Sequence[str]
+    """The columns beside key, date and epoch."""
+    new: DataFrame
+    """Key, date and values: one row per key and date."""
+    old: DataFrame | None
+    """Published rows of the same keys and dates, with their metadata. None if there are none."""
+    heads: DataFrame
+    """One row per key with `_head` as it shall be, values if heads have some, and the columns above."""
+
+
+def stage_superseding(work: Work, candidates: Candidates) -> Staged:
+    """Stage the rows and heads that come and the rows that leave."""
+    key, values = candidates.key, candidates.values
+    columns = [*map(quote, key), DATE, *map(quote, values)]
+    rows = _tag(candidates.new.select(*columns), NEW)
+    if candidates.old is not None:
+        old = candidates.old.select(*columns, EPOCH, KEY, CONFIG)
+        rows = rows.unionByName(_tag(old, OLD), allowMissingColumns=True)
+        rows = _keep_differing(rows, candidates)
+    heads = _tag(candidates.heads, _AS_HEAD)
+    both = rows.unionByName(heads, allowMissingColumns=True)
+    of_key = f"OVER (PARTITION BY {', '.join(map(quote, key))})"
+    restates = (
+        f"{SIDE} = '{OLD}' OR ({SIDE} = '{NEW}'"
+        f" AND {DATE} <= max({OLD_WATERMARK}) {of_key} AND max({HAD_HEAD}) {of_key})"
+    )
+    both = both.withColumn("__restates", F.expr(restates))
+    both = both.withColumn("__restated", F.expr(f"max(__restates) {of_key}"))
+    both = both.withColumn(
+        _NEW_EPOCH,
+        F.expr(f"coalesce(max({OLD_EPOCH}) {of_key}, 0L) + CASE WHEN __restated THEN 1L ELSE 0L END"),
+    )
+    both = both.where(f"{SIDE} != '{_AS_HEAD}' OR __restated OR {HEAD_DIFFERS}")
+    return _stage(work, _finish(work, both, candidates), candidates)
+
+
+def _tag(rows: DataFrame, side: str) -> DataFrame:
+    return rows.withColumn(SIDE, F.lit(side))
+
+
+def _keep_differing(rows: DataFrame, candidates: Candidates) -> DataFrame:
+    """Rows of the dates on which new and published values differ."""
+    first, second = signatures(rows, candidates.values)
+    of_date = f"OVER (PARTITION BY {', '.join(map(quote, candidates.key))}, {DATE})"
+    rows = rows.withColumns({"__s1": first, "__s2": second})
+    same = (
+        f"count(*) {of_date} = 2 AND min({SIDE}) {of_date} != max({SIDE}) {of_date}"
+        f" AND min(__s1) {of_date} = max(__s1) {of_date} AND min(__s2) {of_date} = max(__s2) {of_date}"
+    )
+    return rows.withColumn("__same", F.expr(same)).where("NOT __same").drop("__s1", "__s2", "__same")
+
+
+def _finish(work: Work, rows: DataFrame, candidates: Candidates) -> DataFrame:
+    """The rows with the columns of the table. The epoch of a row that leaves stays in `epoch`."""
+    is_head, is_old = f"{SIDE} = '{_AS_HEAD}'", f"{SIDE} = '{OLD}'"
+    now = F.lit(work.as_of)
+    own_hash = F.when(F.expr(is_head), hash_head(candidates.key)).otherwise(hash_row(candidates.key))
+    head = {f.name: F.col(f"{HEAD}.{f.name}") for f in HEAD_TYPE}
+    head["updated_at"] = now
+    head["replaces"] = F.expr(f"CASE WHEN {HAD_HEAD} THEN __hash END")
+    leaves = {"superseded_by": F.col(_NEW_EPOCH), "superseded_at": now, "replaces": F.col(KEY)}
+    nothing = F.lit(None)
+    if EPOCH not in rows.columns:
+        rows = rows.withColumns({EPOCH: nothing.cast("bigint"), KEY: nothing.cast("bigint")})
+        rows = rows.withColumn(CONFIG, nothing.cast("string"))
+    return (
+        rows.withColumn("__hash", own_hash)
+        .withColumns(
+            {
+                EPOCH: F.expr(f"CASE WHEN {is_old} THEN {EPOCH} ELSE {_NEW_EPOCH} END"),
+                HEAD: F.when(F.expr(is_head), make_head(head)).when(F.expr(is_old), make_head(leaves)),
+                KEY: F.col("__hash"),
+                DELETED: F.expr(is_head),
+                ROLE: F.when(F.expr(is_head), F.lit(str(Role.HEAD))).otherwise(F.lit(str(Role.ROW))),
+                CONFIG: F.when(F.expr(is_old), F.col(CONFIG)).otherwise(F.lit(work.config.hash)),
+            }
+        )
+        .withColumn(SIDE, F.when(F.expr(is_head), NEW).otherwise(F.col(SIDE)))
+    )
+
+
+def _stage(work: Work, rows: DataFrame, candidates: Candidates) -> Staged:
+    is_head = f"{ROLE} = '{Role.HEAD}'"
+    new, old = f"{SIDE} = '{NEW}' AND NOT {is_head}", f"{SIDE} = '{OLD}'"
+    counts = {
+        "new_rows": F.expr(f"count_if({new})"),
+        "old_rows": F.expr(f"count_if({old})"),
+        "heads": F.expr(f"count_if({is_head})"),
+        "known_heads": F.expr(f"count_if({is_head} AND {HAD_HEAD})"),
+        "restated_keys": F.expr(f"count_if({is_head} AND __restated)"),
+        "from": F.expr(f"min(CASE WHEN {old} THEN unix_date({DATE}) END)"),
+        "to": F.expr(f"max(CASE WHEN {old} THEN unix_date({DATE}) END)"),
+    }
+    columns = [*candidates.key, DATE, *candidates.values, EPOCH, KEY, DELETED, CONFIG, ROLE, HEAD, SIDE]
+    counted = rows.select(*map(quote, columns), HAD_HEAD, "__restated")
+    return stage(counted, f"{work.staging}/differences", counts).only(columns)
+
+
+def write_superseding(
+    work: Work,
+    staged: Staged,
+    key: Sequence[str],
+    *,
+    scope: Scope,
+    rows_read: int,
+    rows_full: int,
+    whole: bool,
+) -> Prepared:
+    """The write that publishes what was staged. It is None if nothing differs."""
+    counts = staged.counts
+    prepared = Prepared(
+        write=None,
+        scope=scope,
+        rows_read=rows_read,
+        rows_full=rows_full,
+        live_rows=work.live_rows,
+        whole=whole,
+        counts={"restated": counts["restated_keys"]} if counts["restated_keys"] else {},
+    )
+    rows = staged.read(work.session)
+    if not counts["new_rows"] + counts["old_rows"] + counts["heads"]:
+        # A full recompute that changes no row still records that every row is what this configuration gives.
+        write = Write(operation=Operation.COUNTS, rows=rows.drop(SIDE)) if whole and work.stale else None
+        return replace(prepared, write=write)
+    return replace(
+        prepared,
+        write=_make_write(staged, _set_aside(rows), key),
+        rows_written=counts["new_rows"],
+        live_rows=work.live_rows + counts["new_rows"] - counts["old_rows"],
+        changes=staged,
+    )
+
+
+def _make_write(staged: Staged, rows: DataFrame, key: Sequence[str]) -> Write:
+    counts = staged.counts
+    if not counts["old_rows"] + counts["known_heads"]:
+        return Write(operation=Operation.APPEND, rows=rows)
+    dates = (_to_date(counts["from"]), _to_date(counts["to"])) if counts["old_rows"] else None
+    superseding = Superseding(key=tuple(key), dates=dates, heads=counts["known_heads"] > 0)
+    return Write(operation=Operation.REPLACE_KEYS, rows=rows, superseding=superseding)
+
+
+def _set_aside(rows: DataFrame) -> DataFrame:
+    """The rows to write: what comes, and what leaves as superseded rows."""
+    leaves = F.col(SIDE) == OLD
+    return rows.withColumns(
+        {
+            ROLE: F.when(leaves, F.lit(str(Role.EPOCH))).otherwise(F.col(ROLE)),
+            DELETED: leaves | F.col(DELETED),
+            KEY: F.when(~leaves, F.col(KEY)),
+        }
+    ).drop(SIDE)
+
+
+def _to_date(days: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=days)

@@ -1,0 +1,239 @@
+"""Timelines: facts folded, in the order of their dates, into the history of each key."""
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.compute.keys import user_columns
+from strandline.lake.reads import SIGN
+from strandline.lake.staging import Staged, stage
+from strandline.lake.work import Expected, Prepared, Work
+from strandline.model.columns import HEAD, KEY, Role, quote
+from strandline.model.errors import WorkError
+from strandline.model.node import Node
+from strandline.model.plan import Strategy
+from strandline.model.scope import EVERYTHING, NOTHING, Keys
+from strandline.model.timeline import DATE, EPOCH, Timeline
+
+from .building import build_table
+from .folded import fold_facts, require_fold
+from .layout import FAILED, hash_head, key_types, make_head, of_head, read_part
+from .oracle import expect_timeline
+from .streaming import HEAD_ROLE, KEY_HASH, LAST_ON, REASON, ROLE, STATE, STATUS
+from .superseding import (
+    HAD_HEAD,
+    HEAD_DIFFERS,
+    OLD_EPOCH,
+    OLD_WATERMARK,
+    Candidates,
+    stage_superseding,
+    write_superseding,
+)
+from .touched import CONTINUES, find_touched
+
+_SHOWN_FAILURES = 3
+_OLD = "__old_"
+
+
+def prepare(work: Work) -> Prepared:
+    """Fold the keys that a change touches, and compare with what is published."""
+    timeline = timeline_of(work.node)
+    require_fold(timeline, work.project.folder)
+    own = None if work.task.overwrite else work.read_own()
+    if own is None:
+        return _build(work, timeline)
+    if work.task.strategy is Strategy.FULL:
+        return _fold_everything(work, timeline, own)
+    return _fold_touched(work, timeline, own)
+
+
+def expect(work: Work) -> Expected:
+    return expect_timeline(work, timeline_of(work.node))
+
+
+def timeline_of(node: Node) -> Timeline:
+    assert isinstance(node.definition, Timeline)
+    return node.definition
+
+
+def _build(work: Work, timeline: Timeline) -> Prepared:
+    """Fold everything into a new table."""
+    facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
+    folded = fold_facts(work, timeline, facts, None)
+    if folded.counts["keys"] and folded.counts["failed"] == folded.counts["keys"]:
+        raise _refuse(work, timeline, folded)
+    results = folded.read(work.session)
+    values = [f.name for f in timeline.fields]
+    new = results.where(F.col(ROLE) != HEAD_ROLE).select(*map(quote, (*timeline.key, DATE, *values)))
+    heads = _judge_heads(timeline, results, None)
+    prepared = build_table(work, Candidates(key=timeline.key, values=values, new=new, old=None, heads=heads))
+    return _tell(work, timeline, prepared, folded, unplaced)
+
+
+def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
+    """Fold all keys again, including those that have no facts any more."""
+    facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
+    known = read_part(own, Role.HEAD).select(
+        *map(quote, timeline.key), F.col(KEY).alias(KEY_HASH), F.lit(None).cast("string").alias(STATE)
+    )
+    folded = fold_facts(work, timeline, _in_types_of(own, timeline, facts), known)
+    old = read_part(own, Role.ROW)
+    rows_full = work.input_rows.get(timeline.facts, 0)
+    staged = _compare(work, timeline, own, folded, old)
+    prepared = write_superseding(
+        work, staged, timeline.key, scope=EVERYTHING, rows_read=rows_full, rows_full=rows_full, whole=True
+    )
+    return _tell(work, timeline, prepared, folded, unplaced)
+
+
+def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
+    continues = F.col(CONTINUES)
+    counts = {"keys": F.count(F.lit(1)), "again": F.count_if(~continues)}
+    touched = stage(find_touched(work, timeline, own), f"{work.staging}/touched", counts)
+    rows_full = work.input_rows.get(timeline.facts, 0)
+    if not touched.counts["keys"]:
+        return Prepared(write=None, scope=NOTHING, rows_full=rows_full, live_rows=work.live_rows)
+    keys = touched.read(work.session)
+    facts, unplaced = _read_increment(work, timeline, own, keys.where(continues))
+    old = None
+    if touched.counts["again"]:
+        again = F.broadcast(keys.where(~continues).select(KEY_HASH))
+        everything, _ = _read_placed(work, timeline, work.read_live(timeline.facts))
+        everything = _in_types_of(own, timeline, everything)
+        hashed = everything.withColumn(KEY_HASH, hash_head(timeline.key))
+        facts = facts.unionByName(
+            hashed.join(again, KEY_HASH, "left_semi").drop(KEY_HASH), allowMissingColumns=True
+        )
+        published = read_part(own, Role.ROW).withColumn(KEY_HASH, hash_head(timeline.key))
+        old = published.join(again, KEY_HASH, "left_semi").drop(KEY_HASH)
+    folded = fold_facts(work, timeline, facts, keys.drop(CONTINUES))
+    staged = _compare(work, timeline, own, folded, old)
+    prepared = write_superseding(
+        work,
+        staged,
+        timeline.key,
+        scope=Keys(count=touched.counts["keys"]),
+        rows_read=folded.counts["rows"],
+        rows_full=rows_full,
+        whole=False,
+    )
+    return _tell(work, timeline, prepared, folded, unplaced)
+
+
+def _compare(work: Work, timeline: Timeline, own: DataFrame, folded: Staged, old: DataFrame | None) -> Staged:
+    """Compare what folding gave with what is published. A key that failed keeps its rows."""
+    results = folded.read(work.session)
+    values = [f.name for f in timeline.fields]
+    new = results.where(F.col(ROLE) != HEAD_ROLE).select(*map(quote, (*timeline.key, DATE, *values)))
+    if old is not None and folded.counts["failed"]:
+        failed = results.where(F.col(STATUS) == FAILED).select(hash_head(timeline.key).alias(KEY_HASH))
+        kept = old.withColumn(KEY_HASH, hash_head(timeline.key))
+        old = kept.join(F.broadcast(failed), KEY_HASH, "left_anti").drop(KEY_HASH)
+    heads = _judge_heads(timeline, results, own)
+    return stage_superseding(work, Candidates(key=timeline.key, values=values, new=new, old=old, heads=heads))
+
+
+def _judge_heads(timeline: Timeline, results: DataFrame, own: DataFrame | None) -> DataFrame:
+    """One head per folded key as it shall be, beside what it was.
+
+    The watermark never goes back, and a key that failed keeps its own.
+    """
+    values = [f.name for f in timeline.fields]
+    heads = results.where(F.col(ROLE) == HEAD_ROLE).drop(ROLE, DATE)
+    if own is None:
+        heads = heads.withColumns(
+            {
+                HAD_HEAD: F.lit(False),
+                OLD_EPOCH: F.lit(0).cast("bigint"),
+                OLD_WATERMARK: F.lit(None).cast("date"),
+                f"{_OLD}{HEAD}": make_head({}),
+                **{f"{_OLD}{v}": F.col(quote(v)) for v in values},
+            }
+        )
+    else:
+        published = read_part(own, Role.HEAD).select(
+            F.col(KEY).alias(f"{_OLD}hash"),
+            *(F.col(quote(c)).alias(f"{_OLD}{c}") for c in (*timeline.key, *values)),
+            F.col(EPOCH).alias(OLD_EPOCH),
+            of_head("watermark_on").alias(OLD_WATERMARK),
+            F.col(HEAD).alias(f"{_OLD}{HEAD}"),
+        )
+        same = [hash_head(timeline.key) == F.col(f"{_OLD}hash")]
+        same += [F.col(quote(c)).eqNullSafe(F.col(quote(f"{_OLD}{c}"))) for c in timeline.key]
+        heads = heads.join(published, same, "left").withColumn(HAD_HEAD, F.col(f"{_OLD}hash").isNotNull())
+    head = make_head(
+        {
+            "state": F.col(STATE),
+            "last_on": F.col(LAST_ON),
+            "watermark_on": F.greatest(F.col(OLD_WATERMARK), F.col(LAST_ON)),
+            "status": F.col(STATUS),
+            "reason": F.col(REASON),
+        }
+    )
+    heads = heads.withColumn(HEAD, head)
+    compared = [(F.col(f"{HEAD}.{f}"), F.col(f"{_OLD}{HEAD}.{f}")) for f in _COMPARED]
+    compared += [(F.col(quote(v)), F.col(quote(f"{_OLD}{v}"))) for v in values]
+    differs = ~F.col(HAD_HEAD)
+    for new, old in compared:
+        differs = differs | ~new.eqNullSafe(old)
+    columns = [*timeline.key, *values, HEAD, HAD_HEAD, OLD_EPOCH, OLD_WATERMARK]
+    return heads.select(*map(quote, columns), differs.alias(HEAD_DIFFERS))
+
+
+_COMPARED = ("state", "last_on", "watermark_on", "status", "reason")
+
+
+def _read_placed(work: Work, timeline: Timeline, facts: DataFrame) -> tuple[DataFrame, int]:
+    """The facts with a date, and the number of those without one."""
+    dated = facts.select(*map(quote, user_columns(facts.columns)))
+    without = dated.where(F.col(quote(timeline.date)).isNull()).count()
+    return dated.where(F.col(quote(timeline.date)).isNotNull()), without
+
+
+def _read_increment(
+    work: Work, timeline: Timeline, own: DataFrame, continuing: DataFrame
+) -> tuple[DataFrame, int]:
+    """The added facts of keys that continue from their heads.
+
+    Also by how much the number of facts without a date changed.
+    """
+    changes = work.read_changes(timeline.facts)
+    undated = changes.where(F.col(quote(timeline.date)).isNull())
+    without = int(undated.agg(F.sum(SIGN)).collect()[0][0] or 0)
+    times = F.expr(f"explode(sequence(1, CASE WHEN {SIGN} > 0 THEN {SIGN} ELSE 1 END))")
+    added = changes.where((F.col(SIGN) > 0) & F.col(quote(timeline.date)).isNotNull())
+    added = added.withColumn("__times", times)
+    added = added.select(*map(quote, (c for c in user_columns(added.columns) if c not in (SIGN, "__times"))))
+    added = _in_types_of(own, timeline, added)
+    hashed = added.withColumn(KEY_HASH, hash_head(timeline.key))
+    wanted = F.broadcast(continuing.select(KEY_HASH))
+    return hashed.join(wanted, KEY_HASH, "left_semi").drop(KEY_HASH), without
+
+
+def _in_types_of(own: DataFrame, timeline: Timeline, facts: DataFrame) -> DataFrame:
+    """Facts with key columns in the types of the table."""
+    types = key_types(own, timeline.key)
+    return facts.withColumns({c: F.col(quote(c)).cast(kind) for c, kind in types.items()})
+
+
+def _tell(work: Work, timeline: Timeline, prepared: Prepared, folded: Staged, unplaced: int) -> Prepared:
+    """The outcome with its counts, and with what to do about keys that failed."""
+    counts = {**prepared.counts, **({"unplaced": unplaced} if unplaced else {})}
+    failed = folded.counts["failed"]
+    if not failed:
+        return replace(prepared, counts=counts)
+    refused = _refuse(work, timeline, folded)
+    return replace(prepared, counts={**counts, "failed": failed}, refused=refused)
+
+
+def _refuse(work: Work, timeline: Timeline, folded: Staged) -> WorkError:
+    results = folded.read(work.session).where(F.col(STATUS) == FAILED)
+    shown = results.limit(_SHOWN_FAILURES).select(*map(quote, timeline.key), REASON).collect()
+    reasons = "; ".join(f"({', '.join(map(str, row[:-1]))}) {row[-1]}" for row in shown)
+    keys = "1 key" if folded.counts["failed"] == 1 else f"{folded.counts['failed']} keys"
+    return WorkError(
+        f"{keys} of `{timeline.name}` could not be folded, and keep what is published: {reasons}",
+        remedy=f"Correct their facts, or `{timeline.fold.function}` in {timeline.fold.file}.",
+        slug="fold-failed",
+    )
