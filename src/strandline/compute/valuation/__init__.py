@@ -1,0 +1,1 @@
+"""Valuations: the history of each key on every business date, with values from references."""

@@ -1,0 +1,126 @@
+"""Where a change reaches: a set of (key, from, to) in dates, the end excluded (LANGUAGE, "Timelines").
+
+A set that is too large costs time and is never wrong, because only rows that differ are written.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.compute.filtering import any_of, typed_filter
+from strandline.compute.timeline.layout import FAILED, hash_head, of_head, read_part
+from strandline.lake.work import Work
+from strandline.model.columns import KEY, Role, quote
+from strandline.model.filters import EVERY_ROW
+from strandline.model.scope import find_filter
+from strandline.model.timeline import DATE, Match, Reference, Valuation
+
+from .grid import PLACE, Grid
+from .resolving import KEY_HASH, resolve_history, resolve_references, value_of
+
+START, END = "__start", "__end"
+"""The first date that is reached, NULL for all, and the first that is not, NULL for none."""
+
+
+def find_keys(work: Work, valuation: Valuation) -> DataFrame:
+    """All keys that may have rows: those whose fold does not fail."""
+    heads = read_part(work.read_all(valuation.timeline.output), Role.HEAD)
+    return heads.where(of_head("status") != FAILED).select(
+        F.col(KEY).alias(KEY_HASH), *map(quote, valuation.timeline.key)
+    )
+
+
+def reach_all(keys: DataFrame, start: date | None = None, end: date | None = None) -> DataFrame:
+    return keys.withColumns({START: F.lit(start).cast("date"), END: F.lit(end).cast("date")})
+
+
+def reach_of_history(work: Work, valuation: Valuation) -> list[DataFrame]:
+    """From each changed date of a key to its next date that stays the same."""
+    timeline = valuation.timeline
+    changed = [_changes(work, timeline.output, (*timeline.key, DATE))]
+    names = [quote(c) for c in timeline.key]
+    changed_dates = _union(changed).withColumn(KEY_HASH, hash_head(timeline.key))
+    rows = work.read_live(timeline.output).select(*names, DATE).withColumn(KEY_HASH, hash_head(timeline.key))
+    rows = rows.join(changed_dates.select(KEY_HASH).distinct(), KEY_HASH, "left_semi")
+    return [_until_same(changed_dates, rows, (KEY_HASH, *timeline.key), DATE)]
+
+
+def reach_of_reference(
+    work: Work, valuation: Valuation, reference: Reference, keys: DataFrame, grid: Grid
+) -> DataFrame:
+    """The keys that look up changed rows of a reference, each from a date to the next that stays the same."""
+    on = tuple(match.theirs for match in reference.on)
+    columns = (*on, reference.date) if reference.date else on
+    changed = _changes(work, reference.dataset, columns)
+    if reference.date:
+        rows = work.read_live(reference.dataset).select(*map(quote, columns))
+        steps = _until_same(changed.where(F.col(quote(reference.date)).isNotNull()), rows, on, reference.date)
+    else:
+        steps = reach_all(changed)
+    steps = steps.toDF(*(f"__their_{c}" if c in on else c for c in steps.columns))
+    same = [F.col(quote(f"__their_{m.theirs}")) == value_of(m) for m in reference.on]
+    above = _references_above(valuation, reference)
+    if _are_constant(reference.on, above, valuation):
+        looked_up = resolve_references(work, above, keys, grid)
+        found = looked_up.join(steps, reduce(and_, same))
+    else:
+        cells = grid.spread(reach_all(keys), START, END).drop(START, END)
+        looked_up = resolve_references(work, above, resolve_history(work, valuation, cells, grid), grid)
+        dates = grid.date_at(PLACE)
+        inside = (F.col(START).isNull() | (dates >= F.col(START))) & (
+            F.col(END).isNull() | (dates < F.col(END))
+        )
+        found = looked_up.join(steps, reduce(and_, [*same, inside]))
+        found = found.withColumns({START: dates, END: F.date_add(dates, 1)})
+    return found.select(KEY_HASH, *map(quote, valuation.timeline.key), START, END)
+
+
+def _references_above(valuation: Valuation, reference: Reference) -> list[Reference]:
+    """The references that are needed to look this one up."""
+    needed, above = {match.reference for match in reference.on if match.reference}, []
+    place = valuation.references.index(reference)
+    for other in reversed(valuation.references[:place]):
+        if other.name in needed:
+            needed |= {match.reference for match in other.on if match.reference}
+            above.append(other)
+    return above[::-1]
+
+
+def _are_constant(on: Sequence[Match], above: Sequence[Reference], valuation: Valuation) -> bool:
+    """Whether the values by which a reference is looked up are the same on all dates of a key."""
+    key = valuation.timeline.key
+    matches = [*on, *(match for reference in above for match in reference.on)]
+    of_key = all(match.reference or match.ours in key for match in matches)
+    return of_key and not any(reference.date for reference in above)
+
+
+def _changes(work: Work, dataset: str, columns: Sequence[str]) -> DataFrame:
+    """The distinct values of these columns in changed and in invalidated rows."""
+    names = [quote(c) for c in columns]
+    found: list[DataFrame] = []
+    if work.has_changes(dataset):
+        found.append(work.read_changes(dataset).select(*names))
+    if invalidations := work.invalidations(dataset):
+        live = work.read_live(dataset)
+        filters = [typed_filter(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
+        found.append(live.where(any_of(filters)).select(*names))
+    return _union(found).distinct()
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _until_same(changed: DataFrame, rows: DataFrame, by: Sequence[str], column: str) -> DataFrame:
+    """Each changed date of a group with the next date of the group whose row did not change."""
+    names, day = [quote(c) for c in by], quote(column)
+    both = rows.select(*names, day).distinct().withColumn("__changed", F.lit(0))
+    both = both.unionByName(changed.select(*names, day).withColumn("__changed", F.lit(1)))
+    marked = both.groupBy(*names, day).agg(F.max("__changed").alias("__changed"))
+    later = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {day} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+    ends = marked.withColumn(END, F.expr(f"min(CASE WHEN __changed = 0 THEN {day} END) {later}"))
+    return ends.where("__changed = 1").select(*names, F.col(day).alias(START), END)

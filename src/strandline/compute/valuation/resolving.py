@@ -1,0 +1,143 @@
+"""What a key has, and what its references say, on each date of a set of cells.
+
+A history and a dated reference are step functions: each row holds until the next one of the same key. Steps are
+laid onto the dates of the grid, so that a cell finds its row by equality.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from strandline.compute.timeline.layout import hash_head, of_head, read_part
+from strandline.lake.work import Work
+from strandline.model.columns import KEY, Role, quote
+from strandline.model.errors import WorkError
+from strandline.model.timeline import DATE, Match, Reference, Valuation
+
+from .grid import PLACE, Grid
+
+KEY_HASH = "__k"
+"""The hash of a key, which is `_key` of its head."""
+MISSING = "__missing"
+"""The name of a required reference that has no row on a date. NULL if there is none."""
+_NEXT = "__next"
+
+
+def resolve_history(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> DataFrame:
+    """Cells (hash, key and place) with the fields that are in force. Dates before the first are left out."""
+    timeline = valuation.timeline
+    fields = [quote(f.name) for f in timeline.fields]
+    steps = _find_steps(work, valuation, cells, grid)
+    dense = grid.spread(steps, DATE, _NEXT).select(KEY_HASH, *map(quote, timeline.key), PLACE, *fields)
+    return _join_by_key(cells, dense, timeline.key)
+
+
+def _join_by_key(cells: DataFrame, dense: DataFrame, key: Sequence[str]) -> DataFrame:
+    renamed = dense.withColumnsRenamed({c: f"__their_{c}" for c in key})
+    same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__their_{c}"))) for c in key]
+    on_hash = [cells[KEY_HASH] == renamed[KEY_HASH], cells[PLACE] == renamed[PLACE]]
+    joined = cells.join(renamed, reduce(and_, [*on_hash, *same]))
+    return joined.drop(renamed[KEY_HASH], renamed[PLACE], *(f"__their_{c}" for c in key))
+
+
+def _find_steps(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> DataFrame:
+    """The steps of the history that hold on a date of the grid.
+
+    A key whose last step is in force on the first date already needs only its head.
+    """
+    timeline = valuation.timeline
+    history = work.read_all(timeline.output)
+    fields = [quote(f.name) for f in timeline.fields]
+    columns = [KEY_HASH, *map(quote, timeline.key), DATE, *fields, _NEXT]
+    keys = cells.select(KEY_HASH).distinct()
+    heads = read_part(history, Role.HEAD).withColumnRenamed(KEY, KEY_HASH)
+    heads = heads.where(of_head("state").isNotNull()).join(keys, KEY_HASH, "left_semi")
+    first = grid.dates[0]
+    settled = of_head("last_on") <= F.lit(first)
+    last = heads.where(settled).withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
+    moving = heads.where(~settled).select(KEY_HASH)
+    if moving.isEmpty():
+        return last.select(*columns)
+    rows = read_part(history, Role.ROW).where(F.col(DATE) <= F.lit(grid.dates[-1]))
+    rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
+    of_key = f"OVER (PARTITION BY {', '.join(map(quote, timeline.key))} ORDER BY {DATE})"
+    rows = rows.withColumn(_NEXT, F.expr(f"lead({DATE}) {of_key}"))
+    rows = rows.where(f"{_NEXT} IS NULL OR {_NEXT} > DATE'{first}'")
+    return last.select(*columns).unionByName(rows.select(*columns))
+
+
+def resolve_references(
+    work: Work, references: Sequence[Reference], cells: DataFrame, grid: Grid
+) -> DataFrame:
+    """Cells with one struct per reference. It is NULL where the reference has no row."""
+    for reference in references:
+        cells = _resolve(work, reference, cells, grid)
+    return cells
+
+
+def _resolve(work: Work, reference: Reference, cells: DataFrame, grid: Grid) -> DataFrame:
+    rows = work.read_live(reference.dataset)
+    theirs = {match.theirs: f"__on{place}" for place, match in enumerate(reference.on)}
+    columns = list(dict.fromkeys((*reference.columns, *([reference.date] if reference.date else []))))
+    content = F.struct(*map(quote, columns)) if columns else F.struct(F.lit(True).alias("found"))
+    keyed = rows.select(
+        *(F.col(quote(c)).alias(name) for c, name in theirs.items()),
+        content.alias(reference.name),
+        *([F.col(quote(reference.date)).alias(_FROM)] if reference.date else []),
+    )
+    matches = [F.col(theirs[match.theirs]) == value_of(match) for match in reference.on]
+    if reference.date:
+        keyed = keyed.where(f"{_FROM} IS NOT NULL AND {_FROM} <= DATE'{grid.dates[-1]}'")
+        of_same = f"OVER (PARTITION BY {', '.join(theirs.values())} ORDER BY {_FROM})"
+        keyed = keyed.withColumn(_NEXT, F.expr(f"lead({_FROM}) {of_same}"))
+        keyed = grid.spread(keyed, _FROM, _NEXT).drop(_FROM, _NEXT)
+        keyed = keyed.withColumnRenamed(PLACE, "__their_place")
+        matches.append(F.col("__their_place") == F.col(PLACE))
+    joined = cells.join(keyed, reduce(and_, matches), "left")
+    return joined.drop(*theirs.values(), "__their_place")
+
+
+_FROM = "__from"
+
+
+def value_of(match: Match) -> Column:
+    """The value by which a reference is looked up."""
+    name = f"{quote(match.reference)}.{quote(match.ours)}" if match.reference else quote(match.ours)
+    return F.col(name)
+
+
+def find_missing(references: Sequence[Reference]) -> Column:
+    """The first required reference without a row."""
+    missing = F.lit(None).cast("string")
+    for reference in reversed([r for r in references if r.required]):
+        missing = F.when(F.col(quote(reference.name)).isNull(), reference.name).otherwise(missing)
+    return missing
+
+
+def compute_columns(valuation: Valuation, cells: DataFrame) -> DataFrame:
+    """Cells with the declared columns, without rows that `where` leaves out or that lack a reference.
+
+    A cell that lacks a required reference stays, with NULL in its columns, and `__missing` says why.
+    """
+    present = F.col(MISSING).isNull()
+    for column in valuation.columns:
+        cells = _add(valuation, cells, column.name, column.sql)
+    if valuation.where:
+        cells = _add(valuation, cells, "__where", valuation.where).where(~present | F.col("__where"))
+    return cells
+
+
+def _add(valuation: Valuation, cells: DataFrame, name: str, sql: str) -> DataFrame:
+    """One more column. Where a required reference is missing, it is not computed: it might raise."""
+    try:
+        return cells.withColumn(name, F.when(F.col(MISSING).isNull(), F.expr(sql)))
+    except PySparkException as error:
+        raise WorkError(
+            f"{valuation.place}: Spark refuses `{name}: {sql}`: {str(error).splitlines()[0]}",
+            remedy="Correct the expression.",
+            slug="sql-refused",
+        ) from error
