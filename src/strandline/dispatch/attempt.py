@@ -15,6 +15,7 @@ from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
 from strandline.model.scope import follows_inputs
 from strandline.model.traits import OnClock
+from strandline.plan.clock import effective_as_of
 from strandline.plan.staleness import find_frozen
 
 from .desk import Desk
@@ -39,7 +40,8 @@ class _Attempt:
 
     @property
     def as_of(self) -> str:
-        return self.desk.as_of.isoformat()
+        rebuilds = self.task.strategy is Strategy.FULL and self.task.cause is Cause.PERSON
+        return effective_as_of(self.node, self.record, self.desk.as_of, rebuilds=rebuilds).isoformat()
 
 
 def attempt(desk: Desk, task: Task) -> TaskResult:

@@ -2,6 +2,7 @@
 
 from strandline.catalog import Catalog, read_view
 from strandline.ingest.listing import list_files
+from strandline.lake.dates import read_dates
 from strandline.lake.location import Lake
 from strandline.lake.state import find_state
 from strandline.model.catalog_records import CatalogView
@@ -20,7 +21,12 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
     listings = {
         n.name: list_files(n.traits.pattern, project.folder) for n in project.nodes if n.traits.receives
     }
-    return Observed(view=view, tables=tables, listings=listings)
+    dates = {
+        node.name: read_dates(lake, of.dataset, tables[of.dataset].version, of.column)
+        for node in project.nodes
+        if (of := node.traits.business_dates) is not None and of.dataset in tables and node.name in tables
+    }
+    return Observed(view=view, tables=tables, listings=listings, business_dates=dates)
 
 
 def _oldest_cursor(project: Project, view: CatalogView, dataset: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from strandline.compute.chain import worker as chain
@@ -10,6 +11,8 @@ from strandline.compute.facts import worker as facts
 from strandline.compute.job import worker as job
 from strandline.compute.shape import prepare_in_shape
 from strandline.compute.snapshot import worker as snapshot
+from strandline.compute.timeline import worker as timeline
+from strandline.compute.valuation import worker as valuation
 from strandline.ingest import receive
 from strandline.lake import writes
 from strandline.lake.compaction import Compaction
@@ -27,6 +30,8 @@ from strandline.model.node import Node
 from strandline.model.plan import Cause, Cursor, Strategy, Task
 from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
 from strandline.model.scope import EVERYTHING, follows_inputs
+from strandline.model.timeline import Timeline, Valuation
+from strandline.plan.clock import effective_as_of
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -41,6 +46,8 @@ WORKERS: Mapping[NodeKind, Worker] = {
     Snapshot.kind: snapshot,
     Chain.kind: chain,
     Job.kind: job,
+    Timeline.kind: timeline,
+    Valuation.kind: valuation,
 }
 """One of the tables that a new kind of node is added to."""
 
@@ -101,6 +108,7 @@ def _make_work(
 ) -> Work:
     """One attempt with everything pinned. `changed`: the number of changed input rows, where it is known."""
     own = desk.pins.find(node.name)
+    rebuilds = task.strategy is Strategy.FULL and task.cause is Cause.PERSON
     live_rows = desk.pins.rows(node.name) if own else 0
     input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
     rows = task.estimated_rows if task.strategy is Strategy.APPEND else live_rows + sum(input_rows.values())
@@ -113,7 +121,8 @@ def _make_work(
         session=session,
         lake=desk.lake,
         run=desk.run,
-        as_of=desk.as_of,
+        as_of=effective_as_of(node, record, desk.as_of, rebuilds=rebuilds),
+        as_of_before=datetime.fromisoformat(record.as_of) if record and own and record.as_of else None,
         now=desk.now(),
         inputs=inputs,
         own_version=own.version if own else None,

@@ -162,6 +162,8 @@ class Work:
     lake: Lake
     run: str
     as_of: datetime
+    as_of_before: datetime | None
+    """The `as_of` of the output as it is. None before its first commit."""
     now: datetime
     """The wall clock, only for `_ingested_at`. Computations use `as_of` (L11)."""
     inputs: Mapping[str, Cursor]

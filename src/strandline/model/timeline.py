@@ -107,6 +107,7 @@ class BusinessDates:
     column: str = ""
     due_at: timedelta = timedelta()
     """How long after the local midnight that begins a date it is valued."""
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .project import Partitioning
+from .timeline import BusinessDates
 
 
 class Writing(StrEnum):
@@ -67,6 +68,8 @@ class Traits:
     """Why a changed input row always contains its key. Empty if that was declared or proved."""
     writing: Writing = Writing.REPLACES
     clock: OnClock = OnClock.NOTHING
+    business_dates: BusinessDates | None = None
+    """The dates on which it is computed, each when it is due. Its clock does not go back."""
     answers_invalidations: bool = True
     """It can compute a scope that a filter names: that of an invalidation, or of `backfill --where`."""
     runs_code: bool = True

@@ -78,7 +78,7 @@ def _plan_part(
         return make_full_task(
             node, observed, draft, Cause.PERSON, f"{reason}; and {gap.reason}", new=gap.rewrite
         )
-    clock = find_clock_scope(node, record, request)
+    clock = find_clock_scope(node, record, observed, request)
     if isinstance(clock, Everything):
         return make_full_task(
             node,

@@ -1,18 +1,23 @@
 """The scope of a node that has to be computed again because `as_of` has moved."""
 
+from datetime import datetime
+
+from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node
 from strandline.model.scope import EVERYTHING, NOTHING, ClockMove, Scope
 from strandline.model.traits import OnClock
 
 from .draft import following
-from .request import PlanRequest
+from .request import Observed, PlanRequest
 
 
-def find_clock_scope(node: Node, record: NodeRecord, request: PlanRequest) -> Scope:
+def find_clock_scope(node: Node, record: NodeRecord, observed: Observed, request: PlanRequest) -> Scope:
     """Empty for a node that does not depend on `as_of`, and while `as_of` is the recorded one."""
     now = request.as_of.isoformat()
     if record.as_of == now:
+        return NOTHING
+    if node.traits.business_dates is not None and not _are_due(node, record, observed, request):
         return NOTHING
     match node.traits.clock:
         case OnClock.NOTHING:
@@ -21,3 +26,22 @@ def find_clock_scope(node: Node, record: NodeRecord, request: PlanRequest) -> Sc
             return EVERYTHING
         case OnClock.SCOPE:
             return following(node, (ClockMove(before=record.as_of, now=now),))
+
+
+def _are_due(node: Node, record: NodeRecord, observed: Observed, request: PlanRequest) -> bool:
+    """Whether a business date has become due since the node was last computed."""
+    dates = node.traits.business_dates
+    assert dates is not None
+    before = last_day_due(datetime.fromisoformat(record.as_of), dates)
+    now = last_day_due(request.as_of, dates)
+    if now <= before:
+        return False
+    candidates = observed.business_dates.get(node.name, ()) if dates.dataset else weekdays(before, now)
+    return any(before < day <= now for day in candidates)
+
+
+def effective_as_of(node: Node, record: NodeRecord | None, as_of: datetime, *, rebuilds: bool) -> datetime:
+    """The `as_of` at which a node is computed. The clock of a valuation goes back only when it is rebuilt."""
+    if node.traits.business_dates is None or record is None or not record.as_of or rebuilds:
+        return as_of
+    return max(as_of, datetime.fromisoformat(record.as_of))

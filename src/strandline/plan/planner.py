@@ -124,7 +124,7 @@ def close_gap(case: Case) -> Task | Next | None:
 def follow_clock(case: Case) -> Task | Next | None:
     assert case.record is not None
     node, observed, draft = case.node, case.observed, case.draft
-    scope = find_clock_scope(node, case.record, case.request)
+    scope = find_clock_scope(node, case.record, observed, case.request)
     if is_empty(scope):
         return Next.RULE
     reason = f"it uses :as_of, which was {case.record.as_of}"

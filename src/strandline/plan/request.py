@@ -1,8 +1,8 @@
 """What the planner is asked and what it may know."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime
 
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
@@ -39,3 +39,5 @@ class Observed:
     view: CatalogView
     tables: Mapping[str, TableState]
     listings: Mapping[str, tuple[FileSeen, ...]]
+    business_dates: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
+    """By node that is computed on the dates of a calendar: those dates."""

@@ -54,9 +54,8 @@ class Grid:
         low = self.place_of(start)
         high = f"CASE WHEN {end} IS NULL THEN {len(self.dates)} ELSE {self.place_of(end)} END"
         spread = rows.withColumns({"__low": F.expr(low), "__high": F.expr(high)}).where("__low < __high")
-        return spread.withColumn(PLACE, F.expr("explode(sequence(__low, __high - 1))")).drop(
-            "__low", "__high"
-        )
+        places = F.expr("explode(sequence(__low, __high - 1))")
+        return spread.withColumn(PLACE, places).drop("__low", "__high")
 
     def condition(self, column: str) -> str:
         """SQL that holds for dates of the grid and few others, by which files can be skipped."""

@@ -35,13 +35,8 @@ def judge_heads(
     key = valuation.timeline.key
     names = [quote(c) for c in key]
     history = read_part(work.read_all(valuation.timeline.output), Role.HEAD)
-    theirs = history.where(of_head("last_on").isNotNull() | (of_head("status") == FAILED))
-    known = theirs.select(
-        F.col(KEY).alias(KEY_HASH),
-        *names,
-        of_head("status").alias(_FOLD_FAILS),
-        of_head("reason").alias("__why"),
-    )
+    status, reason = of_head("status").alias(_FOLD_FAILS), of_head("reason").alias("__why")
+    known = history.select(F.col(KEY).alias(KEY_HASH), *names, status, reason)
     touched = cells.select(KEY_HASH).distinct()
     failing = known.where(F.col(_FOLD_FAILS) == FAILED)
     heads = known.join(touched, KEY_HASH, "left_semi").unionByName(failing).distinct()

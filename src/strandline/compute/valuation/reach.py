@@ -68,6 +68,9 @@ def reach_of_reference(
         looked_up = resolve_references(work, above, keys, grid)
         found = looked_up.join(steps, reduce(and_, same))
     else:
+        grid = _between(grid, steps)
+        if not grid.dates:
+            return reach_all(keys.limit(0))
         cells = grid.spread(reach_all(keys), START, END).drop(START, END)
         looked_up = resolve_references(work, above, resolve_history(work, valuation, cells, grid), grid)
         dates = grid.date_at(PLACE)
@@ -77,6 +80,17 @@ def reach_of_reference(
         found = looked_up.join(steps, reduce(and_, [*same, inside]))
         found = found.withColumns({START: dates, END: F.date_add(dates, 1)})
     return found.select(KEY_HASH, *map(quote, valuation.timeline.key), START, END)
+
+
+def _between(grid: Grid, steps: DataFrame) -> Grid:
+    """The dates of the grid from the first start to the last end of these steps."""
+    unbounded = [F.count_if(F.col(edge).isNull()) for edge in (START, END)]
+    start, end, ever, for_ever = steps.agg(F.min(START), F.max(END), *unbounded).collect()[0]
+    return Grid.of(
+        day
+        for day in grid.dates
+        if (ever or (start is not None and day >= start)) and (for_ever or (end is not None and day < end))
+    )
 
 
 def _references_above(valuation: Valuation, reference: Reference) -> list[Reference]:
@@ -121,6 +135,7 @@ def _until_same(changed: DataFrame, rows: DataFrame, by: Sequence[str], column: 
     both = rows.select(*names, day).distinct().withColumn("__changed", F.lit(0))
     both = both.unionByName(changed.select(*names, day).withColumn("__changed", F.lit(1)))
     marked = both.groupBy(*names, day).agg(F.max("__changed").alias("__changed"))
-    later = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {day} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+    following = "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
+    later = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {day} {following})"
     ends = marked.withColumn(END, F.expr(f"min(CASE WHEN __changed = 0 THEN {day} END) {later}"))
     return ends.where("__changed = 1").select(*names, F.col(day).alias(START), END)

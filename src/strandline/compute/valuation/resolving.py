@@ -1,7 +1,7 @@
 """What a key has, and what its references say, on each date of a set of cells.
 
-A history and a dated reference are step functions: each row holds until the next one of the same key. Steps are
-laid onto the dates of the grid, so that a cell finds its row by equality.
+A history and a dated reference are step functions: each row holds until the next one of the same key. Steps
+are laid onto the dates of the grid, so that a cell finds its row by equality.
 """
 
 from collections.abc import Sequence

@@ -15,6 +15,7 @@ from strandline.compute.timeline.layout import hash_head, read_part
 from strandline.compute.timeline.superseding import Candidates, stage_superseding, write_superseding
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Expected, Prepared, Work, Write
+from strandline.model.business_dates import last_day_due
 from strandline.model.columns import KEY, Role, quote
 from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
@@ -23,7 +24,7 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys, find_filter
 from strandline.model.timeline import DATE, Valuation
 
-from .calendar import last_day_due, read_business_dates
+from .calendar import read_business_dates
 from .grid import PLACE, Grid
 from .heads import judge_heads
 from .oracle import expect_valuation
@@ -80,17 +81,16 @@ def valuation_of(node: Node) -> Valuation:
 
 
 def _read_dates(work: Work, valuation: Valuation) -> _Dates:
-    calendar, timezone = valuation.calendar, work.project.calendar.timezone
-    due = last_day_due(work.as_of, calendar, timezone)
-    business = read_business_dates(work, calendar, valuation.timeline.output)
-    before = None if work.as_of_before is None else last_day_due(work.as_of_before, calendar, timezone)
+    calendar = valuation.calendar
+    due = last_day_due(work.as_of, calendar)
+    before = work.as_of_before and last_day_due(work.as_of_before, calendar)
     changed: list[date] = []
     if calendar.dataset and work.own_version is not None and work.has_changes(calendar.dataset):
         column = quote(calendar.column)
         rows = work.read_changes(calendar.dataset).where(f"{column} IS NOT NULL").select(column).distinct()
         changed = [row[0] for row in rows.collect()]
     return _Dates(
-        business=tuple(day for day in business if day <= due),
+        business=tuple(read_business_dates(work, calendar, valuation.timeline.output)),
         changed=tuple(day for day in changed if day <= due),
         before=before,
     )
