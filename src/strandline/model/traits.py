@@ -67,6 +67,8 @@ class Traits:
     """Why a changed input row always contains its key. Empty if that was declared or proved."""
     writing: Writing = Writing.REPLACES
     clock: OnClock = OnClock.NOTHING
+    clock_only_forward: bool = False
+    """An `as_of` before the recorded one changes nothing, except in a backfill of everything."""
     answers_invalidations: bool = True
     """It can compute a scope that a filter names: that of an invalidation, or of `backfill --where`."""
     runs_code: bool = True
@@ -82,6 +84,8 @@ class Traits:
     """Every change of an input recomputes everything."""
     refuses_widening: bool = False
     """A change that would widen a task to everything is an error."""
+    partitioned: bool = False
+    """Its table is partitioned by `_deleted` and `_role`: rows, heads and superseded rows lie apart."""
     partitioning: Partitioning | None = None
     range_column: str = ""
     """The column in which the values of a scope are close to each other."""
