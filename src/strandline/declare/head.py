@@ -24,6 +24,11 @@ class SettingsSpec(Strict):
         default=None,
         description="`maintain` keeps everything readable for this long: `30 days` by default.",
     )
+    batch_rows: int | None = Field(
+        default=None,
+        ge=1,
+        description="Work on more rows of a timeline is published in batches: 5,000,000 by default.",
+    )
     fail_on: Literal["nothing", "held"] | None = Field(
         default=None,
         description="`held`: a run ends with 1 while something is stale or frozen and facts wait for it.",

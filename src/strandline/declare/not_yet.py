@@ -11,7 +11,6 @@ from .section import Section
 from .yaml_lines import DataPath, Document
 
 LATER_SECTIONS = {
-    "timelines": "Timelines",
     "entities": "Entities and their variables",
     "views": "Views",
     "endpoints": "Endpoints",

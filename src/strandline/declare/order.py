@@ -38,7 +38,7 @@ def _report_cycle(cycle: tuple[str, ...], places: Mapping[str, Place], report: R
     if len(cycle) == 2:
         report.add(
             "cycle",
-            f"the job that writes `{cycle[0]}` reads it.",
+            f"what writes `{cycle[0]}` also reads it.",
             "Read the dataset from which it is made instead.",
             places[cycle[0]],
         )
@@ -46,7 +46,7 @@ def _report_cycle(cycle: tuple[str, ...], places: Mapping[str, Place], report: R
     path = " reads ".join(f"`{name}`" for name in cycle)
     report.add(
         "cycle",
-        f"these jobs depend on each other: {path}.",
+        f"these outputs depend on each other: {path}.",
         "Remove one of these inputs.",
         places[cycle[0]],
     )

@@ -8,5 +8,6 @@ from .datasets.section import DATASETS
 from .jobs.section import JOBS
 from .section import Section
 from .sources.section import SOURCES
+from .timelines.section import TIMELINES
 
-SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS)
+SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES)

@@ -92,9 +92,10 @@ def make_settings(
             "STRANDLINE_SPARK_MASTER", spark.master if spark else None, "local[*]", "spark", "master"
         ),
         spark_conf=conf,
-        workers=_workers(spec.workers, environ, report),
+        workers=_whole_number("STRANDLINE_WORKERS", spec.workers or 2, environ, report),
         lease_seconds=spec.lease_seconds or 60,
         keep=_keep("30 days" if spec.keep is None else spec.keep, document, report),
+        batch_rows=_whole_number("STRANDLINE_BATCH_ROWS", spec.batch_rows or 5_000_000, environ, report),
         fail_on=_fail_on(spec.fail_on, environ, report),
         thresholds=_thresholds(environ, report),
     )
@@ -240,18 +241,18 @@ def _thresholds(environ: Mapping[str, str], report: Report) -> Thresholds:
         return SHIPPED
 
 
-def _workers(declared: int | None, environ: Mapping[str, str], report: Report) -> int:
-    text = environ.get("STRANDLINE_WORKERS")
+def _whole_number(variable: str, declared: int, environ: Mapping[str, str], report: Report) -> int:
+    text = environ.get(variable)
     if not text:
-        return declared or 2
+        return declared
     if text.isdecimal() and int(text) >= 1:
         return int(text)
     report.add(
         "wrong-type",
-        f"`STRANDLINE_WORKERS` is `{text}`, not a whole number of at least 1.",
-        "Set it to a number, such as `2`.",
+        f"`{variable}` is `{text}`, not a whole number of at least 1.",
+        f"Set it to a number, such as `{declared}`.",
     )
-    return 2
+    return declared
 
 
 def _fail_on(declared: str | None, environ: Mapping[str, str], report: Report) -> FailOn:

@@ -42,7 +42,17 @@ class Lookup:
     """Read whole. A change makes the published rows stale and touches nothing."""
 
 
-Relation = NewRows | By | Via | Whole | Lookup
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The node's worker finds the rows that look the input up. A change touches those rows and no others.
+
+    `columns` are the input's columns by which it is looked up.
+    """
+
+    columns: tuple[str, ...]
+
+
+Relation = NewRows | By | Via | Whole | Lookup | Matched
 
 
 EVERY_COLUMN = "*"

@@ -32,6 +32,8 @@ class Settings:
     lease_seconds: int = 60
     keep: timedelta = timedelta(days=30)
     """`maintain` keeps everything readable for this long."""
+    batch_rows: int = 5_000_000
+    """Work on more rows of a timeline than this is published in batches."""
     fail_on: FailOn = FailOn.NOTHING
     thresholds: Thresholds = SHIPPED
     """Sizes at which the engine takes another path. Only tests change them."""

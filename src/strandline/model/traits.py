@@ -85,6 +85,8 @@ class Traits:
     """Every change of an input recomputes everything."""
     refuses_widening: bool = False
     """A change that would widen a task to everything is an error."""
+    partitioned: bool = False
+    """Its table is partitioned by `_deleted` and `_role`: rows, heads and superseded rows lie apart."""
     partitioning: Partitioning | None = None
     range_column: str = ""
     """The column in which the values of a scope are close to each other."""

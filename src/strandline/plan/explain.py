@@ -1,7 +1,7 @@
 """Which strategy a change of each input of a node leads to, and why."""
 
 from strandline.model.explained import Explained, ExplainedInput
-from strandline.model.node import By, Input, Lookup, NewRows, Node, Via, Whole
+from strandline.model.node import By, Input, Lookup, Matched, NewRows, Node, Via, Whole
 from strandline.model.plan import Plan, Strategy
 
 from .request import Observed
@@ -49,6 +49,8 @@ def _relation_name(input_: Input) -> str:
             return "whole"
         case Lookup():
             return "lookup"
+        case Matched():
+            return "matched"
 
 
 def _strategy(node: Node, input_: Input) -> Strategy | None:
@@ -82,3 +84,5 @@ def _why(node: Node, input_: Input) -> str:
             )
         case Lookup():
             return "it is a lookup: a change touches no row, and makes what is written stale"
+        case Matched(columns=columns):
+            return f"it is looked up by {', '.join(columns)}: a change touches the rows that look it up"

@@ -91,18 +91,24 @@ _BARE = {
 
 
 def check_deterministic(
-    tree: exp.Expr, text: str, place_of: PlaceOfLine, report: Report, of: str = ""
+    tree: exp.Expr,
+    text: str,
+    place_of: PlaceOfLine,
+    report: Report,
+    of: str = "",
+    clock: str = _CLOCK_OF_FACTS,
 ) -> None:
     """Report everything in the SQL that two runs over the same rows could answer differently.
 
-    `of` says which part of a fact dataset the SQL is. It is empty for a job, which alone can use `:as_of`.
+    `of` says which part of an entry the SQL is. It is empty for a job, which alone can use `:as_of`. All
+    others use `clock` instead.
     """
     for node in tree.walk():
         if refusal := _refusal(node):
             what, remedy = refusal
             word = re.findall(r"\w+", what)[0]
             if of:
-                what, remedy = f"{of}: {what}", _CLOCK_OF_FACTS if remedy == _CLOCK else remedy
+                what, remedy = f"{of}: {what}", clock if remedy == _CLOCK else remedy
             report.add("nondeterministic", what, remedy, place_of(line_of(node, text, word)))
 
 
@@ -266,8 +272,8 @@ def _is_bare_table(node: exp.Expr) -> bool:
     return isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query)
 
 
-def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> None:
-    """An expression of a fact dataset sees one message: no aggregates, windows, subqueries or parameters."""
+def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report, *, sees: str = "message") -> None:
+    """An expression sees one message or one row: no aggregates, windows, subqueries or parameters."""
     for node in tree.walk():
         refused = (
             "an aggregate"
@@ -278,12 +284,14 @@ def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report) -> N
             if isinstance(node, exp.Query)
             else f"the parameter `:{node.name}`"
             if isinstance(node, exp.Placeholder)
+            else "a function that makes several rows"
+            if function_name(node) in GENERATORS
             else ""
         )
         if refused:
             report.add(
                 "sql-not-row-wise",
-                f"{what} uses {refused}; it is computed from one message alone.",
+                f"{what} uses {refused}; it is computed from one {sees} alone.",
                 "Do this in a job.",
                 place,
             )

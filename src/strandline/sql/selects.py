@@ -22,7 +22,7 @@ _CLAUSES = (
     "windows",
     "laterals",
 )
-_UNITS = {
+UNITS = {
     "year",
     "quarter",
     "month",
@@ -35,6 +35,7 @@ _UNITS = {
     "millisecond",
     "microsecond",
 }
+"""Words that may be an argument of a function of times."""
 
 
 def clauses_of(node: exp.Select) -> list[exp.Expr]:
@@ -231,7 +232,7 @@ def _is_other_word(column: exp.Column) -> bool:
     """
     name = column.name.lower()
     return (
-        name in _UNITS
+        name in UNITS
         or name in METADATA_COLUMNS
         or column.find_ancestor(exp.Lambda, exp.Kwarg, exp.PropertyEQ) is not None
     )

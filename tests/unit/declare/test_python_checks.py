@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from strandline.declare.jobs.python_checks import check_python, find_function, mentions_as_of
+from strandline.declare.python_code.checks import check_python, find_function, mentions_as_of
 from strandline.model.errors import Place
 from strandline.model.report import Report
 

@@ -254,7 +254,6 @@ def test_a_value_that_is_of_none_of_several_types_is_told_once(
             "entities: {workspace: {id: a}}",
             "Entities and their variables are not supported by this version yet.",
         ),
-        ("timelines: {}", "Timelines are not supported by this version yet."),
         ("views: {a: {from: b}}", "Views are not supported by this version yet."),
         ("sources: {live: {kafka: {topic: a}}}", "A Kafka source is not supported by this version yet."),
         ("sources: {a: {postgres: {url: x}}}", "A Postgres source is not supported by this version yet."),
@@ -311,8 +310,10 @@ jobs:
 
     reported = report(tmp_path, PROPERTY + jobs)
 
-    assert "these jobs depend on each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in reported
-    assert "the job that writes `d_out` reads it." in reported
+    assert (
+        "these outputs depend on each other: `a_out` reads `c_out` reads `b_out` reads `a_out`." in reported
+    )
+    assert "what writes `d_out` also reads it." in reported
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from strandline.declare.python_code.load import Wanted, load_python
+from strandline.declare.text_files import load_text
 from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.errors import Place
 from strandline.model.project import Language, Module
-from strandline.model.report import Report, find_nearest, suggest
+from strandline.model.report import Report
 from strandline.sql.checks import check_deterministic, check_parameters, check_tables_are_named
 from strandline.sql.parse import PlaceOfLine, Query, parse_query
 
-from .python_checks import check_python, find_function, mentions_as_of
-from .python_modules import follow_imports
 from .spec import JobSpec
 
 
@@ -80,76 +80,15 @@ def _load_sql(
 
 
 def _load_python(spec: str, job: str, place: Place, folder: Path, report: Report) -> Code | None:
-    file, colon, function = spec.rpartition(":")
-    if not colon or not file.endswith(".py") or not function.isidentifier():
-        named = next((text for text in (spec, file) if text.endswith(".py")), f"jobs/{job}.py")
-        report.add(
-            "bad-python",
-            f"`python: {spec}` does not name a function in a file.",
-            f"Write, for example, `{named}:{job}`.",
-            place,
-        )
+    code = load_python(spec, Wanted(word="python", example=f"jobs/{job}.py", name=job), place, folder, report)
+    if code is None:
         return None
-    loaded = load_text(file, folder, place, report)
-    if loaded is None:
-        return None
-    file, text = loaded
-    module = find_function(text, function, file, place, report)
-    if module is None:
-        return None
-    check_python(module, file, report)
-    imported = follow_imports(module, file, folder, report)
-    for helper in imported:
-        check_python(helper.tree, helper.file, report)
     return Code(
         language=Language.PYTHON,
-        text=text,
-        file=file,
-        function=function,
-        place_of=lambda line: Place(file=file, line=line),
-        uses_as_of=any(mentions_as_of(tree) for tree in (module, *(m.tree for m in imported))),
-        modules=tuple(Module(name=m.name, file=m.file, code=m.text) for m in imported),
+        text=code.text,
+        file=code.file,
+        function=code.function,
+        place_of=lambda line: Place(file=code.file, line=line),
+        uses_as_of=code.uses_as_of,
+        modules=code.modules,
     )
-
-
-def load_text(file: str, folder: Path, place: Place, report: Report) -> tuple[str, str] | None:
-    """The name and the text of a file of the project.
-
-    If it does not exist, the file with the nearest name is read. None if there is none.
-    """
-    path = folder / file
-    try:
-        return file, path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        report.add("file-not-text", f"`{file}` is not UTF-8.", "Save it as UTF-8.", place)
-    except (OSError, ValueError) as error:
-        if path.is_dir() or isinstance(error, PermissionError):
-            what = f"`{file}` cannot be read: {getattr(error, 'strerror', error)}."
-            report.add("file-not-found", what, "Name a file that can be read.", place)
-            return None
-        others = _files_like(path, folder)
-        report.add(
-            "file-not-found",
-            f"there is no file `{file}` in the project.",
-            suggest(file, others, "files"),
-            place,
-        )
-        nearest = find_nearest(file, others)
-        return load_text(nearest, folder, place, report) if nearest is not None and nearest != file else None
-    return None
-
-
-def _files_like(path: Path, folder: Path) -> list[str]:
-    """Files of the project with the same suffix, outside hidden folders."""
-    try:
-        files = (p.relative_to(folder) for p in folder.rglob(f"*{path.suffix}"))
-        return [
-            str(p)
-            for p, _ in zip(
-                (p for p in files if not any(part.startswith(".") for part in p.parts)),
-                range(500),
-                strict=False,
-            )
-        ]
-    except (OSError, ValueError):
-        return []

@@ -1,4 +1,4 @@
-"""The files of the project that a Python job imports, directly or indirectly. They are parsed, never run.
+"""The files of the project that users' Python imports, directly or indirectly. They are parsed, never run.
 
 A job's modules are searched for in the folder of the job's file, then in the project's folder. The text that
 is read here is the text that runs, so the configuration hash covers all of it. What cannot be followed

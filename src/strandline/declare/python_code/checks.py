@@ -1,10 +1,12 @@
-"""Checks of Python jobs, which are parsed and never imported.
+"""Checks of Python jobs and folds, which are parsed and never imported.
 
 The function must exist, and nothing in the module may read the clock or depend on chance (L11).
 """
 
 import ast
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from strandline.model.errors import Place
 from strandline.model.report import Report, suggest
@@ -169,8 +171,37 @@ _SPARK_FUNCTIONS = {
 _ORDERED_SINCE = {"orderBy", "sort"}
 
 
-def find_function(text: str, name: str, file: str, place: Place, report: Report) -> ast.Module | None:
-    """The module's tree. Reports a function that does not exist or does not take `(inputs, context)`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calling:
+    """How the engine calls a function of the user's, and what the function may use."""
+
+    parameters: tuple[str, ...]
+    names_are_free: bool = False
+    """Whether the function may give its parameters other names."""
+    reads: str
+    """What the function may read."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Remedies that replace those for jobs."""
+
+
+JOB = Calling(parameters=("inputs", "context"), reads="an input of the job")
+FOLD = Calling(
+    parameters=("state", "facts"),
+    names_are_free=True,
+    reads="a fact or the state",
+    instead={
+        _CLOCK: "Use the dates and times of the facts: the fold gives the same whenever it is called.",
+        _CHANCE: "Derive it from the facts or the state.",
+        _OUTSIDE: "Put it into the facts, for example with a job that joins it, or write the value into the"
+        " code.",
+    },
+)
+
+
+def find_function(
+    text: str, name: str, file: str, place: Place, report: Report, calling: Calling = JOB
+) -> ast.Module | None:
+    """The module's tree. Reports a function that does not exist or takes other parameters."""
     try:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -191,21 +222,23 @@ def find_function(text: str, name: str, file: str, place: Place, report: Report)
     arguments = function.args
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
     extra = arguments.vararg or arguments.kwarg or arguments.kwonlyargs
-    if names != ["inputs", "context"] or extra or isinstance(function, ast.AsyncFunctionDef):
+    wanted = ", ".join(calling.parameters)
+    fits = len(names) == len(calling.parameters) if calling.names_are_free else names == [*calling.parameters]
+    if not fits or extra or isinstance(function, ast.AsyncFunctionDef):
         parameters = f"({', '.join(names)}{', ...' if extra else ''})"
-        what = f"`{name}` must take exactly `(inputs, context)`, and takes `{parameters}`."
+        what = f"`{name}` must take exactly `({wanted})`, and takes `{parameters}`."
         report.add(
             "wrong-parameters",
             what,
-            f"Write `def {name}(inputs, context):`.",
+            f"Write `def {name}({wanted}):`.",
             Place(file=file, line=function.lineno),
         )
     return module
 
 
-def check_python(module: ast.Module, file: str, report: Report) -> None:
+def check_python(module: ast.Module, file: str, report: Report, calling: Calling = JOB) -> None:
     """Report everything in the module that could make two runs over the same rows differ."""
-    checks = _Checks(module, file, report)
+    checks = _Checks(module, file, report, calling)
     for node in ast.walk(module):
         checks.check(node)
 
@@ -213,8 +246,8 @@ def check_python(module: ast.Module, file: str, report: Report) -> None:
 class _Checks:
     """The checks of one module, with the meaning of its names."""
 
-    def __init__(self, module: ast.Module, file: str, report: Report) -> None:
-        self.file, self.report = file, report
+    def __init__(self, module: ast.Module, file: str, report: Report, calling: Calling) -> None:
+        self.file, self.report, self.calling = file, report, calling
         self.aliases = _imported(module)
         self.parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
         self.orders = [
@@ -231,7 +264,8 @@ class _Checks:
     def refuse(
         self, node: ast.expr | ast.stmt, what: str, remedy: str, slug: str = "nondeterministic"
     ) -> None:
-        self.report.add(slug, what, remedy, Place(file=self.file, line=node.lineno))
+        instead = self.calling.instead.get(remedy, remedy)
+        self.report.add(slug, what, instead, Place(file=self.file, line=node.lineno))
 
     def check(self, node: ast.AST) -> None:
         match node:
@@ -256,7 +290,7 @@ class _Checks:
 
     def refuse_name(self, node: ast.expr | ast.stmt, name: str, remedy: str) -> None:
         why = {_CLOCK: "reads the wall clock", _CHANCE: "depends on chance"}.get(
-            remedy, "reads what is not an input of the job"
+            remedy, f"reads what is not {self.calling.reads}"
         )
         self.refuse(
             node, f"`{name}` {why}.", remedy, "outside-input" if remedy == _OUTSIDE else "nondeterministic"
@@ -319,7 +353,7 @@ class _Checks:
             self.check_named_functions(node)
         elif self.reads_files(node, method):
             self.refuse(
-                node, f"`.{method}()` reads what is not an input of the job.", _OUTSIDE, "outside-input"
+                node, f"`.{method}()` reads what is not {self.calling.reads}.", _OUTSIDE, "outside-input"
             )
 
     def check_texts(self, node: ast.Call, called: str) -> None:
