@@ -117,8 +117,23 @@ def may_reshape(node: Node, task: Task, record: NodeRecord | None, config: NodeC
     )
 
 
-_CODE = {"sql", "python", "function", "config", "inputs", "lookups", "columns", "modules"}
-"""Parts of a job that may give its result other columns. Which ones is known only when it runs."""
+_CODE = {
+    "sql",
+    "python",
+    "function",
+    "config",
+    "inputs",
+    "lookups",
+    "columns",
+    "modules",
+    "key",
+    "fields",
+    "references",
+}
+"""Parts of what users write that may give the result other columns.
+
+Which ones is known only when it is computed.
+"""
 
 
 def _is_typed(column: str, config: NodeConfig) -> bool:

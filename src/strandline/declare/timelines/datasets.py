@@ -16,8 +16,8 @@ def find_dataset(name: str, what: str, path: DataPath, own: tuple[str, ...], loa
 
     `what` says what reads it. `own` are the outputs of the timeline, which are never meant.
     """
-    if name in loading.tables or name in loading.registry.broken:
-        return name
+    if not name or name in loading.tables or name in loading.registry.broken:
+        return name  # a name that is missing has already been reported
     others = [table for table in loading.tables if table not in own]
     remedy = suggest(name, others, "datasets")
     report = loading.report_of(*path[:2])
@@ -53,22 +53,28 @@ def check_column(column: str, what: str, dataset: str, known: Known, place: Plac
 
 def check_date(
     column: str, what: str, dataset: str, known: Known, place: Place, report: Report, *, is_computed: bool
-) -> None:
+) -> bool:
     """Report a column whose type is known and is not `date`. A timestamp is not a date.
 
     A type that is not known is checked when the table is read.
     """
     if not check_column(column, what, dataset, known, place, report):
-        return
+        return False
     stored = known.type_of(column)
     if stored in (None, "date"):
-        return
+        return True
     mistake = f"{what} names `{column}` of `{dataset}`, which is {stored}, not a date."
-    date = f"local_date({column})" if stored == "timestamp" else f"cast({column} as date)"
-    if is_computed:
-        remedy = f"Name a date column. The query that makes `{dataset}` may add one: `{date}`."
-    else:
+    date = f"cast({column} as date)" if stored == "string" else f"local_date({column})"
+    if stored not in ("string", "timestamp"):
+        remedy = "Name a date column."
+    elif is_computed:
+        remedy = f"Let the query that makes `{dataset}` return `{date}`."
+    elif stored == "string":
         remedy = (
-            f'Name a date column. Under `columns:` of the dataset, add one: `{column}_on: {{sql: "{date}"}}`.'
+            f"Give it the type under `columns:` of the dataset: `{column}: {{type: date}}`, beside its `path`"
+            " if it has one."
         )
+    else:
+        remedy = f'Add `{column}_on: {{sql: "{date}"}}` under `columns:` of the dataset, and name that.'
     report.add("timeline-date", mistake, remedy, place)
+    return False

@@ -12,8 +12,9 @@ from strandline.declare.python_code.load import Wanted, load_python
 from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.columns import POSITION, TypeName
 from strandline.model.errors import Place
-from strandline.model.report import Report, listed
+from strandline.model.report import Report, find_nearest, listed
 from strandline.model.timeline import Field, FoldCode, Timeline
+from strandline.sql.known_columns import Known
 
 from .datasets import FOLLOWING, check_column, check_date, find_dataset, find_known, is_understood
 from .nodes import know_columns, timeline_node
@@ -60,10 +61,12 @@ class HistoryDraft:
         known, mistakes = find_known(self.facts, loading), len(loading.report)
         understood = is_understood(self.facts, loading) and not self.guessed
         report = loading.report_of(*self.path)
-        self._check_columns(loading, report if understood else report.without(FOLLOWING))
+        has_key = self._check_columns(loading, report if understood else report.without(FOLLOWING))
+        if has_key:
+            check_together(self.name, self.spec, self.path, loading.document, report)
         if not understood or len(loading.report) > mistakes:
             loading.mark_broken(self.output)
-        key = lowered(self.spec.key)
+        key = tuple(_mend(column, known) for column in lowered(self.spec.key))
         columns = know_columns({column: known.type_of(column) for column in key}, self.fields)
         loading.known[self.output] = columns
         if loading.right:
@@ -82,15 +85,20 @@ class HistoryDraft:
             )
             loading.nodes.append(timeline_node(timeline, self.facts, columns.order))
 
-    def _check_columns(self, loading: Loading, report: Report) -> None:
+    def _check_columns(self, loading: Loading, report: Report) -> bool:
+        """Report columns that the facts do not have. False if the key names one."""
         known, document = find_known(self.facts, loading), loading.document
+        has_key = True
         for word, names in (("key", self.spec.key), ("order_by", self.spec.order_by)):
             place, what = document.place(*self.path, word), f"`{word}` of the timeline `{self.name}`"
             for column in lowered(names):
                 # Facts that were decoded from a source have a position in it. What is computed has none.
                 has_position = word == "order_by" and self.facts not in loading.drafts
                 if column != POSITION or not has_position:
-                    check_column(column, what, self.facts, known, place, report)
+                    has = check_column(column, what, self.facts, known, place, report)
+                    has_key &= has or word != "key"
+        if not self.spec.date:
+            return has_key  # it is missing, which has already been reported
         check_date(
             self.spec.date.lower(),
             f"`date` of the timeline `{self.name}`",
@@ -100,6 +108,12 @@ class HistoryDraft:
             report,
             is_computed=self.facts in loading.drafts,
         )
+        return has_key
+
+
+def _mend(column: str, known: Known) -> str:
+    """The column, or the nearest one instead of one that does not exist and was reported."""
+    return column if known.may_have(column) else find_nearest(column, known.names or ()) or column
 
 
 def outputs_of(spec: TimelineSpec) -> tuple[str, ...]:
@@ -109,6 +123,8 @@ def outputs_of(spec: TimelineSpec) -> tuple[str, ...]:
 def load_fold(
     name: str, spec: TimelineSpec, path: DataPath, folder: Path, document: Document, report: Report
 ) -> FoldCode | None:
+    if not spec.fold:
+        return None  # it is missing, which has already been reported
     wanted = Wanted(word="fold", example="folds.py", name=name, calling=FOLD)
     code = load_python(spec.fold, wanted, document.place(*path, "fold"), folder, report)
     if code is None:

@@ -54,23 +54,33 @@ class References:
         if not is_understood(dataset, self.loading) or dataset != spec.dataset:
             report = report.without(FOLLOWING)
         known, place = find_known(dataset, self.loading), self._place(name, "on")
-        matches = tuple(self._match(name, theirs, ours, report) for theirs, ours in _pairs(spec))
         what = f"`on` of the reference `{name}`"
-        has_columns = [check_column(m.theirs, what, dataset, known, place, report) for m in matches]
+        matches, sound = [], True
+        for theirs, ours in _pairs(spec):
+            has_column = check_column(theirs, what, dataset, known, place, report)
+            sound &= has_column
+            # A list names the columns of both sides at once: it is one mistake.
+            of_ours = report if has_column or theirs != ours else report.without(("reference-on",))
+            matches.append(self._match(name, theirs, ours, of_ours))
         if len({match.theirs for match in matches}) < len(matches):
             report.add("named-twice", f"{what} names a column twice.", "Keep one of them.", place)
         if spec.date is not None:
             what, place = f"`date` of the reference `{name}`", self._place(name, "date")
             is_computed = dataset in self.loading.drafts
-            check_date(spec.date.lower(), what, dataset, known, place, report, is_computed=is_computed)
+            column = spec.date.lower()
+            sound &= check_date(column, what, dataset, known, place, report, is_computed=is_computed)
         date = spec.date.lower() if spec.date is not None else ""
-        if all(has_columns) and known.may_have(date or matches[0].theirs):
+        if sound:
             self._check_unique(name, dataset, matches, date, report)
         self.known[name] = known
         self.used[name] = {}
         tables = self.loading.tables
         return Reference(
-            name=name, dataset=tables.get(dataset, dataset), on=matches, date=date, required=spec.required
+            name=name,
+            dataset=tables.get(dataset, dataset),
+            on=tuple(matches),
+            date=date,
+            required=spec.required,
         )
 
     def _match(self, name: str, theirs: str, ours: str, report: Report) -> Match:
@@ -94,9 +104,7 @@ class References:
         columns = (f"{ref}.{c}" for ref, known in self.known.items() for c in sorted(known.names or ()))
         return suggest(ours, (*self.names, *columns), "names")
 
-    def _check_unique(
-        self, name: str, dataset: str, matches: tuple[Match, ...], date: str, report: Report
-    ) -> None:
+    def _check_unique(self, name: str, dataset: str, matches: list[Match], date: str, report: Report) -> None:
         """A reference must have one row for each value of `on` and each date."""
         columns = tuple(dict.fromkeys((*(match.theirs for match in matches), *((date,) if date else ()))))
         unique = find_known(dataset, self.loading).unique

@@ -7,8 +7,9 @@ from strandline.declare.loading import Loading
 from strandline.declare.names import lowered
 from strandline.declare.section import Section
 from strandline.declare.yaml_lines import DataPath
+from strandline.model.hashing import digest
 
-from .history import HistoryDraft, check_together, load_fold, make_fields
+from .history import HistoryDraft, load_fold, make_fields
 from .row_names import check_row_names
 from .spec import TimelineSpec
 from .valuation import ValuationDraft, make_due_at
@@ -30,7 +31,6 @@ def _load(name: str, spec: TimelineSpec, loading: Loading) -> None:
         loading.registry.claim(name, "timeline", place)
     history = _claim(spec.output_dataset, (*path, "output_dataset"), loading)
     check_row_names(name, spec, path, document, report)
-    check_together(name, spec, path, document, report)
     fields = make_fields(name, spec, path, document, report)
     loading.drafts[history] = HistoryDraft(
         name=name,
@@ -49,7 +49,6 @@ def _load(name: str, spec: TimelineSpec, loading: Loading) -> None:
         outputs.append(output)
         loading.drafts[output] = ValuationDraft(
             timeline=name,
-            key=lowered(spec.key),
             fields=fields,
             field_names=lowered(spec.fields),
             spec=valuation,
@@ -82,8 +81,13 @@ def _names(name: str, entry: object) -> Collection[str]:
 
 
 def _stand_in(entry: Mapping[str, Any], place: DataPath) -> object | None:
+    """Values for missing keys, so that the rest of the entry is checked. No one can name such an output."""
     key: object = entry.get("key")
     match place:
+        case ("facts",) | ("date",) | ("fold",):
+            return ""
+        case ("output_dataset",) | ("valuation", "output_dataset"):
+            return f"unnamed_{digest([entry, place])}"
         case ("order_by",) if isinstance(key, list):
             return key
         case ("fields",):

@@ -25,7 +25,6 @@ class ValuationDraft:
     """The valuation of a timeline, which is built after the history and everything that is looked up."""
 
     timeline: str
-    key: tuple[str, ...]
     fields: tuple[Field, ...]
     field_names: tuple[str, ...]
     """Of all declared fields, also of those whose type was reported."""
@@ -63,24 +62,25 @@ class ValuationDraft:
     def build(self, loading: Loading) -> None:
         report, mistakes = loading.report_of(*self.path[:2]), len(loading.report)
         calendar = self._make_calendar(loading, report)
+        history = find_known(self.history, loading)
+        key = history.unique[0][:-1]
         references = References(
             timeline=self.timeline,
             path=self.path,
-            names=(*self.key, *self.field_names),
+            names=(*key, *self.field_names),
             specs=self.spec.references,
             datasets={w.lower(): self.meant[r.dataset] for w, r in self.spec.references.items()},
             loading=loading,
         )
         resolved = references.resolve(report)
-        visible = (*self.key, DATE, *self.field_names)
+        visible = (*key, DATE, *self.field_names)
         columns = make_columns(self.spec.columns, visible, references, report)
         if self.spec.where is not None:
             check_where(self.spec.where, (*visible, *(c.name for c in columns)), references, report)
         if len(loading.report) > mistakes or not all(is_understood(name, loading) for name in self.reads):
             loading.mark_broken(self.output)
-        history = find_known(self.history, loading)
         known = know_columns(
-            {column: history.type_of(column) for column in self.key}, self.fields, [c.name for c in columns]
+            {column: history.type_of(column) for column in key}, self.fields, [c.name for c in columns]
         )
         loading.known[self.output] = known
         if loading.right:
