@@ -144,11 +144,22 @@ def waiting_dates_forgotten(patch: Patch) -> None:
     def forget(node: ValuationNode, key: Key, ranges: Ranges, task: Task) -> KeyChange:
         change = really(node, key, ranges, task)
         waits = frozenset(on for on in change.head.waits if within(on, ranges))
-        watermark = min(waits) - 1 if waits else None
+        watermark = timeline_model.last_due(task.now.calendar, min(waits) - 1) if waits else None
         status = FAILED if waits else CURRENT
         return replace(change, head=replace(change.head, waits=waits, watermark=watermark, status=status))
 
     patch.setattr(ValuationNode, "_value", forget)
+
+
+def rows_compared_on_business_dates_alone(patch: Patch) -> None:
+    """The row of a date that left the calendar while its key was held or waited stays for good."""
+    really = ValuationNode._published
+
+    def overlook(node: ValuationNode, key: Key, ranges: Ranges, task: Task) -> dict[Date, Values]:
+        dates = task.before.calendar | task.now.calendar
+        return {on: row for on, row in really(node, key, ranges, task).items() if on in dates}
+
+    patch.setattr(ValuationNode, "_published", overlook)
 
 
 def marks_replaced_by_the_next(patch: Patch) -> None:
@@ -222,6 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
     lookups_by_the_last_date,
     undated_reference_reaches_only_new_dates,
     waiting_dates_forgotten,
+    rows_compared_on_business_dates_alone,
     marks_replaced_by_the_next,
     facts_wait_with_the_herd,
     new_dates_go_before_the_batch,

@@ -253,20 +253,23 @@ class ValuationNode:
             elif self.declaration.where(names):
                 fields = {name: names[name] for name in self.declaration.fields}
                 computed[on] = fields | dict(self.declaration.columns(names))
-        published = {
-            on: values
-            for on, values in self.table.values_by_date(key).items()
-            if within(on, ranges) and on <= self.clock  # dates newly due have no row: none is read
-        }
-        put, replaced = compare(published, computed)
+        put, replaced = compare(self._published(key, ranges, task), computed)
         after = Head(
             epoch=head.epoch,
             status=FAILED if missing else CURRENT,
             reason="a required reference has no row" if missing else "",
-            watermark=min(missing) - 1 if missing else None,
+            watermark=last_due(task.now.calendar, min(missing) - 1) if missing else None,
             waits=frozenset(missing),
         )
         return KeyChange(head=after, watermark=self.watermark(key), put=put, replaced=replaced)
+
+    def _published(self, key: Key, ranges: Ranges, task: Task) -> dict[Date, Values]:
+        """The published rows in ranges, whatever the calendar says now.
+
+        A date may have left it while the key was held or waited. Dates newly due have no row: none is read.
+        """
+        published = self.table.values_by_date(key)
+        return {on: row for on, row in published.items() if within(on, ranges) and on <= self.clock}
 
     def _next_batch(self, task: Task) -> list[Key]:
         """Whole groups of marked keys, as many as `batch_rows` lets in, and at least one."""

@@ -226,7 +226,7 @@ class Play:
                 require(head.status == (FAILED if missing else CURRENT), "status", key, head)
                 require(head.waits == missing, "what a key waits for", key, head, missing)
                 published[key] = valuation.rows.get(key, {})
-                watermarks[key] = min(missing) - 1 if missing else due
+                watermarks[key] = last_business_date(self.inputs, min(missing) - 1) if missing else due
             told = due if head.status == CURRENT else head.watermark
             require(told == watermarks[key], "watermark", key, head, watermarks[key])
         self._check_groups(table, marked, first)
