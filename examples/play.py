@@ -22,6 +22,8 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
 MADE_BY_RUNNING = shutil.ignore_patterns("data", ".strandline", "__pycache__")
+SHOWS_CODE = ' || echo "exit code $?"'
+"""The end of a command that may fail. The story goes on, as it does in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,11 @@ class Command:
 
     @property
     def words(self) -> list[str]:
-        return shlex.split(self.text)
+        return shlex.split(self.text.removesuffix(SHOWS_CODE))
+
+    @property
+    def may_fail(self) -> bool:
+        return self.text.endswith(SHOWS_CODE)
 
 
 Part = Heading | Prose | Command
@@ -90,9 +96,17 @@ def run_command(command: Command) -> int:
     """Run a command in the working directory.
 
     `strandline` runs in this process, so that one Spark session serves all commands. Other programs run in
-    their own process.
+    their own process. A command that may fail shows its exit code and ends well.
     """
-    program, *arguments = command.words
+    code = _run_program(command.words)
+    if code and command.may_fail:
+        print(f"exit code {code}")
+        return 0
+    return code
+
+
+def _run_program(words: list[str]) -> int:
+    program, *arguments = words
     if program == "strandline":
         # Imported here, because a story can be read without the engine.
         from strandline.cli import main as strandline
