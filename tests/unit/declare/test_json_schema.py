@@ -1,4 +1,4 @@
-"""The shipped JSON Schema accepts the jobs and chains of LANGUAGE, and refuses what the loader refuses."""
+"""The shipped JSON Schema accepts the entries of LANGUAGE, and refuses what the loader refuses."""
 
 import json
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ import yaml
 from strandline.declare.json_schema import SCHEMA_FILE
 from strandline.model.project import Chain, Job, Mode, Partitioning
 from tests.unit.declare.builders import load
+from tests.unit.declare.timelines.builders import PROJECT as TIMELINES
+from tests.unit.declare.timelines.builders import edited
 
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
 
@@ -175,6 +177,32 @@ def test_the_schema_takes_the_other_spellings_that_the_language_names(old: str, 
 )
 def test_the_schema_refuses_what_the_language_lacks(old: str, new: str) -> None:
     assert not accepts(SCHEMA, yaml.safe_load(replaced(old, new)))
+
+
+def test_the_schema_takes_the_timeline_of_the_language() -> None:
+    weekdays = edited(TIMELINES, ("{dataset: business_dates, date: business_on}", "weekdays"))
+
+    assert accepts(SCHEMA, yaml.safe_load(TIMELINES))
+    assert accepts(SCHEMA, yaml.safe_load(weekdays))
+    assert accepts(SCHEMA, {"project": "x", "settings": {"batch_rows": 1}})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("key: [portfolio_id, security_id]", "key: []"),
+        ("    order_by: [transaction_at, transaction_id]\n", ""),
+        ("together: [portfolio_id]", "together: portfolio_id"),
+        ("{dataset: business_dates, date: business_on}", "workdays"),
+        ("{dataset: business_dates, date: business_on}", "{dataset: business_dates}"),
+        ("required: true", "required: maybe"),
+        ("on: {currency: security.currency}", "on: currency"),
+        ("      where: ", "      having: "),
+        ("market_value: quantity * price.price * fx.rate", "market_value: {sql: quantity}"),
+    ],
+)
+def test_the_schema_refuses_what_a_timeline_lacks(old: str, new: str) -> None:
+    assert not accepts(SCHEMA, yaml.safe_load(edited(TIMELINES, (old, new))))
 
 
 COLUMNS = "chain_id: c, block_number: {path: n, type: bigint}, block_hash: h"

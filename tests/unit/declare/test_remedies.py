@@ -36,6 +36,16 @@ datasets:
   row:
     from: sheets
     columns: {n: {type: bigint}, day: {type: date}}
+  trade:
+    from: events
+    columns: {fund: fund, trade_id: id, traded_on: {path: on, type: date}, traded_at: {path: t, type: timestamp}
+      }
+    record_set: {key: [trade_id], order_by: [traded_at]}
+  quote:
+    from: events
+    columns: {fund: fund, quoted_on: {path: on, type: date}, quoted: {path: q, type: double},
+      seq: {path: s, type: bigint}}
+    record_set: {key: [fund, quoted_on], order_by: [seq]}
 chains:
   canonical: {from: block, number: number, hash: hash, parent: parent, head: {most: weight}}
 jobs:
@@ -67,6 +77,24 @@ jobs:
     output_dataset: filed
     incremental: {mode: full}
     sql: jobs/filed.sql
+timelines:
+  holdings:
+    key: [fund]
+    facts: trade
+    date: traded_on
+    order_by: [traded_at]
+    fold: jobs/folds.py:count
+    fields: {held: bigint}
+    output_dataset: holding_history
+    together: [fund]
+    valuation:
+      output_dataset: holding_values
+      calendar: weekdays
+      due_at: "18:00"
+      references:
+        latest: {dataset: quote, on: [fund], date: quoted_on}
+      columns:
+        worth: held * latest.quoted
 """
 PYTHON = "    return inputs['item'].select('shop', 'price')\n"
 RIGHT = f"def rows(inputs, context):\n{PYTHON}"
@@ -74,6 +102,7 @@ FILES: Mapping[str, str | bytes] = {
     "jobs/rows.py": RIGHT,
     "jobs/filed.sql": "select id from item\n",
     "jobs/rates.py": "RATE = 1\n",
+    "jobs/folds.py": "def count(state, facts):\n    return {'held': len(facts)}\n",
 }
 FUNCTIONS = "from pyspark.sql import functions as F\n\n"
 SQL = "select shop, sum(price) as price from item where price > :least group by shop"
@@ -105,7 +134,9 @@ class Case:
     """More than one if the remedy offers a choice."""
 
 
-def case(slug: str, wrong: Edit | Mend, remedy: str, *mends: Edit | tuple[Edit, ...] | Mend) -> Case:
+def case(
+    slug: str, wrong: Edit | tuple[Edit, ...] | Mend, remedy: str, *mends: Edit | tuple[Edit, ...] | Mend
+) -> Case:
     return Case(slug=slug, wrong=_mend(wrong), remedy=remedy, mends=tuple(_mend(mend) for mend in mends))
 
 
@@ -670,6 +701,144 @@ CASES: tuple[Case, ...] = (
         "Remove `inputs`, or write `mode: keyed` with a `key`.",
         (", inputs: {item: whole}", ""),
         ("{mode: full, inputs", "{mode: keyed, key: [id], inputs"),
+    ),
+    # Timelines
+    case(
+        "timeline-date",
+        ("date: traded_on", "date: traded_at"),
+        'Add `traded_at_on: {sql: "local_date(traded_at)"}` under `columns:` of the dataset, and name that.',
+        (
+            (
+                "columns: {fund: fund, trade_id",
+                'columns: {traded_at_on: {sql: "local_date(traded_at)"}, fund: fund, trade_id',
+            ),
+            ("date: traded_at\n", "date: traded_at_on\n"),
+        ),
+    ),
+    case(
+        "timeline-date",
+        ("traded_on: {path: on, type: date}", "traded_on: {path: on}"),
+        "Give it the type under `columns:` of the dataset: `traded_on: {type: date}`, beside its `path`",
+        ("traded_on: {path: on}", "traded_on: {path: on, type: date}"),
+    ),
+    case(
+        "timeline-name",
+        ("fields: {held: bigint}", "fields: {held: bigint, latest: bigint}"),
+        "Rename one of them: names are compared in lower case.",
+        ("latest: bigint", "newest: bigint"),
+    ),
+    case(
+        "timeline-name",
+        (
+            ("columns: {fund: fund, trade_id", "columns: {epoch: fund, trade_id"),
+            ("key: [fund]\n    facts", "key: [epoch]\n    facts"),
+            ("together: [fund]", "together: [epoch]"),
+            ("on: [fund]", "on: {fund: epoch}"),
+        ),
+        "Give the column another name in `trade`, and use that.",
+        (
+            ("epoch: fund", "series: fund"),
+            ("key: [epoch]", "key: [series]"),
+            ("together: [epoch]", "together: [series]"),
+            ("fund: epoch", "fund: series"),
+        ),
+    ),
+    case(
+        "together-not-in-key",
+        ("together: [fund]", "together: [trade_id]"),
+        "Name columns of the key: `fund`.",
+        ("together: [trade_id]", "together: [fund]"),
+    ),
+    case(
+        "field-type",
+        ("{held: bigint}", "{held: bigint, seen_at: timestamp_ms}"),
+        "Write `timestamp`.",
+        ("timestamp_ms", "timestamp"),
+    ),
+    case(
+        "due-at",
+        ('due_at: "18:00"', "due_at: evening"),
+        'Write it as HH:MM, such as "18:00".',
+        ("evening", '"20:30"'),
+    ),
+    case(
+        "reference-on",
+        ("on: [fund], date", "on: {fund: fnd}, date"),
+        "Did you mean `fund`?",
+        ("{fund: fnd}", "{fund: fund}"),
+    ),
+    case(
+        "reference-on",
+        (
+            "latest: {dataset: quote, on: [fund], date: quoted_on}",
+            "first: {dataset: quote, on: {fund: latest.fund}, date: quoted_on}\n"
+            "        latest: {dataset: quote, on: [fund], date: quoted_on}",
+        ),
+        "Move `latest` above `first`: references are resolved top down.",
+        (
+            ("        first: {dataset: quote, on: {fund: latest.fund}, date: quoted_on}\n", ""),
+            (
+                "      columns:\n        worth",
+                "        first: {dataset: quote, on: {fund: latest.fund}, date: quoted_on}\n"
+                "      columns:\n        worth",
+            ),
+        ),
+    ),
+    case(
+        "reference-not-unique",
+        ("on: [fund], date: quoted_on", "on: [fund]"),
+        "Match it on its whole key: `fund` and `quoted_on`. A date column of the key is named by `date`.",
+        ("on: [fund]", "on: [fund], date: quoted_on"),
+    ),
+    case(
+        "reference-not-unique",
+        ("record_set: {key: [fund, quoted_on], order_by: [seq]}", "event_stream: {identity: [seq]}"),
+        "Match it on its whole key: `seq`.",
+        (("on: [fund], date: quoted_on", "on: {seq: held}"),),
+    ),
+    case(
+        "reference-not-unique",
+        ("    record_set: {key: [fund, quoted_on], order_by: [seq]}\n", ""),
+        "Look up a record set: `record_set: {key: [fund, quoted_on], order_by: [<column>]}`.",
+        (
+            "seq: {path: s, type: bigint}}\n",
+            "seq: {path: s, type: bigint}}\n    record_set: {key: [fund, quoted_on], order_by: [seq]}\n",
+        ),
+    ),
+    case(
+        "reference-not-unique",
+        ("dataset: quote,", "dataset: rows_out,"),
+        "Declare the key of its rows under `datasets:`: `rows_out: {key: [fund, quoted_on]}`.",
+        ("datasets:\n", "datasets:\n  rows_out: {key: [fund, quoted_on]}\n"),
+    ),
+    case(
+        "star-in-expression",
+        ("worth: held * latest.quoted", "worth: struct(latest.*)"),
+        "Name each column that it needs.",
+        ("struct(latest.*)", "struct(latest.quoted, latest.seq)"),
+    ),
+    case(
+        "unknown-column",
+        ("worth: held * latest.quoted", "twice: 2 * worth\n        worth: held * latest.quoted"),
+        "Declare `worth` above it: a column may use the columns above.",
+        (
+            "twice: 2 * worth\n        worth: held * latest.quoted",
+            "worth: held * latest.quoted\n        twice: 2 * worth",
+        ),
+    ),
+    case(
+        "nondeterministic",
+        Mend(
+            files={
+                "jobs/folds.py": "import time\n\ndef count(state, facts):\n    return {'held': time.time()}\n"
+            }
+        ),
+        "Use the dates and times of the facts",
+        Mend(
+            files={
+                "jobs/folds.py": "def count(state, facts):\n    return {'held': facts[0]['traded_at'].year}\n"
+            }
+        ),
     ),
     # Python
     in_python(

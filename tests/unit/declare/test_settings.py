@@ -91,9 +91,19 @@ def test_a_secret_never_reaches_a_hash_or_a_mistake(tmp_path: Path) -> None:
     assert "hunter2" not in reported
 
 
-@pytest.mark.parametrize("workers", ["two", "0", "-1", "1.5"])
-def test_a_number_of_workers_that_is_none_is_a_mistake(workers: str, tmp_path: Path) -> None:
-    assert "`STRANDLINE_WORKERS`" in report(tmp_path, "project: x", environ={"STRANDLINE_WORKERS": workers})
+@pytest.mark.parametrize("number", ["two", "0", "-1", "1.5"])
+@pytest.mark.parametrize("variable", ["STRANDLINE_WORKERS", "STRANDLINE_BATCH_ROWS"])
+def test_a_number_that_is_none_is_a_mistake(variable: str, number: str, tmp_path: Path) -> None:
+    assert f"`{variable}`" in report(tmp_path, "project: x", environ={variable: number})
+
+
+def test_a_batch_has_five_million_rows_unless_another_number_is_declared(tmp_path: Path) -> None:
+    yaml = "project: x\nsettings: {batch_rows: 1}"
+
+    assert load(tmp_path, "project: x").settings.batch_rows == 5_000_000
+    assert load(tmp_path, yaml).settings.batch_rows == 1
+    assert load(tmp_path, yaml, environ={"STRANDLINE_BATCH_ROWS": "7"}).settings.batch_rows == 7
+    assert "`batch_rows` is `0` in `settings`." in report(tmp_path, yaml.replace("1", "0"))
 
 
 def test_the_calendar_takes_month_and_day(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ class HistoryDraft:
         if not understood or len(loading.report) > mistakes:
             loading.mark_broken(self.output)
         key = tuple(_mend(column, known) for column in lowered(self.spec.key))
-        columns = know_columns({column: known.type_of(column) for column in key}, self.fields)
+        columns = know_columns(
+            {column: known.type_of(column) for column in key}, find_field_types(self.spec, self.fields)
+        )
         loading.known[self.output] = columns
         if loading.right:
             assert self.fold is not None
@@ -130,6 +132,11 @@ def load_fold(
     if code is None:
         return None
     return FoldCode(file=code.file, function=code.function, code=code.text, modules=code.modules)
+
+
+def find_field_types(spec: TimelineSpec, fields: tuple[Field, ...]) -> dict[str, str | None]:
+    """By field: the type it is stored as. None if the declared type is wrong, which was reported."""
+    return {**dict.fromkeys(lowered(spec.fields)), **{field.name: field.type.stored for field in fields}}
 
 
 def make_fields(

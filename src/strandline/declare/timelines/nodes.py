@@ -6,7 +6,7 @@ from strandline.declare.settings import calendar_part
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig
 from strandline.model.project import Calendar
-from strandline.model.timeline import DATE, EPOCH, Field, Reference, Timeline, Valuation
+from strandline.model.timeline import DATE, EPOCH, Reference, Timeline, Valuation
 from strandline.model.traits import OnClock, Traits
 from strandline.sql.known_columns import Known
 from strandline.sql.parse import hashed_sql, uses_calendar
@@ -15,13 +15,13 @@ _HEADING = "timelines"
 
 
 def know_columns(
-    key: Mapping[str, str | None], fields: Iterable[Field], columns: Iterable[str] = ()
+    key: Mapping[str, str | None], fields: Mapping[str, str | None], columns: Iterable[str] = ()
 ) -> Known:
-    """The columns of an output. `key` maps the columns of the key to their types."""
+    """The columns of an output. `key` and `fields` map names to types."""
     types: dict[str, str | None] = {
         **key,
         DATE: "date",
-        **{field.name: field.type.stored for field in fields},
+        **fields,
         **dict.fromkeys(columns),
         EPOCH: "bigint",
     }

@@ -4,12 +4,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from strandline.declare.loading import Loading
-from strandline.declare.names import lowered
 from strandline.declare.section import Section
 from strandline.declare.yaml_lines import DataPath
 from strandline.model.hashing import digest
 
-from .history import HistoryDraft, load_fold, make_fields
+from .history import HistoryDraft, find_field_types, load_fold, make_fields
 from .row_names import check_row_names
 from .spec import TimelineSpec
 from .valuation import ValuationDraft, make_due_at
@@ -49,8 +48,7 @@ def _load(name: str, spec: TimelineSpec, loading: Loading) -> None:
         outputs.append(output)
         loading.drafts[output] = ValuationDraft(
             timeline=name,
-            fields=fields,
-            field_names=lowered(spec.fields),
+            field_types=find_field_types(spec, fields),
             spec=valuation,
             path=inner,
             place=document.place(*inner),

@@ -9,7 +9,7 @@ from strandline.declare.loading import Loading
 from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.errors import Place
 from strandline.model.report import Report
-from strandline.model.timeline import DATE, BusinessDates, Field, Reference, Timeline, Valuation, ValuedColumn
+from strandline.model.timeline import DATE, BusinessDates, Reference, Timeline, Valuation, ValuedColumn
 
 from .datasets import FOLLOWING, check_date, find_dataset, find_known, is_understood
 from .expressions import check_where, make_columns
@@ -25,9 +25,7 @@ class ValuationDraft:
     """The valuation of a timeline, which is built after the history and everything that is looked up."""
 
     timeline: str
-    fields: tuple[Field, ...]
-    field_names: tuple[str, ...]
-    """Of all declared fields, also of those whose type was reported."""
+    field_types: Mapping[str, str | None]
     spec: ValuationSpec
     path: DataPath
     place: Place
@@ -67,20 +65,20 @@ class ValuationDraft:
         references = References(
             timeline=self.timeline,
             path=self.path,
-            names=(*key, *self.field_names),
+            names=(*key, *self.field_types),
             specs=self.spec.references,
             datasets={w.lower(): self.meant[r.dataset] for w, r in self.spec.references.items()},
             loading=loading,
         )
         resolved = references.resolve(report)
-        visible = (*key, DATE, *self.field_names)
+        visible = (*key, DATE, *self.field_types)
         columns = make_columns(self.spec.columns, visible, references, report)
         if self.spec.where is not None:
             check_where(self.spec.where, (*visible, *(c.name for c in columns)), references, report)
         if len(loading.report) > mistakes or not all(is_understood(name, loading) for name in self.reads):
             loading.mark_broken(self.output)
         known = know_columns(
-            {column: history.type_of(column) for column in key}, self.fields, [c.name for c in columns]
+            {column: history.type_of(column) for column in key}, self.field_types, [c.name for c in columns]
         )
         loading.known[self.output] = known
         if loading.right:
