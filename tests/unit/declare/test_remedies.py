@@ -38,8 +38,8 @@ datasets:
     columns: {n: {type: bigint}, day: {type: date}}
   trade:
     from: events
-    columns: {fund: fund, trade_id: id, traded_on: {path: on, type: date}, traded_at: {path: t, type: timestamp}
-      }
+    columns: {fund: fund, trade_id: id, traded_on: {path: on, type: date},
+      traded_at: {path: t, type: timestamp}}
     record_set: {key: [trade_id], order_by: [traded_at]}
   quote:
     from: events
