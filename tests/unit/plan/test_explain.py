@@ -5,10 +5,11 @@ from pathlib import Path
 
 from strandline.model.catalog_records import CatalogView
 from strandline.model.explained import Explained
-from strandline.model.plan import Plan
+from strandline.model.plan import Plan, Strategy
 from strandline.plan import Observed
 from strandline.plan.explain import explain_node
 from tests.unit.declare.builders import load
+from tests.unit.declare.timelines.builders import FILES, PROJECT
 
 YAML = """
 project: small
@@ -40,10 +41,10 @@ jobs:
 """
 
 
-def explained(folder: Path, name: str) -> Explained:
+def explained(folder: Path, name: str, yaml: str = YAML) -> Explained:
     observed = Observed(view=CatalogView(nodes={}), tables={}, listings={})
     return explain_node(
-        load(folder, YAML).get(name), Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), observed
+        load(folder, yaml, FILES).get(name), Plan(as_of=datetime(2024, 1, 1, tzinfo=UTC), tasks=()), observed
     )
 
 
@@ -64,3 +65,23 @@ def test_a_snapshot_by_its_facts_and_a_job_by_its_proof(tmp_path: Path) -> None:
 
 def test_how_far_a_partition_must_be_behind_is_shown_as_it_is_declared(tmp_path: Path) -> None:
     assert "once it is 12 hours behind the newest" in explained(tmp_path, "hourly").how
+
+
+def test_a_valuation_by_its_history_and_by_what_looks_each_reference_up(tmp_path: Path) -> None:
+    fold = explained(tmp_path, "position_history", PROJECT)
+    valuation = explained(tmp_path, "daily_position_snapshots", PROJECT)
+
+    assert fold.how.startswith("The facts of `transactions` are folded for each key")
+    assert [i.why for i in fold.inputs] == ["each fact names its key"]
+    assert [(i.name, i.relation) for i in valuation.inputs] == [
+        ("position_history", "by"),
+        ("business_dates", "matched"),
+        ("securities", "matched"),
+        ("market_prices", "matched"),
+        ("fx_rates", "matched"),
+    ]
+    assert {i.strategy for i in valuation.inputs} == {Strategy.RECOMPUTE}
+    assert valuation.inputs[0].why == "each row of the history names its key"
+    assert valuation.inputs[4].why == (
+        "it is looked up by currency: a change touches the rows that look it up"
+    )
