@@ -36,7 +36,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
             remedy="Run `strandline run` first, then query without --fresh.",
             slug="fresh-needs-local-lake",
         )
-    named = {project.tables[t] for t in find_tables(sql, project.tables)}
+    named = {project.readable[t] for t in find_tables(sql, project.readable)}
     refreshed = upstream(project, {n for n in named if not project.get(n).traits.computes})
     published = sorted(n for n in named if project.get(n).traits.computes)
     scratch = Path(
@@ -65,18 +65,14 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
 
 def query_spark(workspace: Workspace, sql: str, known_at: KnownAt | None) -> QueryResult:
     """The same tables, queried with Spark's SQL."""
-    from strandline.compute.asking import View, ask
+    from strandline.compute.asking import ask
     from strandline.spark.session import get_session
 
     require_reading(sql)
     shown = find_metadata_columns(sql)
     pinned = pin_tables(workspace, sql, known_at)
-    views = tuple(
-        View(name=t.name, dataset=t.dataset, version=t.version, live_only=t.live_only, in_order=t.in_order)
-        for t in pinned
-    )
     session, starred = get_session(workspace.project.settings), hide_metadata(sql, pinned, shown)
-    columns, rows = ask(session, workspace.lake, workspace.project.calendar, views, starred, shown)
+    columns, rows = ask(session, workspace.lake, workspace.project.calendar, pinned, starred, shown)
     return QueryResult(
         engine="spark", columns=columns, rows=rows, version={t.dataset: t.version for t in pinned}
     )

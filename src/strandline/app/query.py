@@ -1,7 +1,7 @@
 """`query`: read published data with SQL, without Spark."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.lake.query import ENGINE, Published, query_tables, read_fields, visible_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
-from strandline.model.node import Project
+from strandline.model.node import Node, Project
 from strandline.plan.selection import get_nodes
 from strandline.sql.dialect import Rewritten, delta_type, rewrite
 from strandline.sql.query_names import (
@@ -25,6 +25,14 @@ from .clock import parse_instant
 from .reading import Readable
 from .records import RECORDS, record_tables
 from .values import instant_text
+
+Defaults = Callable[[Node, int], Mapping[str, object]]
+"""For a node and a version of its table: by column of the datasets beside it, what NULL stands for there."""
+
+
+def no_defaults(_node: Node, _version: int) -> Mapping[str, object]:
+    return {}
+
 
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
 
@@ -114,17 +122,21 @@ def parse_known_at(project: Project, text: str) -> KnownAt:
                 remedy="Write it as `demand=3,property=12`.",
                 slug="bad-known-at",
             )
-        versions[project.tables.get(name) or get_nodes(project, name)[0]] = int(version)
+        versions[project.readable.get(name) or get_nodes(project, name)[0]] = int(version)
     return KnownAt(versions=versions)
 
 
-def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple[Published, ...]:
+def pin_tables(
+    workspace: Readable, sql: str, known_at: KnownAt | None, defaults: Defaults = no_defaults
+) -> tuple[Published, ...]:
     """The tables a statement names, each at the requested version."""
-    return tuple(_pin(workspace, name, known_at) for name in find_tables(sql, workspace.project.tables))
+    names = find_tables(sql, workspace.project.readable)
+    return tuple(_pin(workspace, name, known_at, defaults) for name in names)
 
 
-def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
-    dataset = workspace.project.tables[name]
+def _pin(workspace: Readable, name: str, known_at: KnownAt | None, defaults: Defaults) -> Published:
+    project = workspace.project
+    dataset = project.readable[name]
     uri = workspace.lake.table(dataset)
     versions = list_versions(uri)
     if not versions:
@@ -143,7 +155,7 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
         raise CallError(f"`{name}` has no version {version}.", remedy=remedy, slug="unknown-version")
     if known_at is not None:
         _require_kept(uri, name, version)
-    node = workspace.project.get(dataset)
+    node, part = project.parts.get(name, (project.get(dataset), None))
     return Published(
         name=name,
         dataset=dataset,
@@ -151,6 +163,8 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
         version=version,
         live_only=not node.traits.only_grows,
         in_order=node.in_order,
+        part=part,
+        defaults=defaults(node, version) if part else {},
     )
 
 
@@ -190,11 +204,11 @@ def _exposed(table: Published, shown: frozenset[str]) -> list[str]:
 
 
 def _unknown_table(project: Project, name: str) -> CallError:
-    if name in project.tables:
+    if name in project.readable:
         return CallError(
             f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
         )
-    known = sorted({*project.tables, *RECORDS})
+    known = sorted({*project.readable, *RECORDS})
     close = get_close_matches(name, known, 1)
     remedy = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(known)}."
     return CallError(f"There is no dataset `{name}`.", remedy=remedy, slug="unknown-table")

@@ -21,6 +21,7 @@ from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import Expected, Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
+from strandline.model.columns import PARTITIONED_BY
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.hashing import digest
 from strandline.model.kind import NodeKind
@@ -192,12 +193,21 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
                 )
             case Operation.INSERT_NEW:
                 writes.insert_new(write.rows, desk.lake, ticket)
+            case Operation.REPLACE_KEYS if write.superseding:
+                writes.replace_superseded(write.rows, desk.lake, ticket, write.superseding)
             case Operation.REPLACE_KEYS if not write.replaced:
                 writes.replace_keys(write.rows, desk.lake, ticket, within=write.within)
             case Operation.REPLACE_KEYS | Operation.REPLACE_PARTITIONS:
                 writes.replace_listed(write.rows, desk.lake, ticket, write.replaced, within=write.within)
             case Operation.OVERWRITE:
-                writes.overwrite(write.rows, desk.lake, ticket, indexed=desk.project.indexed(lease.dataset))
+                node = desk.project.get(lease.dataset)
+                writes.overwrite(
+                    write.rows,
+                    desk.lake,
+                    ticket,
+                    indexed=desk.project.indexed(node.name),
+                    partitioned_by=PARTITIONED_BY if node.traits.partitioned else (),
+                )
             case other:
                 raise ValueError(f"no worker prepares {other}")
 

@@ -38,7 +38,8 @@ class Compaction:
 def find_compactions(files: Sequence[LiveFile]) -> tuple[Compaction, ...]:
     """What is worth doing, in this order.
 
-    A file with many deleted rows is rewritten. Small files are merged if that at least halves their number.
+    A file with many deleted rows is rewritten. Small files of a partition are merged if that at least halves
+    their number.
     """
     rows = sum(f.rows for f in files)
     bytes_a_row = max(1.0, sum(f.bytes for f in files) / rows) if rows else 1.0
@@ -47,7 +48,12 @@ def find_compactions(files: Sequence[LiveFile]) -> tuple[Compaction, ...]:
     if holed := sum(1 for f in files if f.deleted > f.rows * MANY_DELETED):
         compactions.append(Compaction(step=Step.PURGE, files=holed, **sizes))
     small = [f for f in files if f.bytes < sizes["small_bytes"]]
-    left = -(-sum(f.rows - f.deleted for f in small) // ROWS_A_FILE)
-    if len(small) >= 2 * max(1, left):
-        compactions.append(Compaction(step=Step.MERGE, files=len(small), **sizes))
+    partitions = [[f for f in small if f.partition == p] for p in {f.partition for f in small}]
+    if merged := sum(len(partition) for partition in partitions if _are_worth_merging(partition)):
+        compactions.append(Compaction(step=Step.MERGE, files=merged, **sizes))
     return tuple(compactions)
+
+
+def _are_worth_merging(small: Sequence[LiveFile]) -> bool:
+    left = -(-sum(f.rows - f.deleted for f in small) // ROWS_A_FILE)
+    return len(small) >= 2 * max(1, left)

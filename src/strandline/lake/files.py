@@ -40,6 +40,8 @@ class LiveFile:
     deleted: int = 0
     vector: str = ""
     """The file of its deletion vector, if it has its own."""
+    partition: tuple[tuple[str, str | None], ...] = ()
+    """The columns by which the table is partitioned, with the values of this file's rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ def _file(action: Mapping[str, Any]) -> LiveFile:
         rows=stats.get("numRecords", 0),
         deleted=vector.get("cardinality", 0),
         vector=_vector_path(vector),
+        partition=tuple(sorted((action.get("partitionValues") or {}).items())),
     )
 
 
@@ -150,11 +153,13 @@ def list_stored(uri: str) -> tuple[StoredFile, ...]:
 
 
 def _is_hidden(path: str) -> bool:
-    """As Delta sees it: names with a leading dot or underscore, except for its own folder of changes."""
+    """As Delta sees it: names with a leading dot or underscore.
+
+    Its own folder of changes is an exception, and so are partitions, whose columns may begin with one.
+    """
     first, *more = path.split("/")
-    return (first.startswith(("_", ".")) and first != "_change_data") or any(
-        part.startswith(".") for part in more
-    )
+    is_data = first == "_change_data" or "=" in first
+    return (first.startswith(("_", ".")) and not is_data) or any(part.startswith(".") for part in more)
 
 
 def find_dead(

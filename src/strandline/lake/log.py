@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow.fs
 
+from strandline.model.columns import DELETED
 from strandline.model.commits import CommitMetadata, CommitRecord, CommitSummary
 from strandline.model.metadata import find_metadata
 
@@ -24,6 +25,13 @@ class AddedFile:
     path: str
     rows: int
     bytes: int
+    partition: tuple[tuple[str, str | None], ...] = ()
+    """The partition columns of a partitioned table, which are not in the file, and their values as text."""
+
+    @property
+    def live_rows(self) -> int:
+        """Its rows, unless readers do not see its partition."""
+        return 0 if (DELETED, "true") in self.partition else self.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,7 @@ class LogEntry:
         return CommitSummary(
             version=self.version,
             changes_rows=self.changes_rows,
-            rows_added=sum(f.rows for f in self.added),
+            rows_added=sum(f.live_rows for f in self.added),
             bytes_added=sum(f.bytes for f in self.added),
             metadata=self.metadata,
             operation=self.operation,
@@ -238,7 +246,7 @@ def find_sums(uri: str, version: int) -> Sums | None:
 def count_added(uri: str, after: int, upto: int) -> int:
     """Rows that commits in a range added, from the statistics of their files."""
     return sum(
-        f.rows for e in read_entries(uri, after) if e.version <= upto and e.changes_rows for f in e.added
+        f.live_rows for e in read_entries(uri, after) if e.version <= upto and e.changes_rows for f in e.added
     )
 
 
@@ -262,7 +270,12 @@ def parse_entry(version: int, text: str) -> LogEntry:
             if not add.get("deletionVector"):
                 stats = json.loads(add.get("stats") or "{}")
                 added.append(
-                    AddedFile(path=unquote(add["path"]), rows=stats.get("numRecords", 0), bytes=add["size"])
+                    AddedFile(
+                        path=unquote(add["path"]),
+                        rows=stats.get("numRecords", 0),
+                        bytes=add["size"],
+                        partition=tuple(sorted((add.get("partitionValues") or {}).items())),
+                    )
                 )
         elif remove := action.get("remove"):
             data_change |= remove.get("dataChange", True)

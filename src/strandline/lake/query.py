@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.dataset
 from deltalake import QueryBuilder, write_deltalake
 
-from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS
+from strandline.model.columns import DELETED, HEAD, INGESTED_AT, METADATA_COLUMNS, ROLE
 from strandline.model.errors import CallError, OutsideError
+from strandline.model.traits import Part
 from strandline.sql.literals import datafusion_literal, datafusion_name
 
 from .location import open_folder
@@ -42,6 +43,10 @@ class Published:
     """Snapshots and keyed outputs contain `_deleted` rows, which readers do not see."""
     in_order: Callable[[Iterable[str]], list[str]] = list
     """Puts the table's columns in the order in which readers see them: as they are declared."""
+    part: Part | None = None
+    """Only the rows of one role, with columns of their own."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """By column of the part: what NULL stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +190,23 @@ def _parse(name: str, text: str, kind: Any) -> object:
 
 def read_fields(published: Published) -> list[tuple[str, object]]:
     """All columns that a reader may name, including metadata, with their types as in Delta's JSON schema."""
-    kinds = {field["name"]: field["type"] for field in json.loads(_open(published).schema_json)["fields"]}
-    return [(name, kinds[name]) for name in published.in_order(kinds)]
+    kinds = _kinds(json.loads(_open(published).schema_json))
+    if published.part is None:
+        return [(name, kinds[name]) for name in published.in_order(kinds)]
+    details = _kinds(kinds[HEAD])
+    return [
+        *((name, kinds[name]) for name in part_columns(published.part, published.in_order(kinds))),
+        *((name, details[name]) for name in published.part.details),
+    ]
+
+
+def _kinds(schema: Any) -> dict[str, object]:
+    return {column["name"]: column["type"] for column in schema["fields"]}
+
+
+def part_columns(part: Part, names: Iterable[str]) -> list[str]:
+    """The columns of a table that are columns of a part."""
+    return list(part.columns) or visible_columns(names, ())
 
 
 def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
@@ -201,9 +221,21 @@ def visible_columns(names: Iterable[str], shown: Collection[str]) -> list[str]:
 
 def _select(published: Published, table: Table, raw: str, shown: Collection[str]) -> str:
     names = published.in_order(table.names)
+    if published.part is not None:
+        return _select_part(published.part, names, raw, published.defaults)
     where = f" WHERE NOT {datafusion_name(DELETED)}" if published.live_only and DELETED in names else ""
     columns = ", ".join(datafusion_name(name) for name in visible_columns(names, shown))
     return f"SELECT {columns} FROM {datafusion_name(raw)}{where}"
+
+
+def _select_part(part: Part, names: list[str], raw: str, defaults: Mapping[str, object]) -> str:
+    columns = [datafusion_name(name) for name in part_columns(part, names)]
+    for name in part.details:
+        value = f"{datafusion_name(HEAD)}['{name}']"
+        default = datafusion_literal(defaults[name]) if name in defaults else None
+        columns.append(f"{f'coalesce({value}, {default})' if default else value} AS {datafusion_name(name)}")
+    where = f"{datafusion_name(ROLE)} = '{part.role}'"
+    return f"SELECT {', '.join(columns)} FROM {datafusion_name(raw)} WHERE {where}"
 
 
 def _run(session: QueryBuilder, sql: str) -> Any:

@@ -31,11 +31,16 @@ def read_added(session: SparkSession, lake: Lake, dataset: str, after: int, upto
     They are read from the files of those commits: no change feed is needed.
     """
     root = lake.table(dataset)
-    schema = spark_schema(get_table(root, upto))
+    table = get_table(root, upto)
+    schema = spark_schema(table)
     files = [f"{root}/{file.path}" for file in _added_files(root, after, upto)]
     if not files:
         return session.createDataFrame([], schema)
-    return session.read.schema(schema).parquet(*files)
+    if not table.partitioned_by:
+        return session.read.schema(schema).parquet(*files)
+    # Below the base path Spark takes the partition columns from the names of the folders.
+    rows = session.read.option("basePath", root).schema(schema).parquet(*files)
+    return rows.select(*map(quote, schema.names))
 
 
 def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: str) -> pa.ChunkedArray:
@@ -44,21 +49,28 @@ def read_added_column(lake: Lake, dataset: str, after: int, upto: int, column: s
 
 
 def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Sequence[str]) -> pa.Table:
-    """Some columns of those rows, without Spark. A file older than a column has NULL there."""
+    """Some columns of those rows, without Spark. A file older than a column has NULL there.
+
+    Columns by which the table is partitioned are text.
+    """
     file_system, root = open_folder(lake.table(dataset))
     added = _added_files(lake.table(dataset), after, upto)
     require_sound_files(lake.table(dataset), added)
     files = [f"{root}/{file.path}" if root else file.path for file in added]
     schemas = [pq.read_schema(file, filesystem=file_system) for file in files]
-    read = [
-        pq.read_table(
+    read = []
+    for file, schema, partition in zip(files, schemas, (file.partition for file in added), strict=True):
+        rows = pq.read_table(
             file,
             columns=[c for c in columns if c in schema.names],
             filesystem=file_system,
+            partitioning=None,
             page_checksum_verification=True,
         )
-        for file, schema in zip(files, schemas, strict=True)
-    ]
+        for column, value in partition:
+            if column in columns:
+                rows = rows.append_column(column, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+        read.append(rows)
     table = pa.concat_tables(read, promote_options="permissive") if read else pa.table({})
     missing = [c for c in columns if c not in table.column_names]
     for column in missing:

@@ -77,6 +77,11 @@ class Table:
     def _files(self) -> pa.Table:
         return pa.table(self._look(lambda opened: opened.get_add_actions(flatten=True)))
 
+    @cached_property
+    def partitioned_by(self) -> tuple[str, ...]:
+        """The columns whose values are in the log, and not in the files."""
+        return tuple(self._look(lambda opened: opened.metadata().partition_columns))
+
     def _of_files(self, column: str) -> list[int]:
         """A number of each file; none where no file has it."""
         return (
@@ -96,8 +101,12 @@ class Table:
 
     @cached_property
     def rows(self) -> int:
-        """Rows by the statistics of the files, deleted ones among them."""
-        return sum(self._of_files("num_records"))
+        """Rows by the statistics of the files, deleted ones among them.
+
+        Partitions that readers do not see are left out.
+        """
+        rows, deleted = self._of_files("num_records"), self._of_files(f"partition.{DELETED}")
+        return sum(rows) - sum(n for n, hidden in zip(rows, deleted, strict=False) if hidden)
 
     @cached_property
     def bytes(self) -> int:

@@ -26,7 +26,7 @@ from .log import LogEntry, read_entries
 from .reads import SIGN, read_added, read_feed, read_table
 from .small import SmallTables
 from .staging import Staged
-from .writes import Within
+from .writes import Superseding, Within
 
 SIDE = "__side"
 NEW, OLD, GONE = "new", "old", "gone"
@@ -48,6 +48,8 @@ class Write:
 
     Empty if they are many and each has a row.
     """
+    superseding: Superseding | None = None
+    """For a replace: each row names the published row that it takes the place of, and others stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
-from strandline.model.columns import DELETED, KEY, quote
+from strandline.model.columns import DELETED, HEAD, KEY, PARTITIONED_BY, ROLE, Role, quote
 from strandline.model.errors import ConflictError, OutsideError, StrandlineError
+from strandline.model.timeline import DATE
 from strandline.spark.session import SPARK_LOST, answers
 
 from .compaction import Compaction, Step
@@ -74,6 +76,41 @@ class Within:
         return f" AND {column} >= {self.low} AND {column} <= {self.high}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseding:
+    """Which published rows a write may take the place of. At least one of `dates` and `heads` is set."""
+
+    key: tuple[str, ...]
+    """The columns that a row and the one it takes the place of have in common, besides the date."""
+    dates: tuple[date, date] | None = None
+    """The first and the last date of those rows. None if only heads are replaced."""
+    heads: bool = True
+    """Whether heads are replaced. They have no date."""
+
+    def spell(self) -> str:
+        """Which rows are replaced, as a condition of Spark's SQL.
+
+        What it says about the table alone lets Delta skip files: those of superseded rows by their partition,
+        those of other dates by their statistics. An alternative between a partition and a date would let it
+        skip none, so heads are found by the missing date.
+        """
+        same = [
+            f"{_THERE}.{KEY} = {_HERE}.{HEAD}.replaces",
+            *(f"{_THERE}.{quote(column)} <=> {_HERE}.{quote(column)}" for column in (*self.key, DATE)),
+        ]
+        return " AND ".join([*same, f"{_THERE}.{ROLE} IN ({self._roles()})", *self._dates()])
+
+    def _roles(self) -> str:
+        roles = [Role.ROW] if self.dates else []
+        return ", ".join(f"'{role}'" for role in [*roles, *([Role.HEAD] if self.heads else [])])
+
+    def _dates(self) -> Iterator[str]:
+        if self.dates:
+            low, high = self.dates
+            between = f"{_THERE}.{DATE} BETWEEN DATE'{low}' AND DATE'{high}'"
+            yield f"({_THERE}.{DATE} IS NULL OR {between})" if self.heads else between
+
+
 def append(
     rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False
 ) -> None:
@@ -116,6 +153,17 @@ def replace_keys(rows: DataFrame, lake: Lake, ticket: Ticket, *, within: Within 
     _save(writer.option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
+def replace_superseded(rows: DataFrame, lake: Lake, ticket: Ticket, superseding: Superseding) -> None:
+    """Add rows, and remove each published row that one of them takes the place of (ADR 14).
+
+    `_head.replaces` of a row is the hash of that one. Key and date are compared as well, so that two keys
+    with one hash do not touch each other. `rows` must be staged, as for `replace_keys`.
+    """
+    sorted_rows = _sort_by_partition(rows, PARTITIONED_BY, [DATE])
+    writer = _writer(sorted_rows.alias(_HERE), ticket).option("replaceOn", superseding.spell())
+    _save(writer.option("targetAlias", _THERE).option("mergeSchema", "true").mode("overwrite"), lake, ticket)
+
+
 def replace_listed(
     rows: DataFrame, lake: Lake, ticket: Ticket, hashes: Sequence[int], *, within: Within | None = None
 ) -> None:
@@ -133,21 +181,37 @@ def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str
     _save(writer.mode("overwrite"), lake, ticket)
 
 
-def overwrite(rows: DataFrame, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
+def overwrite(
+    rows: DataFrame,
+    lake: Lake,
+    ticket: Ticket,
+    *,
+    indexed: Sequence[str] = (),
+    partitioned_by: Sequence[str] = (),
+) -> None:
     """Replace the table, and its schema, in one commit. This is also the first write of a table.
 
     `indexed` are the columns with statistics.
     """
     columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
     statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
+    if partitioned_by:
+        rows = _sort_by_partition(rows, partitioned_by, columns)
     _save(
         _writer(rows, ticket)
         .options(**OWNED_TABLE, **statistics)
         .option("overwriteSchema", "true")
+        .partitionBy(*partitioned_by)
         .mode("overwrite"),
         lake,
         ticket,
     )
+
+
+def _sort_by_partition(rows: DataFrame, partitioned_by: Sequence[str], indexed: Sequence[str]) -> DataFrame:
+    """Spark sorts the rows of a partitioned table by partition. With the columns that have statistics, too,
+    each file has a narrow range of them."""
+    return rows.sortWithinPartitions(*(quote(column) for column in (*partitioned_by, *indexed)))
 
 
 def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:

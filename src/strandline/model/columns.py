@@ -76,6 +76,21 @@ STATE = "_state"
 HEAD = "_head"
 ROLE = "_role"
 
+
+class Role(StrEnum):
+    """What a row is in a table that contains more than what its readers see (ADR 14)."""
+
+    ROW = "row"
+    """A published row, the only one that is not `_deleted`."""
+    HEAD = "head"
+    """What is known about a key."""
+    EPOCH = "epoch"
+    """A row as it was before it was replaced or removed."""
+
+
+PARTITIONED_BY = (DELETED, ROLE)
+"""The partition columns of such a table. They are in the paths of its files, not in the files."""
+
 METADATA_COLUMNS = (
     SOURCE_AT,
     SOURCE_TS,

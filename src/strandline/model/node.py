@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from .kind import Definition, NodeKind
 from .project import Calendar, Settings
-from .traits import Traits
+from .timeline import DATE
+from .traits import Part, Traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,16 @@ class Project:
         """The names of the fact datasets as people type them, for messages."""
         return tuple(sorted({node.traits.facts.name for node in self.nodes if node.traits.facts}))
 
+    @property
+    def parts(self) -> dict[str, tuple[Node, Part]]:
+        """By name: the datasets beside an output, with the node that maintains them."""
+        return {part.name: (node, part) for node in self.nodes for part in node.traits.parts}
+
+    @property
+    def readable(self) -> dict[str, str]:
+        """By a name that `query` knows: the node that maintains it."""
+        return {**self.tables, **{name: node.name for name, (node, _) in self.parts.items()}}
+
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
 
@@ -166,6 +177,7 @@ class Project:
         """The columns by whose ranges a dataset is read. Their statistics allow files to be skipped."""
         node = self.get(name)
         columns = [node.traits.range_column] if node.traits.range_column else []
+        columns += [DATE] if node.traits.partitioned else []
         for reader in self.readers_of(name):
             for read in reader.inputs:
                 if reader.traits.range_column and read.dataset == name and isinstance(read.relation, By):

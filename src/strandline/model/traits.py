@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .columns import Role
 from .project import Partitioning
 from .timeline import BusinessDates
 
@@ -53,6 +54,18 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A dataset beside an output: the rows of one role in its table. Only `query` reads it."""
+
+    name: str
+    role: Role
+    columns: tuple[str, ...] = ()
+    """Its columns that are columns of the table. Empty for all that users see."""
+    details: tuple[str, ...] = ()
+    """Its columns that are fields of `_head`. They come last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """The defaults are those of a keyed job. A kind sets only what differs."""
 
@@ -90,6 +103,8 @@ class Traits:
     partitioning: Partitioning | None = None
     range_column: str = ""
     """The column in which the values of a scope are close to each other."""
+    parts: tuple[Part, ...] = ()
+    """The datasets beside it."""
     scopes_are: str = "keys"
     """What the elements of a scope are, in words."""
     facts: Facts | None = None

@@ -176,20 +176,29 @@ def test_the_log_and_what_is_hidden_are_never_listed_and_a_checksum_goes_with_it
         ".a.parquet.crc",
         "_tmp/y.parquet",
         "day=1/b.parquet",
+        "_deleted=false/_role=row/c.parquet",
+        "_deleted=false/_role=row/.c.parquet.crc",
     ):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / path).write_text("text")
 
     stored = list_stored(str(tmp_path))
 
-    assert [f.path for f in stored] == ["_change_data/x.parquet", "a.parquet", "day=1/b.parquet"]
-    remove_files(str(tmp_path), [f for f in stored if f.path == "a.parquet"] * 2)
+    assert [f.path for f in stored] == [
+        "_change_data/x.parquet",
+        "_deleted=false/_role=row/c.parquet",
+        "a.parquet",
+        "day=1/b.parquet",
+    ]
+    remove_files(str(tmp_path), [f for f in stored if f.path[-9:] in ("a.parquet", "c.parquet")] * 2)
     left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     assert left == {"_delta_log/0.json", "_change_data/x.parquet", "_tmp/y.parquet", "day=1/b.parquet"}
 
 
-def live(rows: int, deleted: int = 0) -> LiveFile:
-    return LiveFile(path=f"{rows}-{deleted}", bytes=rows * 20, rows=rows, deleted=deleted)
+def live(rows: int, deleted: int = 0, role: str = "row") -> LiveFile:
+    return LiveFile(
+        path=f"{rows}-{deleted}", bytes=rows * 20, rows=rows, deleted=deleted, partition=(("_role", role),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,10 +213,12 @@ def live(rows: int, deleted: int = 0) -> LiveFile:
         ([live(1000, 200)], []),
         ([live(1000, 201)], [Step.PURGE]),
         ([live(1000, 900), live(5)], [Step.PURGE, Step.MERGE]),
+        ([live(10), live(10, role="head"), live(10, role="epoch")], []),
+        ([live(10), live(10, role="head"), live(10, role="head")], [Step.MERGE]),
     ],
 )
 def test_a_table_is_written_again_only_where_it_gains(files: list[LiveFile], steps: list[Step]) -> None:
-    """Merging at least halves the number of small files.
+    """Merging at least halves the number of small files of a partition.
 
     A file with many deleted rows is written without them.
     """

@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Mapping
 
 from strandline.declare.settings import calendar_part
+from strandline.model.columns import Role
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig
 from strandline.model.project import Calendar
 from strandline.model.timeline import DATE, EPOCH, Reference, Timeline, Valuation
-from strandline.model.traits import OnClock, Traits
+from strandline.model.traits import OnClock, Part, Traits
 from strandline.sql.known_columns import Known
 from strandline.sql.parse import hashed_sql, uses_calendar
 
+STATE_COLUMNS = ("watermark_on", "status", "reason", "updated_at")
+"""What the dataset of states tells about a key besides its epoch."""
+SUPERSEDED_COLUMNS = ("superseded_by", "superseded_at")
+"""What the dataset of epochs tells about a row that was replaced or removed."""
 _HEADING = "timelines"
 
 
@@ -28,8 +33,8 @@ def know_columns(
     return Known(types=types, complete=True, names=frozenset(types), unique=((*key, DATE),))
 
 
-def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...]) -> Node:
-    """`facts` is the name of the facts in the project file."""
+def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...], *, last: bool) -> Node:
+    """`facts` is the name of the facts in the project file. `last`: there is no valuation."""
     return Node(
         name=timeline.output,
         inputs=(Input(name=facts, dataset=timeline.facts, relation=By(columns=timeline.key)),),
@@ -44,9 +49,21 @@ def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...]) -> N
             key_is_named_by="each fact names its key",
             keeps_deleted=True,
             partitioned=True,
+            parts=_parts(timeline) if last else (),
         ),
         columns=columns,
     )
+
+
+def _parts(timeline: Timeline) -> tuple[Part, ...]:
+    """The datasets beside a timeline, which are parts of its last output."""
+    state = Part(
+        name=f"{timeline.name}_state",
+        role=Role.HEAD,
+        columns=(*timeline.key, EPOCH),
+        details=STATE_COLUMNS,
+    )
+    return state, Part(name=f"{timeline.name}_epochs", role=Role.EPOCH, details=SUPERSEDED_COLUMNS)
 
 
 def _timeline_config(timeline: Timeline) -> NodeConfig:
@@ -91,6 +108,7 @@ def valuation_node(
             business_dates=valuation.calendar,
             keeps_deleted=True,
             partitioned=True,
+            parts=_parts(timeline),
         ),
         columns=columns,
     )

@@ -7,10 +7,17 @@ from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.report import Report
 from strandline.model.timeline import DATE, EPOCH
 
+from .nodes import STATE_COLUMNS, SUPERSEDED_COLUMNS
 from .spec import TimelineSpec
 
-_ADDED = {DATE: "the date of a row", EPOCH: "the epoch of a row"}
+_ADDED = {
+    DATE: "the date of a row",
+    EPOCH: "the epoch of a row",
+    **dict.fromkeys(SUPERSEDED_COLUMNS, "what replaced a row"),
+}
 """The columns that each timeline adds."""
+_ADDED_TO_KEY = {**_ADDED, **dict.fromkeys(STATE_COLUMNS, "the state of a key")}
+"""The columns that stand beside the key in some dataset of the timeline."""
 
 
 def check_row_names(
@@ -44,10 +51,10 @@ def _check_key(
         if column.lower() in taken:
             what = f"`{column}` occurs twice in `key` of the timeline `{name}`."
             report.add("named-twice", what, "Keep one of them.", place)
-        if column.lower() in _ADDED:
+        if column.lower() in _ADDED_TO_KEY:
             what = (
                 f"`key` of the timeline `{name}` names `{column}`, the name of a column that each timeline"
-                f" adds: {_ADDED[column.lower()]}."
+                f" adds: {_ADDED_TO_KEY[column.lower()]}."
             )
             remedy = f"Give the column another name in `{spec.facts}`, and use that."
             report.add("timeline-name", what, remedy, place)
