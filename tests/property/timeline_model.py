@@ -205,11 +205,15 @@ class ValuationNode:
         for key, head in task.now.history.table.heads.items():
             if is_held(task.now.history.table, key):
                 changes[key] = self._hold(key, head.reason)
-            elif self._group_of(key) not in waiting:
-                changes[key] = self._value(key, self.work.ranges[key], task)
-            elif task.count_dates(key, self.work.ranges[key]):
+            elif self._group_of(key) in waiting and self._has_dates(key, task):
                 changes[key] = self._mark(key)
+            else:  # the calendar may move the watermark of a key, although no date of the key is reached
+                changes[key] = self._value(key, self.work.ranges[key], task)
         return self._commit(changes, task)
+
+    def _has_dates(self, key: Key, task: Task) -> bool:
+        """Whether a key has something to compute, now or left from before."""
+        return bool(self._pending(key)) or task.count_dates(key, self.work.ranges[key]) > 0
 
     def _commit(self, changes: Mapping[Key, KeyChange], task: Task) -> int:
         """One commit carries rows, heads, superseded rows and the cursors. Returns how many were made.
