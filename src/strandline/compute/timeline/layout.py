@@ -70,7 +70,6 @@ def key_types(own: DataFrame, key: Sequence[str]) -> dict[str, str]:
 
 def field_columns(timeline: Timeline) -> list[StructField]:
     """The fields of a timeline as columns of its table."""
-    columns = StructType()
-    for field in timeline.fields:
-        columns.add(field.name, field.type.stored)
+    columns = StructType.fromDDL(", ".join(f"{quote(f.name)} {f.type.stored}" for f in timeline.fields))
+    assert isinstance(columns, StructType)
     return columns.fields
