@@ -95,7 +95,7 @@ class Model:
             dates.append((day, amount))
         return dates
 
-    def daily(self, key: tuple[str, str]) -> list[tuple[str, int, float | None]] | None:
+    def daily(self, key: tuple[str, str]) -> list[tuple[str, int, int | None]] | None:
         history = self.history(key)
         if history is None:
             return None
