@@ -20,6 +20,8 @@ from strandline.model.timeline import DATE, Timeline
 
 CURRENT, REPROCESSING, FAILED = "CURRENT", "REPROCESSING", "FAILED"
 """The states of a key."""
+RANGE_TYPE = StructType([StructField("start", DateType()), StructField("end", DateType())])
+"""Dates from a start to an end, which is excluded. NULL has no bound."""
 HEAD_TYPE = StructType(
     [
         StructField("state", StringType()),
@@ -29,6 +31,7 @@ HEAD_TYPE = StructType(
         StructField("reason", StringType()),
         StructField("updated_at", TimestampType()),
         StructField("waits", ArrayType(DateType())),
+        StructField("pending", ArrayType(RANGE_TYPE)),
         StructField("superseded_by", LongType()),
         StructField("superseded_at", TimestampType()),
         StructField("replaces", LongType()),

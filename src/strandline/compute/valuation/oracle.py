@@ -14,7 +14,7 @@ from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
 from strandline.model.timeline import DATE, EPOCH, Match, Reference, Valuation
 
-from .calendar import read_business_dates
+from .dates import read_business_dates
 
 _ON, _CELL = "__on", "__cell"
 EPOCH_IS_RIGHT = "epoch_is_right"

@@ -1,0 +1,63 @@
+"""The business dates of a task: those that are due, those that changed, and those that are new."""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.lake.work import Work
+from strandline.model.business_dates import last_day_due, weekdays
+from strandline.model.columns import DELETED, quote
+from strandline.model.timeline import DATE, BusinessDates, Valuation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    business: tuple[date, ...]
+    """All business dates that are due, ascending."""
+    changed: tuple[date, ...] = ()
+    """Dates that became or ceased to be business dates, due or not."""
+    last_before: date | None = None
+    """The last business date that was due when the output was last written."""
+    new: tuple[date, ...] = ()
+    """Business dates that have become due since then."""
+
+
+def read_dates(work: Work, valuation: Valuation) -> Dates:
+    calendar = valuation.calendar
+    business = tuple(read_business_dates(work, calendar, valuation.timeline.output))
+    if work.as_of_before is None:
+        return Dates(business=business, new=business)
+    day_before = last_day_due(work.as_of_before, calendar)
+    changed: set[date] = set()
+    if calendar.dataset and work.has_changes(calendar.dataset):
+        rows = work.read(calendar.dataset, work.after(calendar.dataset))
+        earlier = _dates_in(rows.where(~F.col(DELETED)) if DELETED in rows.columns else rows, calendar)
+        changed = earlier ^ _dates_in(work.read_live(calendar.dataset), calendar)
+        were_business = sorted(earlier)
+    elif calendar.dataset:
+        were_business = list(business)
+    else:
+        were_business = list(weekdays(day_before - timedelta(days=6), day_before))
+    return Dates(
+        business=business,
+        changed=tuple(sorted(changed)),
+        last_before=max((day for day in were_business if day <= day_before), default=None),
+        new=tuple(day for day in business if day > day_before),
+    )
+
+
+def read_business_dates(work: Work, calendar: BusinessDates, history: str) -> list[date]:
+    """All business dates that are due, ascending. Weekdays are listed from the first of the history on."""
+    last = last_day_due(work.as_of, calendar)
+    if calendar.dataset:
+        dates = _dates_in(work.read_live(calendar.dataset), calendar)
+        return sorted(day for day in dates if day <= last)
+    first = work.read_live(history).agg(F.min(DATE)).collect()[0][0]
+    return [] if first is None else list(weekdays(first, last))
+
+
+def _dates_in(rows: DataFrame, calendar: BusinessDates) -> set[date]:
+    column = F.col(quote(calendar.column))
+    return {row[0] for row in rows.where(column.isNotNull()).select(column).distinct().collect()}
