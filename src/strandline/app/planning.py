@@ -37,6 +37,8 @@ class RunRequest:
     where: str = ""
     reason: str = ""
     release: str | None = None
+    batches: int | None = None
+    """At most this many batches of a task that is published in batches. None for all."""
     fail_on: FailOn | None = None
     """None: use `settings.fail_on`."""
 

@@ -164,6 +164,7 @@ def make_desk(
         ),
         scratch=workspace.lake.staging(name),
         accept_guard=_accepted(workspace, request),
+        batches=request.batches,
     )
 
 

@@ -31,6 +31,21 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_batches(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--batches",
+        metavar="N",
+        type=_at_least_one,
+        help="publish at most N batches of a timeline's reprocessing, and leave the rest to the next run",
+    )
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least 1")
+    return int(text)
+
+
 def add_guard(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-guard",
@@ -46,6 +61,7 @@ def make_request(call: argparse.Namespace) -> RunRequest:
     return RunRequest(
         select=" ".join(call.select) if call.select else None,
         as_of=parse_instant(call.as_of) if call.as_of else None,
+        batches=getattr(call, "batches", None),
         accept_guard=None if accepted is None else tuple(accepted),
         fail_on=FailOn(fail_on) if fail_on else None,
     )

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from strandline.catalog import find_node, record_unchanged
-from strandline.lake.log import read_entries
+from strandline.lake.log import find_complete, read_entries
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
-from strandline.model.node import Lookup, Node, NodeConfig
+from strandline.model.node import By, Input, Lookup, Node, NodeConfig
 from strandline.model.plan import Cause, Cursor, Status, Strategy, Task, TaskResult, conclude
 from strandline.model.scope import follows_inputs
 from strandline.model.traits import OnClock
@@ -61,7 +61,7 @@ def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
     cursors = record.cursors if record else {}
-    inputs = {i.dataset: _pin(desk.pins.get(i.dataset), cursors.get(i.dataset)) for i in node.inputs}
+    inputs = {i.dataset: _pin(_readable(desk, node, i), cursors.get(i.dataset)) for i in node.inputs}
     reach("after-pin", node.name)
     task = _with_cursors(task, record)
     return _Attempt(desk=desk, node=node, task=task, held=held, record=record, inputs=inputs)
@@ -87,6 +87,8 @@ def _work(this: _Attempt) -> TaskResult:
     reach("after-prepare", node.name)
     readable = prepared.write is not None or desk.pins.find(node.name) is not None
     result = _describe(result, task, prepared)
+    if node.traits.partitioned:
+        result = replace(result, left=prepared.waiting)
     if prepared.write is None:
         _record_unchanged(this, prepared)
     else:
@@ -177,6 +179,21 @@ def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: 
     if refused is None:
         return result
     return replace(result, status=Status.FAILED, partly=readable, error=str(refused), slug=refused.slug)
+
+
+def _readable(desk: Desk, node: Node, input_: Input) -> Cursor:
+    """The version of an input that a node may read.
+
+    A table that is being published in batches is read as it was before the first of them, unless each group
+    of keys that is published together is whole in what the node computes from it.
+    """
+    now, traits = desk.pins.get(input_.dataset), desk.project.get(input_.dataset).traits
+    if not traits.partitioned:
+        return now
+    relation = input_.relation
+    if traits.together and isinstance(relation, By) and set(traits.together) <= set(relation.columns):
+        return now
+    return replace(now, version=find_complete(desk.lake.table(input_.dataset), now.version))
 
 
 def _pin(observed: Cursor, read: Cursor | None) -> Cursor:

@@ -16,7 +16,8 @@ from strandline.model.errors import (
     StrandlineError,
     WorkError,
 )
-from strandline.model.plan import Plan, Status, Task, TaskResult, conclude
+from strandline.model.plan import Plan, Status, Strategy, Task, TaskResult, add_batch, conclude
+from strandline.model.scope import Keys, Left
 
 from .attempt import attempt, has_changed
 from .desk import Desk
@@ -49,7 +50,7 @@ def execute(
                         _finish(desk, results, _blocked(task, bad), ended)
                     else:
                         started(task)
-                        running[pool.submit(_try, desk, task)] = task
+                        running[pool.submit(_do, desk, task)] = task
                 if not running:
                     continue
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -87,6 +88,29 @@ def _finish(
     results[result.node] = result
     record_task(desk.catalog, desk.run, result)
     ended(result)
+
+
+def _do(desk: Desk, task: Task) -> TaskResult:
+    """A task, and the batches that it leaves, as many as the run may do."""
+    result, done = _try(desk, task), 1
+    while result.left and (desk.batches is None or done < desk.batches):
+        batch = _try(desk, _next_batch(task, result))
+        result, done = add_batch(result, batch), done + 1
+        if batch.error and not batch.partly:
+            break
+    return result
+
+
+def _next_batch(task: Task, result: TaskResult) -> Task:
+    """The task that goes on with what is left. No input has moved since."""
+    origins = tuple(Left(left=left) for left in result.left)
+    return replace(
+        task,
+        strategy=Strategy.RECOMPUTE,
+        scope=Keys(origins=origins),
+        inputs=tuple(replace(i, changes=False) for i in task.inputs),
+        overwrite=False,
+    )
 
 
 def _try(desk: Desk, task: Task) -> TaskResult:

@@ -119,6 +119,12 @@ class Log:
             if version > after:
                 yield _parse_once(self._uri, version, stamp)
 
+    def newest_first(self, upto: int) -> Iterator[LogEntry]:
+        """The commits up to a version, newest first."""
+        for version, stamp in reversed(self._known()):
+            if version <= upto:
+                yield _parse_once(self._uri, version, stamp)
+
     def _known(self) -> list[tuple[int, Stamp]]:
         with self._lock:
             self._look()
@@ -212,6 +218,18 @@ def list_versions(uri: str) -> list[int]:
 def read_entries(uri: str, after: int) -> Iterator[LogEntry]:
     """The commits after a version, oldest first."""
     return find_log(uri).entries(after)
+
+
+def find_complete(uri: str, version: int) -> int:
+    """The last version, up to this one, that leaves nothing to a later batch."""
+    complete = version
+    for entry in find_log(uri).newest_first(version):
+        ours = entry.metadata is not None and not entry.metadata.operation.is_bare
+        if ours and entry.metadata is not None and not entry.metadata.waiting:
+            return complete
+        if ours:
+            complete = entry.version - 1
+    return version
 
 
 def read_texts(uri: str, after: int) -> Iterator[tuple[int, str]]:

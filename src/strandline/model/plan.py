@@ -1,7 +1,7 @@
 """A plan is a value: the tasks that bring outputs up to date, each with its cause, scope and strategy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -144,6 +144,8 @@ class TaskResult:
     """The number of `_deleted` rows written, which are purged at the end of the run."""
     notes: tuple[str, ...] = ()
     """What must not be silent (L13): a skipped file, a fence, a settled commit."""
+    left: tuple[str, ...] = ()
+    """What this task leaves to a later batch, in words."""
     covered: Scope | None = None
     """The scope that was computed. None for a task that computed nothing."""
 
@@ -160,6 +162,32 @@ def conclude(task: Task, status: Status) -> TaskResult:
         status=status,
         input_versions={},
         counts={},
+    )
+
+
+def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
+    """The result of a task that was done in batches, of which this is one more."""
+    counts = {
+        name: earlier.counts.get(name, 0) + later.counts.get(name, 0)
+        for name in {**earlier.counts, **later.counts}
+    }
+    bad = later if later.error else earlier
+    return replace(
+        later,
+        cause=earlier.cause,
+        strategy=earlier.strategy,
+        reason=earlier.reason,
+        scope=earlier.scope,
+        covered=earlier.covered,
+        status=bad.status if bad.error else earlier.status,
+        error=bad.error,
+        slug=bad.slug,
+        partly=bad.partly,
+        rows_read=earlier.rows_read + later.rows_read,
+        rows_written=earlier.rows_written + later.rows_written,
+        counts=counts,
+        seconds=round(earlier.seconds + later.seconds, 3),
+        notes=(*earlier.notes, *later.notes),
     )
 
 

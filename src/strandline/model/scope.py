@@ -55,7 +55,15 @@ class ClockMove:
     now: str
 
 
-Origin = Increment | ClockMove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What an earlier batch left to do. The table itself says what that is."""
+
+    left: str
+    """What is left, in words."""
+
+
+Origin = Increment | ClockMove | Left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +190,10 @@ def follows_inputs(scope: Scope) -> bool:
     """Whether a scope is empty if no input has moved: neither a person nor the clock requires any of it."""
     match scope:
         case Rows() | Keys() | Partitions():
-            moved = tuple(origin for origin in scope.origins if isinstance(origin, ClockMove))
+            moved = tuple(origin for origin in scope.origins if not isinstance(origin, Increment))
             return is_empty(replace(scope, origins=moved))
         case Everything(origins=(_, *_)) | KeysFrom(origins=(_, *_)):
-            return not any(isinstance(origin, ClockMove) for origin in scope.origins)
+            return all(isinstance(origin, Increment) for origin in scope.origins)
         case _:
             return is_empty(scope)
 

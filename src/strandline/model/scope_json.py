@@ -15,6 +15,7 @@ from .scope import (
     Increment,
     Keys,
     KeysFrom,
+    Left,
     Origin,
     Partitions,
     Range,
@@ -62,7 +63,7 @@ def _plain(value: Any) -> object:
     match value:
         case Filter():
             return to_row_filter(value)
-        case Increment() | ClockMove():
+        case Increment() | ClockMove() | Left():
             return _written(value)
         case tuple():
             return [_plain(one) for one in value]
@@ -120,7 +121,8 @@ def _filter(value: object) -> Filter:
 def _origin(value: object) -> Origin:
     if not isinstance(value, dict):
         raise TypeError("not an object")
-    origin: Origin = _read(Increment if "dataset" in value else ClockMove, value)
+    class_ = Increment if "dataset" in value else Left if "left" in value else ClockMove
+    origin: Origin = _read(class_, value)
     return origin
 
 
@@ -136,6 +138,7 @@ _READERS: Mapping[str, Callable[[object], object]] = {
     "from_on": lambda value: date.fromisoformat(_text(value)),
     "high": _scalar,
     "invalidations": _number,
+    "left": _text,
     "last": _number,
     "low": _scalar,
     "names": _texts,

@@ -12,6 +12,7 @@ from .scope import (
     Increment,
     Keys,
     KeysFrom,
+    Left,
     Origin,
     Partitions,
     Range,
@@ -105,6 +106,8 @@ def _describe_origin(origin: Origin) -> str:
     match origin:
         case ClockMove(before=before, now=now):
             return f"what changes as as_of moves from {before} to {now}"
+        case Left(left=left):
+            return f"{left}, left by an earlier batch"
         case Increment(dataset=dataset):
             parts = [*_describe_versions(origin), *_describe_coming(origin)]
             return " and ".join(parts) or f"all of `{dataset}`"

@@ -103,6 +103,8 @@ class Traits:
     partitioning: Partitioning | None = None
     range_column: str = ""
     """The column in which the values of a scope are close to each other."""
+    together: tuple[str, ...] = ()
+    """Columns of the key whose keys are always published in one commit."""
     parts: tuple[Part, ...] = ()
     """The datasets beside it."""
     scopes_are: str = "keys"

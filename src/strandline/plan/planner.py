@@ -8,7 +8,16 @@ from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import Invalidation, TableState
 from strandline.model.node import Node, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Strategy, Task
-from strandline.model.scope import NOTHING, Everything, Increment, Rows, add_origins, find_origins, is_empty
+from strandline.model.scope import (
+    NOTHING,
+    Everything,
+    Increment,
+    Left,
+    Rows,
+    add_origins,
+    find_origins,
+    is_empty,
+)
 from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
@@ -143,8 +152,14 @@ def follow_clock(case: Case) -> Task | Next | None:
 def follow_inputs(case: Case) -> Task | Next | None:
     assert case.record is not None
     inputs = planned_inputs(case.node, case.record, case.observed, case.draft)
+    left = tuple(Left(left=what) for what in case.record.waiting) if case.node.traits.partitioned else ()
     if any(i.changes for i in inputs):
-        return _incremental(case.node, inputs, case.observed, case.draft)
+        task = _incremental(case.node, inputs, case.observed, case.draft)
+        return replace(task, scope=add_origins(task.scope, left)) if left else task
+    if left:
+        reason, scope = "an earlier batch left marked keys", following(case.node, left)
+        task = make_task(case.node, Cause.SCHEDULE, Strategy.RECOMPUTE, reason, scope, inputs, case.draft)
+        return estimated(case.node, task, case.observed, case.draft)
     return _settle(case.node, case.record, case.own, inputs, case.observed, case.draft)
 
 

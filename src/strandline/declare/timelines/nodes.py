@@ -106,6 +106,7 @@ def valuation_node(
             key_is_named_by="each row of the history names its key",
             clock=OnClock.SCOPE,
             business_dates=valuation.calendar,
+            together=timeline.together,
             keeps_deleted=True,
             partitioned=True,
             parts=_parts(timeline),
