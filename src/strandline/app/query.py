@@ -1,7 +1,7 @@
 """`query`: read published data with SQL, without Spark."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.lake.query import ENGINE, Published, query_tables, read_fields, visible_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
-from strandline.model.node import Node, Project
+from strandline.model.node import Project
 from strandline.plan.selection import get_nodes
 from strandline.sql.dialect import Rewritten, delta_type, rewrite
 from strandline.sql.query_names import (
@@ -25,14 +25,7 @@ from .clock import parse_instant
 from .reading import Readable
 from .records import RECORDS, record_tables
 from .values import instant_text
-
-Defaults = Callable[[Node, int], Mapping[str, object]]
-"""For a node and a version of its table: by column of the datasets beside it, what NULL stands for there."""
-
-
-def no_defaults(_node: Node, _version: int) -> Mapping[str, object]:
-    return {}
-
+from .watermarks import read_defaults
 
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")
 
@@ -126,15 +119,13 @@ def parse_known_at(project: Project, text: str) -> KnownAt:
     return KnownAt(versions=versions)
 
 
-def pin_tables(
-    workspace: Readable, sql: str, known_at: KnownAt | None, defaults: Defaults = no_defaults
-) -> tuple[Published, ...]:
+def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple[Published, ...]:
     """The tables a statement names, each at the requested version."""
     names = find_tables(sql, workspace.project.readable)
-    return tuple(_pin(workspace, name, known_at, defaults) for name in names)
+    return tuple(_pin(workspace, name, known_at) for name in names)
 
 
-def _pin(workspace: Readable, name: str, known_at: KnownAt | None, defaults: Defaults) -> Published:
+def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     project = workspace.project
     dataset = project.readable[name]
     uri = workspace.lake.table(dataset)
@@ -164,7 +155,7 @@ def _pin(workspace: Readable, name: str, known_at: KnownAt | None, defaults: Def
         live_only=not node.traits.only_grows,
         in_order=node.in_order,
         part=part,
-        defaults=defaults(node, version) if part else {},
+        defaults=read_defaults(workspace.lake, node, version) if part else {},
     )
 
 

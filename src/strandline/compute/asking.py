@@ -13,6 +13,7 @@ from strandline.lake.reads import read_table
 from strandline.model.columns import DELETED, HEAD, ROLE, quote
 from strandline.model.errors import CallError
 from strandline.model.project import Calendar
+from strandline.model.timeline import KeyStatus
 
 from .job.code import provide_calendar
 
@@ -49,9 +50,13 @@ def _select(table: Published, rows: DataFrame, shown: Collection[str]) -> DataFr
     if table.part is None:
         live = rows.where(~F.col(DELETED)) if table.live_only else rows
         return live.select(*map(quote, visible_columns(names, shown)))
-    details = [
-        F.coalesce(F.col(HEAD).getField(name), F.lit(table.defaults.get(name))).alias(name)
-        for name in table.part.details
-    ]
+    head = F.col(HEAD)
+    failed = head.getField("status") == KeyStatus.FAILED
+    details = []
+    for name in table.part.details:
+        value = head.getField(name)
+        if name in table.defaults:
+            value = F.when(failed, value).otherwise(F.coalesce(value, F.lit(table.defaults[name])))
+        details.append(value.alias(name))
     columns = map(F.col, map(quote, part_columns(table.part, names)))
     return rows.where(F.col(ROLE) == table.part.role).select(*columns, *details)

@@ -16,6 +16,7 @@ from deltalake import QueryBuilder, write_deltalake
 
 from strandline.model.columns import DELETED, HEAD, INGESTED_AT, METADATA_COLUMNS, ROLE
 from strandline.model.errors import CallError, OutsideError
+from strandline.model.timeline import KeyStatus
 from strandline.model.traits import Part
 from strandline.sql.literals import datafusion_literal, datafusion_name
 
@@ -46,7 +47,7 @@ class Published:
     part: Part | None = None
     """Only the rows of one role, with columns of their own."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """By column of the part: what NULL stands for."""
+    """By column of the part: what NULL stands for, except in the head of a key that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,10 @@ def _select_part(part: Part, names: list[str], raw: str, defaults: Mapping[str, 
     for name in part.details:
         value = f"{datafusion_name(HEAD)}['{name}']"
         default = datafusion_literal(defaults[name]) if name in defaults else None
-        columns.append(f"{f'coalesce({value}, {default})' if default else value} AS {datafusion_name(name)}")
+        if default:
+            failed = f"{datafusion_name(HEAD)}['status'] = '{KeyStatus.FAILED}'"
+            value = f"CASE WHEN {failed} THEN {value} ELSE coalesce({value}, {default}) END"
+        columns.append(f"{value} AS {datafusion_name(name)}")
     where = f"{datafusion_name(ROLE)} = '{part.role}'"
     return f"SELECT {', '.join(columns)} FROM {datafusion_name(raw)} WHERE {where}"
 

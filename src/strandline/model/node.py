@@ -166,6 +166,12 @@ class Project:
         return {part.name: (node, part) for node in self.nodes for part in node.traits.parts}
 
     @property
+    def timelines(self) -> dict[str, Node]:
+        """By name of a timeline: the node of its last output."""
+        folded = ((node, node.traits.folding) for node in self.nodes)
+        return {folding.name: node for node, folding in folded if folding and node.name == folding.last}
+
+    @property
     def readable(self) -> dict[str, str]:
         """By a name that `query` knows: the node that maintains it."""
         return {**self.tables, **{name: node.name for name, (node, _) in self.parts.items()}}

@@ -5,6 +5,7 @@ One declaration gives two nodes. The first folds, the second values what the fir
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import ClassVar
 
 from .columns import ColumnType
@@ -16,6 +17,15 @@ DATE = "date"
 """The column of both outputs that contains the date of a row. Heads have none."""
 EPOCH = "epoch"
 """The column of both outputs that contains the epoch which gave a row its values."""
+
+
+class KeyStatus(StrEnum):
+    """The states of a key of a timeline."""
+
+    CURRENT = "CURRENT"
+    REPROCESSING = "REPROCESSING"
+    """A change of its past is known and not published yet."""
+    FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,25 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """The timeline of which a node is an output, for verbs that tell about its keys."""
+
+    name: str
+    """The timeline, as a person types it."""
+    key: tuple[str, ...]
+    facts: str
+    """The node whose live rows are folded."""
+    date: str
+    """The column of the facts that contains their date."""
+    order_by: tuple[str, ...]
+    fields: tuple[str, ...]
+    history: str
+    """The node with a row per key and date that has facts."""
+    last: str
+    """The node of its last output: the valuation, or the history if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A dataset beside an output: the rows of one role in its table. Only `query` reads it."""
 
@@ -111,6 +130,8 @@ class Traits:
     """What the elements of a scope are, in words."""
     facts: Facts | None = None
     """Set for nodes that are decoded from a source, or folded from such a node."""
+    folding: Folding | None = None
+    """Set for both outputs of a timeline."""
     holds_refused: bool = False
     """It contains what its source offered and the declaration refused."""
     beside: str = ""

@@ -85,8 +85,8 @@ class HistoryDraft:
                 fields=self.fields,
                 together=lowered(self.spec.together),
             )
-            last = self.spec.valuation is None
-            loading.nodes.append(timeline_node(timeline, self.facts, columns.order, last=last))
+            last = outputs_of(self.spec)[-1]
+            loading.nodes.append(timeline_node(timeline, self.facts, columns.order, last))
 
     def _check_columns(self, loading: Loading, report: Report) -> bool:
         """Report columns that the facts do not have. False if the key names one."""

@@ -8,7 +8,7 @@ from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig
 from strandline.model.project import Calendar
 from strandline.model.timeline import DATE, EPOCH, Reference, Timeline, Valuation
-from strandline.model.traits import OnClock, Part, Traits
+from strandline.model.traits import Folding, OnClock, Part, Traits
 from strandline.sql.known_columns import Known
 from strandline.sql.parse import hashed_sql, uses_calendar
 
@@ -33,8 +33,8 @@ def know_columns(
     return Known(types=types, complete=True, names=frozenset(types), unique=((*key, DATE),))
 
 
-def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...], *, last: bool) -> Node:
-    """`facts` is the name of the facts in the project file. `last`: there is no valuation."""
+def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...], last: str) -> Node:
+    """`facts` is the name of the facts in the project file, `last` the last output of the timeline."""
     return Node(
         name=timeline.output,
         inputs=(Input(name=facts, dataset=timeline.facts, relation=By(columns=timeline.key)),),
@@ -49,9 +49,23 @@ def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...], *, l
             key_is_named_by="each fact names its key",
             keeps_deleted=True,
             partitioned=True,
-            parts=_parts(timeline) if last else (),
+            parts=_parts(timeline) if last == timeline.output else (),
+            folding=_folding(timeline, last),
         ),
         columns=columns,
+    )
+
+
+def _folding(timeline: Timeline, last: str) -> Folding:
+    return Folding(
+        name=timeline.name,
+        key=timeline.key,
+        facts=timeline.facts,
+        date=timeline.date,
+        order_by=timeline.order_by,
+        fields=tuple(field.name for field in timeline.fields),
+        history=timeline.output,
+        last=last,
     )
 
 
@@ -110,6 +124,7 @@ def valuation_node(
             keeps_deleted=True,
             partitioned=True,
             parts=_parts(timeline),
+            folding=_folding(timeline, valuation.output),
         ),
         columns=columns,
     )
