@@ -1,10 +1,10 @@
 """`status`: what is fresh, behind, stale, frozen or failed, and since when. Starts no Spark."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from strandline.catalog import read_invalidations
 from strandline.model.invalidations import from_columns
-from strandline.model.plan import Status
 from strandline.model.scope import Partitions, Scope
 from strandline.model.scope_text import describe
 from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
@@ -13,19 +13,21 @@ from strandline.plan.selection import get_nodes
 
 from .clock import now
 from .planning import RunRequest, make_plan
+from .timelines import read_keys, read_timelines
 from .workspace import Workspace
 
-_L10 = ("offered", "accepted", "duplicates", "quarantined", "passed_over", "derived")
-_ILL = (Status.FAILED, Status.GUARDED, Status.BLOCKED, Status.FENCED)
 
+def read_overview(workspace: Workspace, name: str | None = None, *, with_dates: bool = False) -> Overview:
+    """The status of every node, or of those a name means, with their invalidations and timelines.
 
-def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
-    """The status of every node, or of those a name means, with their invalidations.
-
-    These are the ones that the nodes carry or have to process.
+    The invalidations are the ones that the nodes carry or have to process. `with_dates` adds the state of
+    the keys of timelines on each business date.
     """
     made_at = now()
     statuses, held = read_status(workspace, name)
+    statuses = tuple(
+        replace(s, keys=read_keys(workspace.lake, workspace.project.get(s.dataset))) for s in statuses
+    )
     shown = {s.dataset for s in statuses}
     owed = [i for i in read_pending(workspace) if i.dataset in shown or shown & i.processed_at_by_job.keys()]
     return Overview(
@@ -34,6 +36,7 @@ def read_overview(workspace: Workspace, name: str | None = None) -> Overview:
         held=held,
         invalidations=tuple(owed),
         made_at=made_at,
+        timelines=read_timelines(workspace, shown, made_at, with_dates=with_dates),
     )
 
 

@@ -38,6 +38,6 @@ def find_valued(lake: Lake, node: Node, version: int) -> Valued | None:
 
 
 def read_defaults(lake: Lake, node: Node, version: int) -> dict[str, object]:
-    """By column of a timeline's states: what NULL stands for in keys that did not fail."""
+    """By column of a timeline's states: what NULL stands for in current keys."""
     valued = find_valued(lake, node, version)
     return {WATERMARK: valued.business_date} if valued and valued.business_date else {}

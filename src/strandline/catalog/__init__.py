@@ -11,7 +11,7 @@ from .invalidations import read_invalidations
 from .leases import acquire_lease, list_leases, next_token, release_lease, renew_leases
 from .open import open_catalog
 from .probe import find_damage, require_writable
-from .runs import audit, finish_run, read_runs, read_tasks, record_task, start_run
+from .runs import audit, count_fenced, finish_run, read_runs, read_tasks, record_task, start_run
 from .swap import find_file, opened_aside, swap
 from .view import find_node, read_view
 
@@ -19,6 +19,7 @@ __all__ = [
     "Catalog",
     "acquire_lease",
     "audit",
+    "count_fenced",
     "find_damage",
     "find_file",
     "find_node",

@@ -1,6 +1,6 @@
 """Runs, the results of their tasks, and the log of what people asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -101,6 +101,13 @@ def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:
         )
 
 
+def count_fenced(catalog: Catalog, nodes: Collection[str]) -> int:
+    """The attempts of these nodes that a newer writer overtook."""
+    with catalog.reading() as connection:
+        counted = select(func.count()).where(tasks.c.status == str(Status.FENCED), tasks.c.node.in_(nodes))
+        return int(connection.execute(counted).scalar_one())
+
+
 def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
     """Record what a person did."""
     with catalog.writing() as connection:
@@ -139,7 +146,7 @@ def _measures(result: TaskResult) -> dict[str, object]:
 
 def _task_result(row: Row[Any]) -> TaskResult:
     # Tasks of an older Strandline have the text of their scope alone.
-    measures = {"scope": row.scope, "covered": None, **row.result}
+    measures = {"scope": row.scope, "covered": None, "left": (), **row.result}
     covered = measures["covered"]
     return TaskResult(
         node=row.node,
@@ -153,6 +160,7 @@ def _task_result(row: Row[Any]) -> TaskResult:
         **{
             **measures,
             "notes": tuple(measures["notes"]),
+            "left": tuple(measures["left"]),
             "scope": scope_from_json(measures["scope"]),
             "covered": None if covered is None else scope_from_json(covered),
         },

@@ -166,7 +166,7 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "Everywhere: --project DIR, --output table|json|csv (`status`: html too)."
+            "Everywhere: --project DIR, --output table|json|csv (`status`: html, prometheus too)."
             " `strandline VERB --help` says more.",
             "Exit codes: 0 done; 1 some work failed; 2 the project or the call is wrong;"
             " 3 something outside failed;",

@@ -1,6 +1,7 @@
 """What is fresh, behind, stale, frozen or failed, and since when. Starts no Spark.
 
-With NAME also its partitions, if it has any. `--output html` prints a page with a drawing of all datasets.
+With NAME also its partitions, if it has any. `--output html` prints a page with a drawing of all datasets,
+`--output prometheus` the figures of timelines for a monitoring system.
 """
 
 import argparse
@@ -9,14 +10,16 @@ from pathlib import Path
 
 from strandline.app.status import read_overview
 from strandline.app.workspace import open_workspace
+from strandline.model.key_states import KeysStatus
 from strandline.model.statuses import FRESH, PARTITION_STATES, DatasetStatus, Overview, PartitionStatus
-from strandline.pages.wording import moment, plural, size
+from strandline.pages.wording import describe_keys, moment, plural, size
 
 from .held import held_document, render_held
 from .output import emit
+from .prometheus import render_metrics
 from .tables import render_table
 
-OUTPUTS = ("table", "json", "csv", "html")
+OUTPUTS = ("table", "json", "csv", "html", "prometheus")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        overview = read_overview(workspace, call.name)
+        overview = read_overview(workspace, call.name, with_dates=call.output == "html")
+    if call.output == "prometheus":
+        print(render_metrics(overview.timelines))
+        return 0
     if call.output == "html":
         from strandline.pages.status import render_html
 
@@ -54,12 +60,18 @@ def _dataset(status: DatasetStatus, *, with_partitions: bool) -> dict[str, objec
         "counts": dict(status.counts),
         "reason": status.reason,
         "held_by": list(status.held_by),
+        **(_keys(status.keys) if status.keys else {}),
         **(
             {"partitions": [_partition(p) for p in status.partitions]}
             if with_partitions and status.partitioned_by
             else {}
         ),
     }
+
+
+def _keys(keys: KeysStatus) -> dict[str, object]:
+    by_status = {"current": keys.current, "reprocessing": keys.reprocessing, "failed": keys.failed}
+    return {"keys": by_status, "watermark_on": keys.watermark_on}
 
 
 def _partition(partition: PartitionStatus) -> dict[str, object]:
@@ -108,7 +120,11 @@ def _more(status: DatasetStatus) -> str:
     )
     return "; ".join(
         part
-        for part in (" ".join(status.reason.split()), counts.replace(" offered, ", " offered: ", 1))
+        for part in (
+            " ".join(status.reason.split()),
+            describe_keys(status.keys) if status.keys else "",
+            counts.replace(" offered, ", " offered: ", 1),
+        )
         if part
     )
 

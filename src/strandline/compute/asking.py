@@ -51,12 +51,12 @@ def _select(table: Published, rows: DataFrame, shown: Collection[str]) -> DataFr
         live = rows.where(~F.col(DELETED)) if table.live_only else rows
         return live.select(*map(quote, visible_columns(names, shown)))
     head = F.col(HEAD)
-    failed = head.getField("status") == KeyStatus.FAILED
+    current = head.getField("status") == KeyStatus.CURRENT
     details = []
     for name in table.part.details:
         value = head.getField(name)
         if name in table.defaults:
-            value = F.when(failed, value).otherwise(F.coalesce(value, F.lit(table.defaults[name])))
+            value = F.when(current, F.coalesce(value, F.lit(table.defaults[name]))).otherwise(value)
         details.append(value.alias(name))
     columns = map(F.col, map(quote, part_columns(table.part, names)))
     return rows.where(F.col(ROLE) == table.part.role).select(*columns, *details)

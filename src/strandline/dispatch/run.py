@@ -123,10 +123,12 @@ def _try(desk: Desk, task: Task) -> TaskResult:
         except GuardedError as error:
             return _failed(task, Status.GUARDED, error, started)
         except ConflictError as error:
+            fenced = isinstance(error, FencedError)
+            result = _failed(task, Status.FENCED if fenced else Status.FAILED, error, started)
             if nth == TRIES - 1:
-                return _failed(
-                    task, Status.FENCED if isinstance(error, FencedError) else Status.FAILED, error, started
-                )
+                return result
+            if fenced:  # a dropped write is never silent (L13), although it is tried again
+                record_task(desk.catalog, desk.run, result)
         except Exception as error:  # noqa: BLE001 - whatever a worker raises is the task's result; the rest of the plan goes on
             return _failed(task, Status.FAILED, error, started)
     raise AssertionError("unreachable")

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 
 from strandline.model.columns import HEAD, ROLE, Role
+from strandline.model.key_states import HeadCount
 from strandline.model.plan import Cursor
 from strandline.model.timeline import DATE, KeyStatus
 from strandline.sql.literals import datafusion_name
@@ -15,61 +17,47 @@ from strandline.sql.literals import datafusion_name
 from .log import list_versions, read_entries
 from .table import Table
 
-_HEAD = datafusion_name(HEAD)
-_GROUPED = f"""
-    {_HEAD}['status'] AS status,
-    {_HEAD}['watermark_on'] AS watermark_on,
-    coalesce(cardinality({_HEAD}['waits']), 0) > 0 AS waits"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadCount:
-    """The number of keys whose heads say the same."""
-
-    status: KeyStatus
-    watermark_on: date | None
-    waits: bool
-    """Some business dates wait for a required reference. All others are valued."""
-    keys: int
-    first_on: date | None = None
-    """The first date with facts. None if the key has none, or it was not asked for."""
+_HEAD, _DATE = datafusion_name(HEAD), datafusion_name(DATE)
 
 
 def count_heads(table: Table) -> tuple[HeadCount, ...]:
-    """The keys of a table, by what their heads say."""
-    sql = f"""SELECT {_GROUPED}, count(*) AS keys FROM t
-        WHERE {_is_role(Role.HEAD)} GROUP BY 1, 2, 3"""
-    return tuple(
-        HeadCount(**{**row, "status": KeyStatus(row["status"])}) for row in table.ask(sql).to_pylist()
-    )
+    """The keys of a table, by status and watermark."""
+    sql = f"""
+        SELECT {_HEAD}['status'] AS status, {_HEAD}['watermark_on'] AS watermark_on, count(*) AS keys
+        FROM t WHERE {_is_role(Role.HEAD)} GROUP BY 1, 2"""
+    return tuple(map(_head_count, table.ask(sql).to_pylist()))
 
 
-def count_heads_by_start(table: Table, history: Table, key: Sequence[str]) -> tuple[HeadCount, ...]:
-    """The same, by the first date of the key in its history too."""
+def count_heads_by_date(table: Table, history: Table, key: Sequence[str]) -> tuple[HeadCount, ...]:
+    """The same, also by the dates that wait and by the first date of the key in its history."""
     session = history.register(table.register(QueryBuilder(), "heads"), "history")
     names = ", ".join(map(datafusion_name, key))
-    date_column = datafusion_name(DATE)
     sql = f"""
-        SELECT status, watermark_on, waits, first_on, count(*) AS keys FROM (
-            SELECT {names}, max(status) AS status, max(watermark_on) AS watermark_on,
-                bool_or(waits) AS waits, min(first_on) AS first_on
+        SELECT head['status'] AS status, head['watermark_on'] AS watermark_on, head['waits'] AS waits,
+            head['pending'] AS pending, first_on, count(*) AS keys
+        FROM (
+            SELECT {names}, first_value(head) FILTER (WHERE head IS NOT NULL) AS head,
+                min(first_on) AS first_on
             FROM (
-                SELECT {names}, {_GROUPED}, arrow_cast(NULL, 'Date32') AS first_on
+                SELECT {names}, {_HEAD} AS head, arrow_cast(NULL, 'Date32') AS first_on
                 FROM heads WHERE {_is_role(Role.HEAD)}
                 UNION ALL
-                SELECT {names}, NULL, NULL, NULL, min({date_column})
+                SELECT {names}, NULL, min({_DATE})
                 FROM history WHERE {_is_role(Role.ROW)} GROUP BY {names}
             ) GROUP BY {names}
-        ) WHERE status IS NOT NULL GROUP BY status, watermark_on, waits, first_on"""
-    rows = pa.table(session.execute(sql).read_all()).to_pylist()
-    return tuple(HeadCount(**{**row, "status": KeyStatus(row["status"])}) for row in rows)
+        ) WHERE head IS NOT NULL GROUP BY 1, 2, 3, 4, 5"""
+    return tuple(map(_head_count, pa.table(session.execute(sql).read_all()).to_pylist()))
 
 
-def count_waiting(table: Table) -> Mapping[date, int]:
-    """By business date: the number of keys for which a required reference has no row on it."""
-    waits = f"SELECT unnest({_HEAD}['waits']) AS d FROM t WHERE {_is_role(Role.HEAD)}"
-    rows = table.ask(f"SELECT d, count(*) AS keys FROM ({waits}) GROUP BY d").to_pylist()
-    return {row["d"]: row["keys"] for row in rows}
+def _head_count(row: Mapping[str, Any]) -> HeadCount:
+    return HeadCount(
+        status=KeyStatus(row["status"]),
+        watermark_on=row["watermark_on"],
+        keys=row["keys"],
+        waits=tuple(row.get("waits") or ()),
+        pending=tuple((waits["start"], waits["end"]) for waits in row.get("pending") or ()),
+        first_on=row.get("first_on"),
+    )
 
 
 def _is_role(role: Role) -> str:

@@ -47,7 +47,7 @@ class Published:
     part: Part | None = None
     """Only the rows of one role, with columns of their own."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """By column of the part: what NULL stands for, except in the head of a key that failed."""
+    """By column of the part: what NULL stands for in the head of a current key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +235,8 @@ def _select_part(part: Part, names: list[str], raw: str, defaults: Mapping[str, 
         value = f"{datafusion_name(HEAD)}['{name}']"
         default = datafusion_literal(defaults[name]) if name in defaults else None
         if default:
-            failed = f"{datafusion_name(HEAD)}['status'] = '{KeyStatus.FAILED}'"
-            value = f"CASE WHEN {failed} THEN {value} ELSE coalesce({value}, {default}) END"
+            current = f"{datafusion_name(HEAD)}['status'] = '{KeyStatus.CURRENT}'"
+            value = f"CASE WHEN {current} THEN coalesce({value}, {default}) ELSE {value} END"
         columns.append(f"{value} AS {datafusion_name(name)}")
     where = f"{datafusion_name(ROLE)} = '{part.role}'"
     return f"SELECT {', '.join(columns)} FROM {datafusion_name(raw)} WHERE {where}"

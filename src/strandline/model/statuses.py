@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from .key_states import DateKeys, KeysStatus
 from .kind import NodeKind
 
 FROZEN = "frozen"
@@ -110,6 +111,26 @@ class DatasetStatus:
     """In the order of the column."""
     held_by: tuple[str, ...] = ()
     """The stale or frozen datasets that prevent it from being fresh."""
+    keys: KeysStatus | None = None
+    """Set for the outputs of timelines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineStatus:
+    """How far the last output of a timeline has come."""
+
+    timeline: str
+    dataset: str
+    """Its last output."""
+    keys: KeysStatus
+    lag_seconds: float = 0.0
+    """How long ago the first business date was due that the lowest watermark does not reach."""
+    gap_days: int = 0
+    """Business dates that are due, and later than the watermark of some key that did not fail."""
+    dropped: int = 0
+    """Attempts whose commit was refused, because a newer writer was there."""
+    dates: tuple[DateKeys, ...] = ()
+    """The business dates that are due, ascending. Empty if they were not asked for, or there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +158,4 @@ class Overview:
     """What waits for a backfill, and the call that settles it."""
     invalidations: tuple[InvalidationStatus, ...]
     made_at: datetime
+    timelines: tuple[TimelineStatus, ...] = ()

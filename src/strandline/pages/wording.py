@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from strandline.model.key_states import KeysStatus
 from strandline.model.statuses import HeldNode, HeldState
 
 _NAMED = 5
@@ -54,6 +55,14 @@ def plural(number: int, word: str) -> str:
         return f"{number:,} {word}"
     ends_in_ies = word.endswith("y") and word[-2:-1] not in "aeiou"
     return f"{number:,} {word.removesuffix('y')}ies" if ends_in_ies else f"{number:,} {word}s"
+
+
+def describe_keys(keys: KeysStatus) -> str:
+    """`1,200 keys: 1,190 current, 10 failed; complete up to 2024-01-12`"""
+    parts = (("current", keys.current), ("reprocessing", keys.reprocessing), ("failed", keys.failed))
+    counts = ", ".join(f"{number:,} {word}" for word, number in parts if number)
+    total = f"{plural(keys.total, 'key')}{': ' if counts else ''}{counts}"
+    return f"{total}; complete up to {keys.watermark_on}" if keys.watermark_on else total
 
 
 def describe_held(node: HeldNode) -> str:

@@ -22,7 +22,7 @@ HEADS = [
     head("P1 AAPL"),
     head("P1 MSFT", "FAILED"),
     head("P1 NVDA", "FAILED", watermark_on=on(8)),
-    head("P1 TSLA", "REPROCESSING"),
+    head("P1 TSLA", "REPROCESSING", watermark_on=on(10)),
 ]
 
 
@@ -46,7 +46,7 @@ def test_a_key_without_a_watermark_is_complete_up_to_the_last_business_date_due(
         ["AAPL", "2024-01-11", "CURRENT"],
         ["MSFT", None, "FAILED"],
         ["NVDA", "2024-01-08", "FAILED"],
-        ["TSLA", "2024-01-11", "REPROCESSING"],
+        ["TSLA", "2024-01-10", "REPROCESSING"],
     ]
 
 

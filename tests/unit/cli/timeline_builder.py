@@ -33,6 +33,7 @@ HEAD = pa.struct(
         ("reason", pa.string()),
         ("updated_at", INSTANT),
         ("waits", pa.list_(DAY)),
+        ("pending", pa.list_(pa.struct([("start", DAY), ("end", DAY)]))),
         ("superseded_by", pa.int64()),
         ("superseded_at", INSTANT),
         ("replaces", pa.int64()),

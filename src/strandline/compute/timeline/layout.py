@@ -16,9 +16,9 @@ from pyspark.sql.types import (
 
 from strandline.compute.keys import key_hash
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
-from strandline.model.timeline import DATE, Timeline
+from strandline.model.timeline import DATE, KeyStatus, Timeline
 
-CURRENT, REPROCESSING, FAILED = "CURRENT", "REPROCESSING", "FAILED"
+CURRENT, REPROCESSING, FAILED = map(str, KeyStatus)
 """The states of a key."""
 RANGE_TYPE = StructType([StructField("start", DateType()), StructField("end", DateType())])
 """Dates from a start to an end, which is excluded. NULL has no bound."""

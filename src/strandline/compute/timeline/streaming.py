@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from strandline.compute.python_modules import load_module
-from strandline.model.timeline import Timeline
+from strandline.model.timeline import KeyStatus, Timeline
 
 from .folding import Day, Fold, FoldError, fold_key
 
@@ -26,7 +26,7 @@ which a head continues, and the fact as a struct.
 ROLE, LAST_ON, STATUS, REASON = "__role", "__last_on", "__status", "__reason"
 """The columns of a result beside the key, the date and the fields."""
 ROW_ROLE, HEAD_ROLE = "row", "head"
-CURRENT, FAILED = "CURRENT", "FAILED"
+CURRENT, FAILED = str(KeyStatus.CURRENT), str(KeyStatus.FAILED)
 _ROWS_PER_BATCH = 10_000
 
 Record = Mapping[str, Any]
