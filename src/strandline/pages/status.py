@@ -10,8 +10,9 @@ from importlib.resources import files
 
 from strandline.app.values import instant_text
 from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
-from strandline.pages.wording import describe_held, moment, plural
+from strandline.pages.wording import describe_held, describe_keys, moment, plural
 
+from .dates import show_timeline
 from .drawing import anchor, draw_statuses, state_class
 from .markup import Markup, element, join
 from .strip import show_partitions
@@ -46,6 +47,9 @@ def render_html(overview: Overview) -> str:
             else "",
             _section("drawing", "What reads what", *_show_drawing(statuses)),
             _section("datasets", "Datasets", *_show_table(statuses)),
+            _section("timelines", "Timelines", *map(show_timeline, overview.timelines))
+            if overview.timelines
+            else "",
             _section("partitions", "Partitions", *map(show_partitions, partitioned)) if partitioned else "",
             _section(
                 "invalidations",
@@ -142,6 +146,8 @@ def _show_row(status: DatasetStatus, known: set[str]) -> Markup:
         for name, number in status.counts.items()
         if number
     ]
+    if status.keys:
+        counts += [element("li", part) for part in describe_keys(status.keys).split("; ")]
     if status.partitions:
         link = element(
             "a", plural(len(status.partitions), "partition"), href=f"#{anchor('partitions', status.dataset)}"

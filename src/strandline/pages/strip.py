@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from strandline.model.key_states import REPROCESSING
 from strandline.model.statuses import (
     BEHIND,
     BUILDING,
@@ -27,6 +28,7 @@ _MARKS = {
     INVALIDATED: "M3 13L13 3M3 3L13 13",
     BEHIND: "M3 8H13",
     BUILDING: "M8 3V13",
+    REPROCESSING: "M8 3V13",
 }
 """Marks that distinguish the states where colours do not."""
 _MEANINGS = {

@@ -1,5 +1,6 @@
 """What `status` tells about timelines, over tables that delta-rs wrote."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -215,3 +216,28 @@ def test_another_name_leaves_the_timeline_out(portfolios: Portfolios, capsys: Ou
     portfolios.call("status", "transactions", "--output", "prometheus")
 
     assert "{timeline=" not in capsys.readouterr().out
+
+
+def test_the_page_has_a_bar_for_each_business_date_that_is_due(
+    portfolios: Portfolios, capsys: Output
+) -> None:
+    """Keys begin on Monday the 8th, are valued up to Friday, and Monday and Tuesday are due."""
+    heads = [
+        head("P1 MSFT", "REPROCESSING", pending=[{"start": on(9), "end": on(11)}], watermark_on=on(12)),
+        head("P1 NVDA", "FAILED", watermark_on=on(11), waits=[on(12)]),
+    ]
+    portfolios.commit("daily_position_snapshots", heads, as_of=at(12))
+    capsys.readouterr()
+
+    assert portfolios.call("status", "--output", "html") == 0
+
+    titles = re.findall(r"<title>(2024[^<]*)</title>", capsys.readouterr().out)
+    assert titles == [
+        "2024-01-08: 3 keys: 3 current",
+        "2024-01-09: 3 keys: 1 reprocessing, 2 current",
+        "2024-01-10: 3 keys: 1 reprocessing, 2 current",
+        "2024-01-11: 3 keys: 3 current",
+        "2024-01-12: 3 keys: 1 failed, 2 current",
+        "2024-01-15: 3 keys: 3 not valued yet",
+        "2024-01-16: 3 keys: 3 not valued yet",
+    ]
