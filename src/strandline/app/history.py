@@ -51,24 +51,13 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
     """The facts whose key, or identity, has these values."""
     facts = _get_facts(workspace.project, name)
     columns = facts.key
-    if len(values) != len(columns) or not columns:
-        placeholders = " ".join(c.upper() for c in columns)
-        what = (
-            f"The key of `{facts.name}` has {len(columns)} values."
-            if columns
-            else f"`{facts.name}` is an event stream without identity: it has no key."
-        )
-        remedy = (
-            f"Write `strandline history {name} {placeholders}`."
-            if columns
-            else f'Use `strandline query "SELECT * FROM {facts.name}"`.'
-        )
+    if not columns:
+        what = f"`{facts.name}` is an event stream without identity: it has no key."
+        remedy = f'Use `strandline query "SELECT * FROM {facts.name}"`.'
         raise CallError(what, remedy=remedy, slug="wrong-key")
     uri = workspace.lake.table(facts.table)
-    if not list_versions(uri):
-        raise CallError(
-            f"`{facts.name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
-        )
+    require_key(facts.name, columns, values, typed=name)
+    require_built(uri, facts.name)
     key = parse_values(uri, dict(zip(columns, values, strict=True)))
     rows = sorted(find_appended_rows(uri, key), key=lambda pair: _rank(facts, pair[1]))
     in_order = workspace.project.get(facts.table).in_order
@@ -80,12 +69,29 @@ def read_history(workspace: Readable, name: str, values: Sequence[str]) -> Histo
     return History(dataset=facts.name, key=key, facts=tuple(key_facts))
 
 
+def require_key(name: str, columns: Sequence[str], values: Sequence[str], *, typed: str) -> None:
+    """Refuse a key with too many or too few values. `typed` is the name in the call."""
+    if len(values) != len(columns):
+        placeholders = " ".join(c.upper() for c in columns)
+        what = f"The key of `{name}` has {len(columns)} values."
+        remedy = f"Write `strandline history {typed} {placeholders}`."
+        raise CallError(what, remedy=remedy, slug="wrong-key")
+
+
+def require_built(uri: str, name: str) -> None:
+    if not list_versions(uri):
+        raise CallError(
+            f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+        )
+
+
 def _get_facts(project: Project, name: str) -> Facts:
     for node in get_nodes(project, name):
         if (facts := project.get(node).traits.facts) is not None:
             return facts
     what = f"`{name}` is not decoded from a source, so there are no facts about its keys."
-    raise CallError(what, remedy=f"Name a fact dataset: {', '.join(project.fact_datasets)}.", slug="no-facts")
+    known = ", ".join((*project.fact_datasets, *project.timelines))
+    raise CallError(what, remedy=f"Name a fact dataset or a timeline: {known}.", slug="no-facts")
 
 
 def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:
@@ -128,10 +134,10 @@ def _rank(dataset: Facts, row: Row) -> tuple[object, ...]:
 
 def _order(dataset: Facts, row: Row, position: Sequence[object]) -> tuple[object, ...]:
     columns = dataset.order_by
-    return tuple(_comparable(tuple(position) if name == POSITION else row.get(name)) for name in columns)
+    return tuple(comparable(tuple(position) if name == POSITION else row.get(name)) for name in columns)
 
 
-def _comparable(value: Any) -> tuple[Any, ...]:
+def comparable(value: Any) -> tuple[Any, ...]:
     """NULL sorts first (L3), NaN last."""
     if value is None:
         return (0,)

@@ -14,7 +14,7 @@ from strandline.model.plan import Cursor
 from strandline.model.timeline import DATE, KeyStatus
 from strandline.sql.literals import datafusion_name
 
-from .log import list_versions, read_entries
+from .log import find_log
 from .table import Table
 
 _HEAD, _DATE = datafusion_name(HEAD), datafusion_name(DATE)
@@ -74,10 +74,8 @@ class Recorded:
 
 def find_recorded(uri: str, version: int) -> Recorded | None:
     """How a version of a table was computed. None if no commit up to it tells."""
-    for earlier in reversed(list_versions(uri)):
-        if earlier > version:
-            continue
-        metadata = next(read_entries(uri, earlier - 1)).metadata
+    for entry in find_log(uri).newest_first(version):
+        metadata = entry.metadata
         if metadata is not None and not metadata.operation.is_bare and metadata.as_of:
             return Recorded(as_of=datetime.fromisoformat(metadata.as_of), inputs=metadata.inputs)
     return None

@@ -27,8 +27,8 @@ from .state import require_all_files
 from .table import Table, open_table
 
 ENGINE = "datafusion"
-_CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
-_FILE = "__filename"
+CHECKED_PARQUET = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
+FILE = "__filename"
 """Arrow's name for the file a row was read from."""
 
 
@@ -120,22 +120,27 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
     schema = table.arrow_schema
     table.require_sound()
     files = pyarrow.dataset.dataset(
-        [f"{root}/{path}" for path in table.paths], schema, _CHECKED_PARQUET, file_system
+        [f"{root}/{path}" for path in table.paths], schema, CHECKED_PARQUET, file_system
     )
-    conditions = [
-        _is_value(pyarrow.dataset.field(name), value, schema.field(name).type)
-        for name, value in where.items()
-    ]
     try:
-        rows = plain_rows(files.to_table([*schema.names, _FILE], reduce(and_, conditions)))
+        rows = plain_rows(files.to_table([*schema.names, FILE], match_values(where, schema)))
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(error) from error
     entries = list(read_entries(uri, -1))
     added = {added.path: entry for entry in entries for added in entry.added}
     return [
-        (_version_of(added.get(str(row.pop(_FILE)).removeprefix(f"{root}/")), row, entries), row)
+        (_version_of(added.get(str(row.pop(FILE)).removeprefix(f"{root}/")), row, entries), row)
         for row in rows
     ]
+
+
+def match_values(where: Mapping[str, object], schema: pa.Schema) -> pyarrow.dataset.Expression:
+    """The condition that columns have these values."""
+    conditions = [
+        _is_value(pyarrow.dataset.field(name), value, schema.field(name).type)
+        for name, value in where.items()
+    ]
+    return reduce(and_, conditions)
 
 
 def _is_value(
