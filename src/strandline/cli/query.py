@@ -8,8 +8,9 @@ appear only if they are named.
 import argparse
 from pathlib import Path
 
-from strandline.app.query import QueryResult, parse_known_at, query
-from strandline.app.reading import open_reading
+from strandline.app.query import KnownAt, QueryResult, parse_known_at, query
+from strandline.app.reading import Reading, open_reading
+from strandline.app.reprocessing import read_reprocessing
 from strandline.model.errors import CallError
 from strandline.pages.wording import plural
 
@@ -39,10 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    result = _ask(call)
+    _refuse_contradictions(call)
+    reading = open_reading(Path(call.project))
+    known_at = parse_known_at(reading.project, call.known_at) if call.known_at else None
+    result = _ask(call, reading, known_at)
     match call.output:
         case "json":
-            print_json("query", document(result))
+            status = read_reprocessing(reading, result.version, known_at)
+            told = {"reprocessing_status": status} if status else {}
+            print_json("query", {**document(result), **told})
         case "csv":
             print_csv(result.columns, result.rows)
         case _:
@@ -54,7 +60,17 @@ def run(call: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(call: argparse.Namespace) -> QueryResult:
+def _ask(call: argparse.Namespace, reading: Reading, known_at: KnownAt | None) -> QueryResult:
+    if not call.fresh and call.engine == "datafusion":
+        return query(reading, call.sql, known_at)
+    from strandline.app.fresh import query_fresh, query_spark
+    from strandline.app.workspace import open_workspace
+
+    with open_workspace(Path(call.project)) as workspace, quiet_spark():
+        return query_fresh(workspace, call.sql) if call.fresh else query_spark(workspace, call.sql, known_at)
+
+
+def _refuse_contradictions(call: argparse.Namespace) -> None:
     if call.fresh and call.known_at:
         raise CallError(
             "--fresh is about now and --known-at about then.", remedy="Leave one of them out.", slug="call"
@@ -63,15 +79,6 @@ def _ask(call: argparse.Namespace) -> QueryResult:
         raise CallError(
             "--fresh runs the SQL of DataFusion.", remedy="Leave out --engine spark.", slug="call"
         )
-    reading = open_reading(Path(call.project))
-    known_at = parse_known_at(reading.project, call.known_at) if call.known_at else None
-    if not call.fresh and call.engine == "datafusion":
-        return query(reading, call.sql, known_at)
-    from strandline.app.fresh import query_fresh, query_spark
-    from strandline.app.workspace import open_workspace
-
-    with open_workspace(Path(call.project)) as workspace, quiet_spark():
-        return query_fresh(workspace, call.sql) if call.fresh else query_spark(workspace, call.sql, known_at)
 
 
 def document(result: QueryResult) -> dict[str, object]:
