@@ -90,9 +90,9 @@ class Superseding:
     def spell(self) -> str:
         """Which rows are replaced, as a condition of Spark's SQL.
 
-        What it says about the table alone lets Delta skip files: those of superseded rows by their partition,
-        those of other dates by their statistics. An alternative between a partition and a date would let it
-        skip none, so heads are found by the missing date.
+        What it says about the table alone saves reading: superseded rows are left out as a partition, other
+        dates as row groups, by the statistics in the files' footers. An alternative between a partition and a
+        date would leave out neither, so heads are found by the missing date.
         """
         same = [
             f"{_THERE}.{KEY} = {_HERE}.{HEAD}.replaces",
