@@ -26,7 +26,7 @@ class AddedFile:
     rows: int
     bytes: int
     partition: tuple[tuple[str, str | None], ...] = ()
-    """The partition columns of a partitioned table, which are not in the file, and their values as text."""
+    """The partition columns of a partitioned table, which the file may lack, and their values as text."""
 
     @property
     def live_rows(self) -> int:

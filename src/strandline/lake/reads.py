@@ -62,7 +62,7 @@ def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Se
     for file, schema, partition in zip(files, schemas, (file.partition for file in added), strict=True):
         rows = pq.read_table(
             file,
-            columns=[c for c in columns if c in schema.names],
+            columns=[c for c in columns if c in schema.names and c not in dict(partition)],
             filesystem=file_system,
             partitioning=None,
             page_checksum_verification=True,

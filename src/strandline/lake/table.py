@@ -79,7 +79,7 @@ class Table:
 
     @cached_property
     def partitioned_by(self) -> tuple[str, ...]:
-        """The columns whose values are in the log, and not in the files."""
+        """The columns whose values are in the log, and perhaps not in the files."""
         return tuple(self._look(lambda opened: opened.metadata().partition_columns))
 
     def _of_files(self, column: str) -> list[int]:

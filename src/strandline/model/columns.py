@@ -89,7 +89,7 @@ class Role(StrEnum):
 
 
 PARTITIONED_BY = (DELETED, ROLE)
-"""The partition columns of such a table. They are in the paths of its files, not in the files."""
+"""The partition columns of such a table. Its log has their values; the files need not contain them."""
 
 METADATA_COLUMNS = (
     SOURCE_AT,
