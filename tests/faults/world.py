@@ -57,6 +57,8 @@ class World:
         self.configured: dict[str, Switches] = {}
         """By hash of a node's configuration: the switches that gave it."""
         self.catalog = new_catalog()
+        self._loaded: tuple[Switches, Project] | None = None
+        """The project as it was last asked for, with the switches that gave it."""
         self._numbers = itertools.count(10)
         if start:
             shutil.rmtree(folder, ignore_errors=True)
@@ -71,11 +73,12 @@ class World:
 
     @property
     def project(self) -> Project:
-        project = _load(self.folder, _write_project(self.switches))
-        switches = dict(self.switches)
-        for node in project.nodes:
-            self.configured[node.config.hash] = switches
-        return project
+        if self._loaded is None or self._loaded[0] != self.switches:
+            switches = dict(self.switches)
+            project = _load(self.folder, _write_project(switches))
+            self.configured |= {node.config.hash: switches for node in project.nodes}
+            self._loaded = switches, project
+        return self._loaded[1]
 
     @property
     def workspace(self) -> Workspace:
