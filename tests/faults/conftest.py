@@ -1,12 +1,14 @@
 """The last test of the fault suite, and the project that tests of the protocol and of damage share."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.faults.faulty import YAML, Fail, Faulty, message
+from tests.faults.world import make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,13 @@ def session() -> "SparkSession":
     from tests.faults.spark_world import shared_session
 
     return shared_session()
+
+
+@pytest.fixture(scope="module")
+def worlds() -> Iterator[Path]:
+    """Where plain worlds are played. The path stays the same, so that their project is loaded once."""
+    with make_folder() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")

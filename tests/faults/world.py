@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -39,6 +40,13 @@ _HEAD = """
 project: register
 settings: {workers: 1}
 """
+
+
+def make_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for worlds, in memory if there is room: they are copied and removed thousands of times."""
+    memory = Path("/dev/shm")
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    return tempfile.TemporaryDirectory(prefix="worlds-", dir=memory if roomy else None)
 
 
 class World:
