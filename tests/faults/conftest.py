@@ -1,6 +1,5 @@
 """The last test of the fault suite, and the project that tests of the protocol and of damage share."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
 
 @pytest.fixture
 def project(built: Faulty, tmp_path: Path) -> Faulty:
-    shutil.copytree(built.folder, tmp_path / "project")
-    return Faulty(tmp_path / "project")
+    return built.copy(tmp_path / "project")
 
 
 @pytest.fixture
