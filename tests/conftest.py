@@ -2,20 +2,43 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
+from strandline.spark.session import is_started
 from tests.harness import TestProject
 
 _SUMMARY_LINE = "summary line"
 settings.register_profile("suite", deadline=None)  # an example may take long on a busy machine
 settings.load_profile("suite")
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+_WITHOUT_SPARK = "no Spark"
+_FIRST = (
+    _WITHOUT_SPARK,
+    "tests/scenario/test_property_tax.py",
+    "tests/scenario/test_chain.py",
+    "tests/faults/test_protocol.py",
+    "tests/faults/test_damage.py",
+    "tests/spark/test_modes.py",
+    "tests/spark/test_jobs.py",
+    "tests/spark/test_facts.py",
+    "tests/spark/test_real_data.py",
+    "tests/types/test_every_type.py",
+    "tests/property/test_equivalence.py",
+    "tests/types/test_types_of_sources.py",
+    "tests/spark/test_real_chains.py",
+    "tests/spark/test_ingest.py",
+    "tests/spark/test_configurations.py",
+)
+"""What takes longest, in this order. The rest follows."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -32,7 +55,13 @@ class SparkByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if _needs_spark(file) else "no Spark"
+        return file if _needs_spark(file) else _WITHOUT_SPARK
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Long files go first, so that both processes end at nearly the same time."""
+        first = min(self.workqueue, key=lambda scope: _FIRST.index(scope) if scope in _FIRST else len(_FIRST))
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
 
 
 @functools.cache
@@ -59,6 +88,21 @@ def _same_everywhere() -> None:
     """Spark uses two cores, and no terminal width wraps the output."""
     os.environ.setdefault("STRANDLINE_SPARK_MASTER", "local[2]")
     os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(autouse=True)
+def _forget_tables(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Delta keeps the state of each table for an hour, and almost every test has tables of its own.
+
+    Java's collector would go through all of them again and again.
+    """
+    yield
+    if request.node.get_closest_marker("spark") is not None and is_started():
+        from pyspark import SparkContext  # only where Spark runs
+
+        jvm = SparkContext._jvm
+        assert jvm is not None
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture

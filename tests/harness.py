@@ -1,11 +1,12 @@
 """A project under test, driven through `app` as the command line drives it."""
 
 import json
+import shutil
 import textwrap
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.query import query
@@ -45,6 +46,13 @@ class TestProject:
     def declare(self, yaml: str) -> None:
         """Write (or change) the project file."""
         (self.folder / "strandline.yaml").write_text(textwrap.dedent(yaml))
+
+    def copy(self, folder: Path) -> Self:
+        """The same project with its lake and its catalog in another folder.
+
+        A copied first run costs no Spark, so tests that begin alike share one.
+        """
+        return type(self)(Path(shutil.copytree(self.folder, folder)))
 
     def write(self, path: str, text: str) -> None:
         target = self.folder / path

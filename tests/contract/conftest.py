@@ -1,11 +1,15 @@
 """The catalogs that the contract is tested on."""
 
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from strandline.catalog import Catalog, open_catalog
+from strandline.catalog.open import connect_catalog
 from tests.contract.builders import emptied
 from tests.contract.postgres import Postgres, find_binaries, running_postgres
 
@@ -36,14 +40,26 @@ def postgres_catalog(postgres: Postgres) -> Iterator[Catalog]:
     catalog.close()
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty catalog in a file that nobody has open. To migrate one takes longer than a test."""
+    file = tmp_path_factory.mktemp("migrated") / "catalog.db"
+    open_catalog(f"sqlite:///{file}").close()
+    return file
+
+
 @pytest.fixture(params=["sqlite-file", "sqlite-memory", "postgres"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+def catalog(request: pytest.FixtureRequest, tmp_path: Path, migrated_file: Path) -> Iterator[Catalog]:
     """An empty catalog."""
     if request.param == "postgres":
         yield emptied(request.getfixturevalue("postgres_catalog"))
         return
-    opened = open_catalog(
-        "sqlite://" if request.param == "sqlite-memory" else f"sqlite:///{tmp_path}/catalog.db"
-    )
+    if request.param == "sqlite-memory":
+        opened = connect_catalog("sqlite://")
+        with closing(sqlite3.connect(migrated_file)) as source, opened.engine.connect() as connection:
+            source.backup(connection.connection.driver_connection)  # type: ignore[arg-type]
+    else:
+        shutil.copy(migrated_file, tmp_path / "catalog.db")
+        opened = open_catalog(f"sqlite:///{tmp_path}/catalog.db")
     yield opened
     opened.close()

@@ -1,12 +1,13 @@
 """The last test of the fault suite, and the project that tests of the protocol and of damage share."""
 
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.faults.faulty import YAML, Fail, Faulty, message
+from tests.faults.world import make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,13 @@ def session() -> "SparkSession":
 
 
 @pytest.fixture(scope="module")
+def worlds() -> Iterator[Path]:
+    """Where plain worlds are played. The path stays the same, so that their project is loaded once."""
+    with make_folder() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
     """Two runs: every table has a build and an increment. Never changed; tests work on copies."""
     project = Faulty.create(tmp_path_factory.mktemp("built") / "project", YAML)
@@ -39,8 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
 
 @pytest.fixture
 def project(built: Faulty, tmp_path: Path) -> Faulty:
-    shutil.copytree(built.folder, tmp_path / "project")
-    return Faulty(tmp_path / "project")
+    return built.copy(tmp_path / "project")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ starts every wreck. Otherwise every eighth is started, in each step others, so t
 import itertools
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,17 +40,26 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    with tell(STORY, tmp_path_factory.mktemp("story"), Fate, World) as steps:
+def told(worlds: Path) -> Iterator[Told]:
+    with tell(STORY, worlds / "story", Fate, World) as steps:
         yield steps
+
+
+@pytest.fixture
+def folder(worlds: Path) -> Iterator[Path]:
+    """Empty at first."""
+    played = worlds / "played"
+    played.mkdir()
+    yield played
+    shutil.rmtree(played)
 
 
 @pytest.mark.parametrize("step", STORY, ids=lambda s: s.name)
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
-    step: Step, told: Told, fate: Fate, tmp_path: Path
+    step: Step, told: Told, fate: Fate, folder: Path
 ) -> None:
-    for wreck in wrecks_of(step, told[step.name][0], fate, tmp_path / "wrecks", EVERY, STORY.index(step)):
-        wreck.recover(tmp_path / "world", fate)
+    for wreck in wrecks_of(step, told[step.name][0], fate, folder / "wrecks", EVERY, STORY.index(step)):
+        wreck.recover(folder / "world", fate)
         _tried["wrecks"] += 1
         _tried["kills"] += len(wreck.hits)
 
@@ -57,11 +67,11 @@ def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
 @pytest.mark.parametrize(
     "step", [s for s in STORY if not s.name.startswith("invalidation")], ids=lambda s: s.name
 )
-def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate, tmp_path: Path) -> None:
+def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate, folder: Path) -> None:
     saved, hits = told[step.name]
 
     for point, node, nth in [hit for hit in hits if hit[0] == "after-write"][:: min(EVERY, 4)]:
-        world = saved.restore(tmp_path / "world", fate)
+        world = saved.restore(folder / "world", fate)
         outcome = step.act(world, f"{soon(point, node, nth)}=lose")
 
         assert outcome is not None
@@ -71,7 +81,7 @@ def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate
         _tried["lost answers"] += 1
 
 
-def test_a_kill_during_the_recovery_from_a_kill_is_mended_too(told: Told, fate: Fate, tmp_path: Path) -> None:
+def test_a_kill_during_the_recovery_from_a_kill_is_mended_too(told: Told, fate: Fate, folder: Path) -> None:
     """Every hit of the run after a kill behind the write (it fences), and pairs from the whole story."""
     moving = next(s for s in STORY if s.name == "key move")
     firsts = [(moving, ("after-write", "item_facts", 1))]
@@ -83,17 +93,17 @@ def test_a_kill_during_the_recovery_from_a_kill_is_mended_too(told: Told, fate: 
     for step, one in firsts:
         saved = told[step.name][0]
         every = PAIRS_EVERY * (1 if step is moving else chance.randint(10, 30))
-        for two in _hits_after(step, saved, one, fate, tmp_path)[::every]:
-            world = saved.restore(tmp_path / "world", fate)
+        for two in _hits_after(step, saved, one, fate, folder)[::every]:
+            world = saved.restore(folder / "world", fate)
             step.act(world, f"{soon(*one)}=kill")
             assert world.run(fail=f"{soon(*two)}=kill") is None, (one, two)
             recover(world)
             _tried["pairs"] += 1
 
 
-def _hits_after(step: Step, saved: Saved, first: Hit, fate: Fate, tmp_path: Path) -> list[Hit]:
+def _hits_after(step: Step, saved: Saved, first: Hit, fate: Fate, folder: Path) -> list[Hit]:
     """The hits of the run that comes after a kill."""
-    world = saved.restore(tmp_path / "world", fate)
+    world = saved.restore(folder / "world", fate)
     step.act(world, f"{soon(*first)}=kill")
     found = hits_of(world, Step(name="again"))
     world.close()
@@ -108,17 +118,17 @@ def test_each_step_has_a_name_of_its_own_and_joins_a_step_that_is_there() -> Non
     assert {step.told_with for step in STORY} - {""} <= {step.name for step in SHORT_STORY}
 
 
-def test_the_story_writes_a_table_of_every_kind(told: Told, fate: Fate, tmp_path: Path) -> None:
+def test_the_story_writes_a_table_of_every_kind(told: Told, fate: Fate, folder: Path) -> None:
     """A kind whose tables no step writes would never be killed."""
-    project = told[STORY[0].name][0].restore(tmp_path / "world", fate).project
+    project = told[STORY[0].name][0].restore(folder / "world", fate).project
     written = {node for _, hits in told.values() for point, node, _ in hits if point == "after-write"}
 
     assert {str(project.get(node).kind) for node in written} == {kind.name for kind in KINDS}
 
 
 @pytest.mark.parametrize("point", ["before-migrate", "after-migrate"])
-def test_a_killed_migration_has_changed_nothing(point: str, fate: Fate, tmp_path: Path) -> None:
-    address = f"sqlite:///{tmp_path}/catalog.db"
+def test_a_killed_migration_has_changed_nothing(point: str, fate: Fate, folder: Path) -> None:
+    address = f"sqlite:///{folder}/catalog.db"
 
     with fate.asked(f"{soon(point)}=kill"), pytest.raises(Killed):
         open_catalog(address, failpoints.reach)
@@ -129,8 +139,8 @@ def test_a_killed_migration_has_changed_nothing(point: str, fate: Fate, tmp_path
     catalog.close()
 
 
-def test_whatever_is_written_makes_another_wreck(fate: Fate, tmp_path: Path) -> None:
-    world = World(tmp_path / "world", fate)
+def test_whatever_is_written_makes_another_wreck(fate: Fate, folder: Path) -> None:
+    world = World(folder / "world", fate)
     file = next((world.folder / "rates").iterdir())
     seen = [world.fingerprint()]
     assert world.fingerprint() == seen[0]

@@ -379,8 +379,8 @@ MUTANTS: dict[Mutant, Scenario] = {
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    with make_start(tmp_path_factory.mktemp("mutants"), Fate, World) as made:
+def start(worlds: Path) -> Iterator[Start]:
+    with make_start(worlds, Fate, World) as made:
         yield made
 
 
@@ -406,7 +406,7 @@ def write_a_wrong_row(rows: Rows) -> Rows:
 @pytest.mark.parametrize("spoil", [lose_a_row, write_a_wrong_row])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
-    kind: Kind, spoil: Callable[[Rows], Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, spoil: Callable[[Rows], Rows], worlds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kind whose oracle compares nothing would pass every other test."""
 
@@ -418,7 +418,7 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
 
     fate = Fate()
     fate.install(monkeypatch)
-    world = World(tmp_path / "world", fate)
+    world = World(worlds / "spoilt", fate)
     world.run()
     kind.check(Evidence(world, frozen=()))
     monkeypatch.setitem(plain_workers.KINDS_BY_NAME, kind.name, replace(kind, prepare=prepare_wrongly))

@@ -7,19 +7,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from strandline.cli import main
 from strandline.lake.log import read_entries
-from tests.faults.processes import YAML, end, facts, lake_of, start
+from tests.faults.processes import YAML, end, facts, held_at, lake_of, start, wait_until
 from tests.harness import TestProject
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
 
-def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """L6, L10: only the table has the commit. A new process finds it, fences the dead one and continues."""
+def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """L6, L10: only the table has the commit. Another process finds it, fences the dead one and continues."""
     project = TestProject.create(tmp_path, YAML)
     project.lines("data/1.jsonl", {"id": "a", "name": "x", "at": 1}, {"id": "b", "name": "x", "at": 1})
 
@@ -32,8 +36,9 @@ def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tm
     assert not (lake_of(project) / "item").exists()
     project.lines("data/2.jsonl", {"id": "b", "name": "y", "at": 2})
 
-    code, out, err = end(start(project))
+    code = main(["run", "--project", str(project.folder)])
 
+    out, err = capsys.readouterr()
     assert code == 0, out + err
     assert "fenced off a writer that did not end cleanly" in out
     assert facts(project) == {("a", "x"), ("b", "x"), ("b", "y")}
@@ -41,60 +46,62 @@ def test_a_process_killed_between_table_and_catalog_loses_and_doubles_nothing(tm
     project.assert_verified()
 
 
-@pytest.fixture
-def blocked(tmp_path: Path) -> Iterator[tuple[TestProject, subprocess.Popen[str]]]:
-    """A run that stands still before it writes facts, until the file `go` appears."""
-    project = TestProject.create(tmp_path, YAML)
+@dataclass(frozen=True)
+class Interrupted:
+    """A project whose first run was interrupted, and how that run ended."""
+
+    project: TestProject
+    code: int
+    seconds: float
+    err: str
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
+    """Its task stands still in a thread that nobody can stop."""
+    project = TestProject.create(tmp_path_factory.mktemp("interrupted") / "project", YAML)
     project.lines("data/1.jsonl", {"id": "a", "name": "x", "at": 1})
-    process = start(project, f"before-write:item_facts=block:{tmp_path / 'go'}")
-    for _ in range(600):
-        if (lake_of(project) / "events" / "_delta_log" / f"{0:020}.json").exists():
-            break
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    yield project, process
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
+    process = start(project, f"before-write:item_facts=block:{project.folder / 'never'}")
+    try:
+        received = lake_of(project) / "events" / "_delta_log" / f"{0:020}.json"
+        wait_until(lambda: received.exists() or process.poll() is not None, "a run that has received a file")
+        time.sleep(1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code, _, err = end(process)
+        yield Interrupted(project=project, code=code, seconds=time.monotonic() - started, err=err)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
-def test_a_second_process_is_told_who_holds_the_lake(
-    blocked: tuple[TestProject, subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """A lake of plain files has one writer; the first goes on as if nothing had happened."""
-    project, first = blocked
-
-    code, _, err = end(start(project))
-
-    assert code == 3, err
-    assert "[lake-held]" in err
-    assert "Starting Spark" not in err
-    assert re.search(rf"process {first.pid} on \S+, since \d{{4}}-", err), err
-    (tmp_path / "go").touch()
-    assert end(first)[0] == 0
-    assert facts(project) == {("a", "x")}
-    assert project.run().results == (), "the lake is free again, and nothing waits"
+def test_an_interrupted_run_ends_in_seconds(interrupted: Interrupted) -> None:
+    assert (interrupted.code, interrupted.seconds < 5) == (130, True), interrupted.err
+    assert "nothing is lost; the next run continues from there" in interrupted.err
+    assert "Traceback" not in interrupted.err
 
 
-def test_an_interrupted_run_ends_in_seconds_and_the_next_one_goes_on(
-    blocked: tuple[TestProject, subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """Its task stands still in a thread that nobody can stop; the JVM ends by itself and leaves the lake."""
-    project, first = blocked
-    time.sleep(1)
+def test_a_second_process_is_told_who_holds_the_lake(interrupted: Interrupted) -> None:
+    """A lake of plain files has one writer; the first goes on as if nothing had happened.
 
-    started = time.monotonic()
-    first.send_signal(signal.SIGINT)
-    code, _, err = end(first)
+    The first goes on after an interrupted run, whose JVM ended by itself and left the lake.
+    """
+    project = interrupted.project
+    with held_at(project, "before-write:item_facts") as first:
+        code, _, err = end(start(project))
 
-    assert (code, time.monotonic() - started < 5) == (130, True), err
-    assert "nothing is lost; the next run continues from there" in err
-    assert "Traceback" not in err
-    (tmp_path / "go").touch()
-    code, out, err = end(start(project))
+        assert code == 3, err
+        assert "[lake-held]" in err
+        assert "Starting Spark" not in err
+        assert re.search(rf"process {first.process.pid} on \S+, since \d{{4}}-", err), err
+        first.let_go()
+        code, out, err = end(first.process)
+
     assert code == 0, out + err
     assert facts(project) == {("a", "x")}
     assert len([e for e in read_entries(str(lake_of(project) / "item_facts"), -1) if e.changes_rows]) == 1
+    assert project.run().results == (), "the lake is free again, and nothing waits"
 
 
 def _mount(folder: Path, size: str) -> bool:

@@ -26,11 +26,11 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(worlds: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """After its first run, and with something new to read."""
     fate = Fate()
     fate.install(monkeypatch)
-    world = World(tmp_path / "world", fate)
+    world = World(worlds / "world", fate)
     first(world)
     world.send(ITEMS, item("d", 5, "new"), item("a", 6, "y"))
     return world

@@ -33,7 +33,7 @@ from .fate import Fate, soon
 from .kinds import KINDS, Kind
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .world import Saved, World, new_catalog
+from .world import Saved, World, make_folder, new_catalog
 
 pytestmark = pytest.mark.faults
 
@@ -94,7 +94,7 @@ class Ground:
         )
 
     def _make(self) -> Path:
-        self._folder = tempfile.TemporaryDirectory(prefix="schedules-")
+        self._folder = make_folder()
         folder, fate = Path(self._folder.name), self.fate()
         with pytest.MonkeyPatch.context() as patch:
             fate.install(patch)

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -41,6 +42,13 @@ settings: {workers: 1}
 """
 
 
+def make_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for worlds, in memory if there is room: they are copied and removed thousands of times."""
+    memory = Path("/dev/shm")
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    return tempfile.TemporaryDirectory(prefix="worlds-", dir=memory if roomy else None)
+
+
 class World:
     """A folder, a catalog in memory, and one fate."""
 
@@ -57,6 +65,8 @@ class World:
         self.configured: dict[str, Switches] = {}
         """By hash of a node's configuration: the switches that gave it."""
         self.catalog = new_catalog()
+        self._loaded: tuple[Switches, Project] | None = None
+        """The project as it was last asked for, with the switches that gave it."""
         self._numbers = itertools.count(10)
         if start:
             shutil.rmtree(folder, ignore_errors=True)
@@ -71,11 +81,12 @@ class World:
 
     @property
     def project(self) -> Project:
-        project = _load(self.folder, _write_project(self.switches))
-        switches = dict(self.switches)
-        for node in project.nodes:
-            self.configured[node.config.hash] = switches
-        return project
+        if self._loaded is None or self._loaded[0] != self.switches:
+            switches = dict(self.switches)
+            project = _load(self.folder, _write_project(switches))
+            self.configured |= {node.config.hash: switches for node in project.nodes}
+            self._loaded = switches, project
+        return self._loaded[1]
 
     @property
     def workspace(self) -> Workspace:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import lru_cache
 
 import duckdb
 import sqlglot
@@ -169,10 +170,14 @@ class Duck:
                 values = ", ".join(f"({', '.join(_literal(value) for value in row)})" for row in rows)
                 insert = f"; INSERT INTO {name} VALUES {values}" if values else ""
                 self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({listed}){insert}")
-        result = self.connection.execute(
-            sqlglot.transpile(sql, read="spark", write="duckdb", identify=True)[0]
-        )
+        result = self.connection.execute(_to_duckdb(sql))
         return tuple(column[0] for column in result.description), [tuple(row) for row in result.fetchall()]
+
+
+@lru_cache(maxsize=100)
+def _to_duckdb(sql: str) -> str:
+    """A query runs over many tables: whole, and once for each scope."""
+    return sqlglot.transpile(sql, read="spark", write="duckdb", identify=True)[0]
 
 
 def _literal(value: object) -> str:

@@ -5,7 +5,7 @@ Nothing in the engine names it.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -186,22 +186,41 @@ YAML = """
 Ask = Callable[..., Any]
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestProject:
-    """With the kind in both tables: a tally that a job reads, and a tally of that job's output."""
-    monkeypatch.setattr(sections, "SECTIONS", (*sections.SECTIONS, TALLIES))
-    monkeypatch.setitem(WORKERS, Tally.kind, Counter())
-    made = TestProject.create(tmp_path / "shop", YAML)
+@pytest.fixture(scope="module", autouse=True)
+def _known() -> Iterator[None]:
+    """The kind is in both tables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "SECTIONS", (*sections.SECTIONS, TALLIES))
+        patch.setitem(WORKERS, Tally.kind, Counter())
+        yield
+
+
+def declare(folder: Path) -> TestProject:
+    """A tally that a job reads, and a tally of that job's output."""
+    made = TestProject.create(folder, YAML)
     made.lines("data/1.jsonl", sale("a", "north"), sale("b", "north"), sale("c", "south"))
     return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> TestProject:
+    """One run. Never changed; tests work on copies."""
+    made = declare(tmp_path_factory.mktemp("built") / "shop")
+    made.run()
+    return made
+
+
+@pytest.fixture
+def project(built: TestProject, tmp_path: Path) -> TestProject:
+    return built.copy(tmp_path / "shop")
 
 
 @pytest.fixture
 def ask(project: TestProject, capfd: pytest.CaptureFixture[str]) -> Ask:
     """Calls a verb as a shell would; the JSON document that it prints."""
 
-    def call(*words: str, code: int = 0) -> Any:
-        ended = main([*words, "--project", str(project.folder), "--output", "json"])
+    def call(*words: str, code: int = 0, of: TestProject = project) -> Any:
+        ended = main([*words, "--project", str(of.folder), "--output", "json"])
         printed = capfd.readouterr()
         assert ended == code, printed.err
         return json.loads(printed.out)
@@ -213,16 +232,18 @@ def sale(name: str, shop: str, v: int = 1) -> dict[str, object]:
     return {"id": name, "shop": shop, "v": v}
 
 
-def test_a_new_kind_lives_through_the_verbs(
-    project: TestProject, ask: Ask, capfd: pytest.CaptureFixture[str]
+def test_a_new_kind_is_checked_and_planned(
+    ask: Ask, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", "--project", str(project.folder)]) == 0
+    never_built = declare(tmp_path / "never built")
+
+    assert main(["check", "--project", str(never_built.folder)]) == 0
     assert "1 source, 1 fact dataset, 1 job, 2 tallies." in capfd.readouterr().out
-    planned = [(t["node"], t["kind"]) for t in ask("plan")["tasks"]]
+    planned = [(t["node"], t["kind"]) for t in ask("plan", of=never_built)["tasks"]]
     assert planned[-3:] == [("per_shop", "tally"), ("sizes", "job"), ("shops_by_size", "tally")]
 
-    ask("run")
 
+def test_a_new_kind_lives_through_the_verbs(project: TestProject, ask: Ask) -> None:
     assert project.rows("per_shop") == {("north", 2), ("south", 1)}
     assert project.rows("shops_by_size") == {("large", 1), ("small", 1)}
     assert ask("run")["tasks"] == []
@@ -257,8 +278,6 @@ def test_a_new_kind_lives_through_the_verbs(
 def test_another_configuration_of_a_new_kind_is_held_until_a_backfill(
     project: TestProject, ask: Ask, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    ask("run")
-
     project.declare(
         YAML.replace("{of: sale, by: shop}", "{of: sale, by: v}")
         .replace("[shop]", "[v]")
@@ -284,7 +303,6 @@ def test_verify_finds_what_the_worker_of_a_new_kind_forgot(
         come = work.read_changes(tally.dataset).where(F.col(SIGN) > 0)
         return come.select(typed_key((tally.by,)).alias(KEY))
 
-    ask("run")
     monkeypatch.setattr(Counter, "find_touched", find_come)
     project.lines("data/2.jsonl", sale("c", "north", v=2))
 

@@ -10,6 +10,8 @@ from strandline.lake import log, table
 from tests.counting import count_calls
 from tests.harness import TestProject
 
+pytestmark = pytest.mark.spark
+
 LINE = (
     '{"orderId": "D-1", "customer": "Asha", "amount": 5.00, "status": "PLACED", '
     '"changedAt": "2024-02-01T09:00:00Z"}\n'

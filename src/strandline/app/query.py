@@ -10,7 +10,7 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.lake.query import ENGINE, Published, query_tables, read_fields, visible_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
-from strandline.model.node import Project
+from strandline.model.node import Node, Project
 from strandline.plan.selection import get_nodes
 from strandline.sql.dialect import Rewritten, delta_type, rewrite
 from strandline.sql.query_names import (
@@ -125,15 +125,26 @@ def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple
     return tuple(_pin(workspace, name, known_at) for name in names)
 
 
+def _refuse_unbuilt(node: Node, name: str) -> CallError:
+    """A table that does not exist: it was never built, or it has had no row so far."""
+    if node.traits.may_lack_table:
+        return CallError(
+            f"`{name}` has no table, because it has had no row so far.",
+            remedy="Nothing has to be done: its first row creates it.",
+            slug="never-built",
+        )
+    return CallError(
+        f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
+    )
+
+
 def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
     project = workspace.project
     dataset = project.readable[name]
     uri = workspace.lake.table(dataset)
     versions = list_versions(uri)
     if not versions:
-        raise CallError(
-            f"`{name}` has never been built.", remedy="Run `strandline run` first.", slug="never-built"
-        )
+        raise _refuse_unbuilt(workspace.project.get(dataset), name)
     version = versions[-1]
     if known_at is not None and known_at.at is not None:
         version = _version_at(uri, name, known_at.at)

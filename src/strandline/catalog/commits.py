@@ -4,9 +4,10 @@ One transaction checks the token and moves everything.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from strandline.model.commits import CommitRecord, Operation
 from strandline.model.files import FileRead
@@ -19,9 +20,12 @@ from strandline.model.traits import Recount
 from .handle import Catalog, insert_into
 from .invalidations import acknowledge, put_invalidations
 from .leases import check_token
-from .partitions import put_partitions
+from .partitions import FORGET_PARTITIONS, put_partitions
 from .sqltypes import database_now
-from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table, partition_versions
+from .tables import FILE_CURSOR, TABLE_CURSOR, dataset_cursors, datasets, no_table
+
+_DATASET = select(datasets).where(datasets.c.dataset == bindparam("one"))
+_FORGET_CURSORS = delete(dataset_cursors).where(dataset_cursors.c.dataset == bindparam("one"))
 
 
 def record_commit(
@@ -53,10 +57,8 @@ def record_commit(
                 continue
             if state["table_id"] not in ("", record.table_id):
                 # The table was recreated: cursors in the old table say nothing about the new one.
-                connection.execute(delete(dataset_cursors).where(dataset_cursors.c.dataset == lease.dataset))
-                connection.execute(
-                    delete(partition_versions).where(partition_versions.c.dataset == lease.dataset)
-                )
+                connection.execute(_FORGET_CURSORS, {"one": lease.dataset})
+                connection.execute(FORGET_PARTITIONS, {"one": lease.dataset})
                 state = no_table()
             state = {
                 **_after(state, record, recount),
@@ -119,15 +121,15 @@ def _after(state: Mapping[str, Any], record: CommitRecord, recount: Recount) -> 
 
 
 def _read_dataset(connection: Connection, dataset: str) -> dict[str, Any]:
-    row = connection.execute(select(datasets).where(datasets.c.dataset == dataset)).mappings().first()
+    row = connection.execute(_DATASET, {"one": dataset}).mappings().first()
     state = no_table()
     return {name: row[name] for name in state} if row else state
 
 
 def _put_dataset(connection: Connection, dataset: str, kind: NodeKind, state: Mapping[str, Any]) -> None:
-    values = {**state, "kind": str(kind), "updated_at": database_now()}
-    insert = insert_into(connection, datasets).values(dataset=dataset, **values)
-    connection.execute(insert.on_conflict_do_update(index_elements=["dataset"], set_=values))
+    connection.execute(
+        _upsert_dataset(connection.dialect.name), {**state, "dataset": dataset, "kind": str(kind)}
+    )
 
 
 def _put_cursors(
@@ -149,11 +151,21 @@ def _put_cursors(
     ]
     if not rows:
         return
-    insert = insert_into(connection, dataset_cursors).values(updated_at=database_now())
+    connection.execute(_upsert_cursor(connection.dialect.name), rows)
+    acknowledge(connection, dataset, cursors)
+
+
+@cache
+def _upsert_dataset(dialect: str) -> Any:
+    insert = insert_into(dialect, datasets).values(updated_at=database_now())
+    moved = {name: insert.excluded[name] for name in (*no_table(), "kind", "updated_at")}
+    return insert.on_conflict_do_update(index_elements=["dataset"], set_=moved)
+
+
+@cache
+def _upsert_cursor(dialect: str) -> Any:
+    insert = insert_into(dialect, dataset_cursors).values(updated_at=database_now())
     moved = {
         name: insert.excluded[name] for name in ("cursor_value", "table_id", "table_version", "updated_at")
     }
-    connection.execute(
-        insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved), rows
-    )
-    acknowledge(connection, dataset, cursors)
+    return insert.on_conflict_do_update(index_elements=["dataset", "cursor_column", "input"], set_=moved)

@@ -79,9 +79,9 @@ def unreachable(catalog: Catalog, error: Exception) -> OutsideError:
     )
 
 
-def insert_into(connection: Connection, table: Table) -> Any:
+def insert_into(dialect: str, table: Table) -> Any:
     """An INSERT that supports `on_conflict_...`. The two databases have the same one under two names."""
-    if connection.dialect.name == "sqlite":
+    if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
         return sqlite_insert(table)

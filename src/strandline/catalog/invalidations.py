@@ -6,7 +6,7 @@ A job has processed one when its cursor passes the commit that carries it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Text, Update, bindparam, select, update
 
 from strandline.model.commits import CommitRecord
 from strandline.model.invalidations import to_columns
@@ -25,7 +25,7 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
     invalidations = record.metadata.invalidations
     if not invalidations:
         return
-    insert = insert_into(connection, data_invalidations).on_conflict_do_nothing()
+    insert = insert_into(connection.dialect.name, data_invalidations).on_conflict_do_nothing()
     connection.execute(
         insert,
         [
@@ -46,7 +46,8 @@ def put_invalidations(connection: Connection, record: CommitRecord, readers: Seq
         {"invalidation_id": i.id, "job": job, "processed_at": None} for i in invalidations for job in readers
     ]
     if owed:
-        connection.execute(insert_into(connection, invalidation_jobs).on_conflict_do_nothing(), owed)
+        insert = insert_into(connection.dialect.name, invalidation_jobs).on_conflict_do_nothing()
+        connection.execute(insert, owed)
     # If the process that made a commit died before recording it, readers may have processed the commit
     # already.
     for job in readers:
@@ -71,16 +72,32 @@ def acknowledge(connection: Connection, job: str, cursors: Mapping[str, Cursor])
     That is every invalidation behind a cursor, and every one of a table that has been replaced since.
     """
     for dataset, cursor in cursors.items():
-        columns = data_invalidations.c
-        # A job that reads a recreated table computes from all of it. A cursor in the old table says nothing
-        # about the present one.
-        present = select(datasets.c.table_id).where(datasets.c.dataset == dataset).scalar_subquery()
-        passed = (columns.table_id == cursor.table_id) & (columns.table_version <= cursor.version)
-        replaced = (columns.table_id != cursor.table_id) & (present == cursor.table_id)
-        behind = select(columns.id).where(columns.dataset == dataset, passed | replaced)
-        mine = (invalidation_jobs.c.job == job) & invalidation_jobs.c.processed_at.is_(None)
-        done = update(invalidation_jobs).where(mine & invalidation_jobs.c.invalidation_id.in_(behind))
-        connection.execute(done.values(processed_at=database_now()))
+        connection.execute(
+            _ACKNOWLEDGE,
+            {
+                "reader": job,
+                "input": dataset,
+                "cursor_table": cursor.table_id,
+                "cursor_version": cursor.version,
+            },
+        )
+
+
+def _build_acknowledge() -> Update:
+    dataset, table_id = bindparam("input", type_=Text), bindparam("cursor_table", type_=Text)
+    columns = data_invalidations.c
+    # A job that reads a recreated table computes from all of it. A cursor in the old table says nothing
+    # about the present one.
+    present = select(datasets.c.table_id).where(datasets.c.dataset == dataset).scalar_subquery()
+    passed = (columns.table_id == table_id) & (columns.table_version <= bindparam("cursor_version"))
+    replaced = (columns.table_id != table_id) & (present == table_id)
+    behind = select(columns.id).where(columns.dataset == dataset, passed | replaced)
+    mine = (invalidation_jobs.c.job == bindparam("reader")) & invalidation_jobs.c.processed_at.is_(None)
+    done = update(invalidation_jobs).where(mine & invalidation_jobs.c.invalidation_id.in_(behind))
+    return done.values(processed_at=database_now())
+
+
+_ACKNOWLEDGE = _build_acknowledge()
 
 
 def read_invalidations(

@@ -4,8 +4,10 @@ A lease that has run out still belongs to its holder until another takes it: the
 """
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select, true, update
+from sqlalchemy import Connection, Float, and_, bindparam, or_, select, update
 
 from strandline.model.errors import ConflictError, FencedError
 from strandline.model.leases import Lease, LeaseState
@@ -13,6 +15,40 @@ from strandline.model.leases import Lease, LeaseState
 from .handle import Catalog, insert_into
 from .sqltypes import database_now
 from .tables import HELD, RELEASED, leases
+
+_IS_OURS = and_(
+    leases.c.dataset == bindparam("one"),
+    leases.c.holder == bindparam("ours"),
+    leases.c.token == bindparam("our_token"),
+    leases.c.state == HELD,
+)
+_AFTER_SECONDS = database_now(bindparam("seconds", type_=Float))
+_CHECK_TOKEN = update(leases).where(_IS_OURS).values(state=bindparam("next_state"))
+
+_PREVIOUS = select(leases.c.token, leases.c.state).where(leases.c.dataset == bindparam("one"))
+_TAKE_ANYHOW = (
+    update(leases)
+    .where(
+        leases.c.dataset == bindparam("one"),
+        leases.c.token == bindparam("previous_token"),
+        leases.c.state == bindparam("previous_state"),
+    )
+    .values(
+        holder=bindparam("ours"),
+        token=bindparam("our_token"),
+        state=HELD,
+        acquired_at=database_now(),
+        expires_at=_AFTER_SECONDS,
+    )
+    .returning(leases.c.expires_at)
+)
+_TAKE_IF_FREE = _TAKE_ANYHOW.where(
+    or_(
+        leases.c.state != HELD,
+        leases.c.holder == bindparam("ours"),
+        leases.c.expires_at <= database_now(),
+    )
+)
 
 
 def acquire_lease(
@@ -36,12 +72,9 @@ def next_token(catalog: Catalog, lease: Lease) -> Lease:
     """The same lease with the next token. It is taken once the fence is in place, so it needs no other."""
     with catalog.writing() as connection:
         change = (
-            update(leases)
-            .where(_is_ours(lease))
-            .values(token=leases.c.token + 1)
-            .returning(leases.c.expires_at)
+            update(leases).where(_IS_OURS).values(token=leases.c.token + 1).returning(leases.c.expires_at)
         )
-        expires_at = connection.execute(change).scalar()
+        expires_at = connection.execute(change, _ours(lease)).scalar()
     if expires_at is None:
         raise fenced(lease)
     return replace(lease, token=lease.token + 1, expires_at=expires_at, must_fence=False)
@@ -85,8 +118,8 @@ def check_token(connection: Connection, lease: Lease, *, release: bool) -> None:
 
     Otherwise lock its row until the transaction ends, and release it if asked.
     """
-    change = update(leases).where(_is_ours(lease)).values(state=RELEASED if release else HELD)
-    if connection.execute(change).rowcount != 1:
+    change = {**_ours(lease), "next_state": RELEASED if release else HELD}
+    if connection.execute(_CHECK_TOKEN, change).rowcount != 1:
         raise fenced(lease)
 
 
@@ -97,13 +130,9 @@ def fenced(lease: Lease) -> FencedError:
     )
 
 
-def _is_ours(lease: Lease) -> ColumnElement[bool]:
-    return and_(
-        leases.c.dataset == lease.dataset,
-        leases.c.holder == lease.holder,
-        leases.c.token == lease.token,
-        leases.c.state == HELD,
-    )
+def _ours(lease: Lease) -> dict[str, object]:
+    """The parameters of `_IS_OURS`."""
+    return {"one": lease.dataset, "ours": lease.holder, "our_token": lease.token}
 
 
 def _find_first(
@@ -111,11 +140,10 @@ def _find_first(
 ) -> Lease | None:
     """The lease, if the catalog has never had one for the dataset."""
     token = table_token + 1
-    values = {"dataset": dataset, "holder": holder, "token": token, "state": HELD}
-    insert = insert_into(connection, leases).values(
-        **values, acquired_at=database_now(), expires_at=database_now(seconds)
-    )
-    expires_at = connection.execute(insert.on_conflict_do_nothing().returning(leases.c.expires_at)).scalar()
+    expires_at = connection.execute(
+        _insert_first(connection.dialect.name),
+        {"one": dataset, "ours": holder, "our_token": token, "seconds": seconds},
+    ).scalar()
     if expires_at is None:
         return None
     # The table has a token but the catalog no lease: the catalog was lost, and with it the last writer's
@@ -125,37 +153,36 @@ def _find_first(
     )
 
 
+@cache
+def _insert_first(dialect: str) -> Any:
+    insert = insert_into(dialect, leases).values(
+        dataset=bindparam("one"),
+        holder=bindparam("ours"),
+        token=bindparam("our_token"),
+        state=HELD,
+        acquired_at=database_now(),
+        expires_at=_AFTER_SECONDS,
+    )
+    return insert.on_conflict_do_nothing().returning(leases.c.expires_at)
+
+
 def _find_next(
     connection: Connection, dataset: str, holder: str, seconds: float, table_token: int, break_others: bool
 ) -> Lease | None:
     """The lease, if it is free: given back, run out, already ours, or broken on request."""
-    previous = connection.execute(
-        select(leases.c.token, leases.c.state).where(leases.c.dataset == dataset)
-    ).one()
+    previous = connection.execute(_PREVIOUS, {"one": dataset}).one()
     token = max(previous.token, table_token) + 1
-    free = (
-        true()
-        if break_others
-        else or_(leases.c.state != HELD, leases.c.holder == holder, leases.c.expires_at <= database_now())
-    )
-    change = (
-        update(leases)
-        .where(
-            leases.c.dataset == dataset,
-            leases.c.token == previous.token,
-            leases.c.state == previous.state,
-            free,
-        )
-        .values(
-            holder=holder,
-            token=token,
-            state=HELD,
-            acquired_at=database_now(),
-            expires_at=database_now(seconds),
-        )
-        .returning(leases.c.expires_at)
-    )
-    expires_at = connection.execute(change).scalar()
+    expires_at = connection.execute(
+        _TAKE_ANYHOW if break_others else _TAKE_IF_FREE,
+        {
+            "one": dataset,
+            "previous_token": previous.token,
+            "previous_state": previous.state,
+            "ours": holder,
+            "our_token": token,
+            "seconds": seconds,
+        },
+    ).scalar()
     if expires_at is None:
         return None
     # The table is ahead: the catalog was restored from a copy.

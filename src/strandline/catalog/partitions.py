@@ -1,15 +1,18 @@
 """Partition versions: when each partition was built, by which configuration, at which table version."""
 
 from collections import defaultdict
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete
+from sqlalchemy import Connection, CursorResult, bindparam, delete
 
 from strandline.model.catalog_records import PartitionVersion
 from strandline.model.commits import CommitRecord, Operation
 
 from .handle import insert_into
 from .tables import partition_versions
+
+FORGET_PARTITIONS = delete(partition_versions).where(partition_versions.c.dataset == bindparam("one"))
 
 
 def put_partitions(connection: Connection, record: CommitRecord, location: str) -> None:
@@ -19,7 +22,7 @@ def put_partitions(connection: Connection, record: CommitRecord, location: str) 
     """
     metadata = record.metadata
     if metadata.operation is Operation.OVERWRITE:
-        connection.execute(delete(partition_versions).where(partition_versions.c.dataset == metadata.node))
+        connection.execute(FORGET_PARTITIONS, {"one": metadata.node})
     if not metadata.partitions:
         return
     total = sum(p.rows for p in metadata.partitions)
@@ -39,18 +42,21 @@ def put_partitions(connection: Connection, record: CommitRecord, location: str) 
         }
         for p in metadata.partitions
     ]
-    insert = insert_into(connection, partition_versions)
-    changed = {name: insert.excluded[name] for name in values[0] if name not in ("dataset", "partition_key")}
-    connection.execute(
-        insert.on_conflict_do_update(index_elements=["dataset", "partition_key"], set_=changed), values
-    )
+    connection.execute(_upsert(connection.dialect.name), values)
 
 
-def read_partitions(connection: Connection, query: Select[Any]) -> dict[str, dict[str, PartitionVersion]]:
-    """By dataset and partition key, in the order of the keys."""
+@cache
+def _upsert(dialect: str) -> Any:
+    insert = insert_into(dialect, partition_versions)
+    changed = {
+        column.name: insert.excluded[column.name] for column in partition_versions.c if not column.primary_key
+    }
+    return insert.on_conflict_do_update(index_elements=["dataset", "partition_key"], set_=changed)
+
+
+def read_partitions(rows: CursorResult[Any]) -> dict[str, dict[str, PartitionVersion]]:
+    """By dataset and partition key, in the order of the rows."""
     versions: dict[str, dict[str, PartitionVersion]] = defaultdict(dict)
-    for row in connection.execute(
-        query.order_by(partition_versions.c.dataset, partition_versions.c.partition_key)
-    ).mappings():
+    for row in rows.mappings():
         versions[row["dataset"]][row["partition_key"]] = PartitionVersion(**row)
     return versions

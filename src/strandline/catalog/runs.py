@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Float, Row, bindparam, func, insert, select, update
 
 from strandline.model.catalog_records import RunRecord
 from strandline.model.errors import ConflictError
@@ -13,8 +15,31 @@ from strandline.model.plan import Cause, Status, Strategy, TaskResult, describe_
 from strandline.model.scope_json import scope_from_json, scope_to_json
 
 from .handle import Catalog, insert_into
-from .sqltypes import database_now
+from .sqltypes import Instant, database_now
 from .tables import audit_log, datasets, no_table, runs, tasks
+
+_INSERT_TASK = insert(tasks).values(
+    run=bindparam("one_run"),
+    node=bindparam("one"),
+    attempt=select(func.coalesce(func.max(tasks.c.attempt), 0))
+    .where(tasks.c.run == bindparam("one_run"), tasks.c.node == bindparam("one"))
+    .scalar_subquery()
+    + 1,
+    status_since=func.coalesce(bindparam("since", type_=Instant), database_now()),
+    started_at=database_now(bindparam("seconds", type_=Float)),
+    ended_at=database_now(),
+)
+_NEWEST_TASK = (
+    select(tasks.c.status, tasks.c.status_since)
+    .where(tasks.c.node == bindparam("one"))
+    .order_by(tasks.c.id.desc())
+    .limit(1)
+)
+
+
+@cache
+def _insert_dataset(dialect: str) -> Any:
+    return insert_into(dialect, datasets).on_conflict_do_nothing()
 
 
 def start_run(catalog: Catalog, run: str, as_of: str, cause: str) -> None:
@@ -47,31 +72,25 @@ def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
         # A node is listed from its first attempt on, so that a failure before the first commit is visible
         # (L13).
         known = {"dataset": result.node, "kind": str(result.kind), **no_table()}
-        connection.execute(insert_into(connection, datasets).values(**known).on_conflict_do_nothing())
-        attempts = (
-            select(func.coalesce(func.max(tasks.c.attempt), 0))
-            .where(tasks.c.run == run, tasks.c.node == result.node)
-            .scalar_subquery()
-        )
+        connection.execute(_insert_dataset(connection.dialect.name), known)
         connection.execute(
-            insert(tasks).values(
-                run=run,
-                node=result.node,
-                attempt=attempts + 1,
-                kind=str(result.kind),
-                cause=str(result.cause),
-                strategy=str(result.strategy),
-                reason=result.reason,
-                scope_kind=str(result.scope.kind),
-                scope=describe_covered(result),
-                status=str(result.status),
-                status_since=_status_since(connection, result),
-                result=_measures(result),
-                error=result.error,
-                slug=result.slug,
-                started_at=database_now(-result.seconds),
-                ended_at=database_now(),
-            )
+            _INSERT_TASK,
+            {
+                "one_run": run,
+                "one": result.node,
+                "kind": str(result.kind),
+                "cause": str(result.cause),
+                "strategy": str(result.strategy),
+                "reason": result.reason,
+                "scope_kind": str(result.scope.kind),
+                "scope": describe_covered(result),
+                "status": str(result.status),
+                "since": _status_since(connection, result),
+                "result": _measures(result),
+                "error": result.error,
+                "slug": result.slug,
+                "seconds": -result.seconds,
+            },
         )
 
 
@@ -114,19 +133,17 @@ def audit(catalog: Catalog, verb: str, detail: Mapping[str, object]) -> None:
         connection.execute(insert(audit_log).values(at=database_now(), verb=verb, detail=dict(detail)))
 
 
-def _status_since(connection: Connection, result: TaskResult) -> Any:
-    """Since when the node's attempts have ended like this one. `done` and `unchanged` count as the same."""
-    newest = (
-        select(tasks.c.status, tasks.c.status_since)
-        .where(tasks.c.node == result.node)
-        .order_by(tasks.c.id.desc())
-        .limit(1)
-    )
-    before = connection.execute(newest).first()
+def _status_since(connection: Connection, result: TaskResult) -> datetime | None:
+    """Since when the node's attempts have ended like this one; None: this one is the first that does.
+
+    `done` and `unchanged` count as the same.
+    """
+    before = connection.execute(_NEWEST_TASK, {"one": result.node}).first()
     well = {Status.DONE, Status.UNCHANGED}
     if before and (before.status == result.status or {before.status, result.status} <= well):
-        return before.status_since
-    return database_now()
+        since: datetime = before.status_since
+        return since
+    return None
 
 
 def _measures(result: TaskResult) -> dict[str, object]:

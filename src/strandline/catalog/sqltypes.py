@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Float, Text, literal
+from sqlalchemy import BindParameter, Float, Text, literal
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
@@ -61,7 +61,7 @@ class FreeText(TypeDecorator[str]):
 
 
 class database_now(FunctionElement[datetime]):  # noqa: N801 - reads like the SQL function that it is
-    """The database's clock, plus a number of seconds.
+    """The database's clock, plus a number of seconds, which may be a parameter of the statement.
 
     Never the clock of this process: the clocks of lease holders disagree.
     """
@@ -69,8 +69,9 @@ class database_now(FunctionElement[datetime]):  # noqa: N801 - reads like the SQ
     inherit_cache = True
     type = Instant()
 
-    def __init__(self, plus_seconds: float = 0.0) -> None:
-        super().__init__(literal(float(plus_seconds), Float()))
+    def __init__(self, plus_seconds: float | BindParameter[float] = 0.0) -> None:
+        fixed = isinstance(plus_seconds, int | float)
+        super().__init__(literal(float(plus_seconds), Float()) if fixed else plus_seconds)
 
 
 @compiles(database_now, "sqlite")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import Row, Select, bindparam, func, select
 
 from strandline.model.catalog_records import CatalogView, NodeRecord, PartitionVersion
 from strandline.model.commits import WrittenConfig
@@ -39,38 +39,43 @@ _NODES = select(
     datasets, _BUILDING, tasks.c.status, tasks.c.error, tasks.c.run, tasks.c.status_since
 ).select_from(datasets.outerjoin(tasks, tasks.c.id == _NEWEST))
 _CURSORS = select(dataset_cursors)
-_PARTITIONS = select(partition_versions)
+_PARTITIONS = select(partition_versions).order_by(
+    partition_versions.c.dataset, partition_versions.c.partition_key
+)
+_ALL = (_NODES, _CURSORS, _PARTITIONS)
+_ONE = (
+    _NODES.where(datasets.c.dataset == bindparam("one")),
+    _CURSORS.where(dataset_cursors.c.dataset == bindparam("one")),
+    _PARTITIONS.where(partition_versions.c.dataset == bindparam("one")),
+)
+"""Built once: to build a statement takes longer than SQLite takes to run it."""
 
 
 def read_view(catalog: Catalog) -> CatalogView:
     """Every node that was ever tried. One without a table yet has `table_version` -1 and no `table_id`."""
-    return CatalogView(nodes=_read_nodes(catalog, _NODES, _CURSORS, _PARTITIONS))
+    return CatalogView(nodes=_read_nodes(catalog, _ALL, {}))
 
 
 def find_node(catalog: Catalog, dataset: str) -> NodeRecord | None:
     """One node of the view, without reading the files and cursors of the others."""
-    nodes = _read_nodes(
-        catalog,
-        _NODES.where(datasets.c.dataset == dataset),
-        _CURSORS.where(dataset_cursors.c.dataset == dataset),
-        _PARTITIONS.where(partition_versions.c.dataset == dataset),
-    )
-    return nodes.get(dataset)
+    return _read_nodes(catalog, _ONE, {"one": dataset}).get(dataset)
 
 
 def _read_nodes(
-    catalog: Catalog, nodes_query: Select[Any], cursors_query: Select[Any], partitions_query: Select[Any]
+    catalog: Catalog, queries: tuple[Select[Any], Select[Any], Select[Any]], parameters: dict[str, str]
 ) -> dict[str, NodeRecord]:
+    """The nodes, from the queries of nodes, cursors and partitions."""
+    nodes_query, cursors_query, partitions_query = queries
     cursors: dict[str, dict[str, Cursor]] = defaultdict(dict)
     files: dict[str, dict[str, FileRead]] = defaultdict(dict)
     with catalog.reading() as connection:
-        for row in connection.execute(cursors_query):
+        for row in connection.execute(cursors_query, parameters):
             if row.cursor_column == FILE_CURSOR:
                 files[row.dataset][row.input] = file_from_dict(row.cursor_value)
             else:
                 cursors[row.dataset][row.input] = Cursor(table_id=row.table_id, version=row.table_version)
-        partitions = read_partitions(connection, partitions_query)
-        rows = sorted(connection.execute(nodes_query), key=lambda row: row.dataset)
+        partitions = read_partitions(connection.execute(partitions_query, parameters))
+        rows = sorted(connection.execute(nodes_query, parameters), key=lambda row: row.dataset)
     return {
         row.dataset: _node(row, cursors[row.dataset], files[row.dataset], partitions.get(row.dataset, {}))
         for row in rows

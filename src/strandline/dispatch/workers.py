@@ -223,12 +223,13 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
-    writes.compact(desk.session(), desk.lake, _bare_ticket(desk, node, lease, Operation.COMPACT), compaction)
+    ticket = _bare_ticket(desk, node, lease, Operation.COMPACT)
+    writes.compact(_session(desk, node, own=True), desk.lake, ticket, compaction)
 
 
-def _session(desk: Desk, node: Node) -> "SparkSession":
+def _session(desk: Desk, node: Node, *, own: bool = False) -> "SparkSession":
     with writes.explained(node.name):
-        return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=False)
+        return fit_session(desk.session(), desk.project.settings, desk.pins.rows(node.name), own=own)
 
 
 def _bare_ticket(

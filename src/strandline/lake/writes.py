@@ -226,14 +226,13 @@ def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
     replace_where(rows, lake, ticket, condition=f"{DELETED} = true")
 
 
-def compact(session: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
+def compact(own: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
     """Rewrite the same rows in other files. Delta marks the commit as changing no data.
 
     Delta commits nothing if there is nothing to do. It takes the commit's metadata only from a session's
-    settings, hence a separate session, and no token. A late compaction by a writer that lost its lease
-    changes nothing visible either (L7).
+    settings, so the session is the compaction's own, and there is no token. A late compaction by a writer
+    that lost its lease changes nothing visible either (L7).
     """
-    own = session.newSession()
     own.conf.set("spark.databricks.delta.commitInfo.userMetadata", ticket.metadata)
     own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))
     own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))

@@ -40,8 +40,11 @@ _COMPILE_LATER = (
 Planning queries runs much code a few times, and compiling it took most of a run.
 """
 
-_COLLECT_AT_ONCE = "-XX:+UseParallelGC"
-"""Java's default collector works beside the program, on cores that a run cannot spare."""
+_COLLECT_AT_ONCE = "-XX:+UseParallelGC -XX:MetaspaceSize=128m"
+"""Java's default collector works beside the program, on cores that a run cannot spare.
+
+Spark loads more classes than Java expects: without the size, it collects everything twice while they load.
+"""
 
 _IN_ONE_PROCESS = {
     # Hadoop's own starts a process for each permission it sets and each link it looks for: dozens per commit.

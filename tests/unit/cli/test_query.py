@@ -106,6 +106,7 @@ def test_known_at_reads_an_older_version(shop: Shop, capsys: pytest.CaptureFixtu
     [
         ("SELECT * FROM ordrs", "[unknown-table]"),
         ("SELECT * FROM customer_totals", "[never-built]"),
+        ("SELECT * FROM orders_quarantine", "has no table, because it has had no row so far."),
         ("SELECT nope FROM orders", "[bad-sql]"),
         ("SELECT 1/0", "[bad-sql]"),
         ("SELEC 1", "[not-a-query]"),

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cache
 
 import pytest
 from hypothesis import example, given
@@ -76,6 +77,7 @@ def filter_of(*comparisons: tuple[str, str, Value]) -> Filter:
     return Filter(comparisons=tuple(comparison(*words) for words in comparisons))
 
 
+@cache
 def comparisons_on(column: str) -> st.SearchStrategy[Comparison]:
     one, several = VALUES[column], st.lists(VALUES[column], min_size=1, max_size=4).map(tuple)
     compared = st.builds(
