@@ -196,6 +196,17 @@ def test_tables_have_the_properties_they_are_promised_with(session: SparkSession
     assert list_versions(lake.table("received")) == [0]
 
 
+def test_tasks_are_not_sent_the_settings_of_yarn(session: SparkSession, lake: Lake) -> None:
+    """Every scan and write of files sends Hadoop's settings, and half of them were YARN's."""
+    start(session.newSession(), lake)
+    assert rows_of(session, lake)
+
+    left = session.sparkContext._jsc.hadoopConfiguration()
+
+    assert left.getValByRegex("^yarn").isEmpty()
+    assert left.size() > 100
+
+
 class Gate:
     """A source of rows that signals when Spark reads it, and then waits.
 

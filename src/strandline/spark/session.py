@@ -262,4 +262,22 @@ def start_session(settings: Settings, java_flags: str | None = None) -> "SparkSe
             slug="spark-start",
         ) from error
     session.sparkContext.setLogLevel("ERROR")
+    if _is_one_process(settings.spark_master):
+        _drop_unused_settings(session)
     return session
+
+
+def _drop_unused_settings(session: "SparkSession") -> None:
+    """Drop the settings of YARN, which are half of Hadoop's eleven hundred.
+
+    Every scan and every write of files sends all settings to its tasks. Hadoop reads the files of settings
+    again when it first meets another one, so all of them are loaded before.
+    """
+    context = session.sparkContext
+    jvm = context._jvm
+    assert jvm is not None
+    jvm.org.apache.hadoop.mapreduce.util.ConfigUtil.loadResources()
+    jvm.org.apache.hadoop.hdfs.HdfsConfiguration.init()
+    conf = context._jsc.hadoopConfiguration()
+    for name in conf.getValByRegex(r"^yarn\.").keySet().toString()[1:-1].split(", "):
+        conf.unset(name)
