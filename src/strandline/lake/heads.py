@@ -31,21 +31,18 @@ def count_heads(table: Table) -> tuple[HeadCount, ...]:
 def count_heads_by_date(table: Table, history: Table, key: Sequence[str]) -> tuple[HeadCount, ...]:
     """The same, also by the dates that wait and by the first date of the key in its history."""
     session = history.register(table.register(QueryBuilder(), "heads"), "history")
-    names = ", ".join(map(datafusion_name, key))
+    columns = [datafusion_name(column) for column in key]
+    names = ", ".join(columns)
+    same = " AND ".join(f"(h.{column} IS NOT DISTINCT FROM f.{column})" for column in columns)
     sql = f"""
-        SELECT head['status'] AS status, head['watermark_on'] AS watermark_on, head['waits'] AS waits,
-            head['pending'] AS pending, first_on, count(*) AS keys
-        FROM (
-            SELECT {names}, first_value(head) FILTER (WHERE head IS NOT NULL) AS head,
-                min(first_on) AS first_on
-            FROM (
-                SELECT {names}, {_HEAD} AS head, arrow_cast(NULL, 'Date32') AS first_on
-                FROM heads WHERE {_is_role(Role.HEAD)}
-                UNION ALL
-                SELECT {names}, NULL, min({_DATE})
-                FROM history WHERE {_is_role(Role.ROW)} GROUP BY {names}
-            ) GROUP BY {names}
-        ) WHERE head IS NOT NULL GROUP BY 1, 2, 3, 4, 5"""
+        SELECT {_HEAD}['status'] AS status, {_HEAD}['watermark_on'] AS watermark_on,
+            {_HEAD}['waits'] AS waits, {_HEAD}['pending'] AS pending, first_on, count(*) AS keys
+        FROM (SELECT {names}, {_HEAD} FROM heads WHERE {_is_role(Role.HEAD)}) AS h
+        LEFT JOIN (
+            SELECT {names}, min({_DATE}) AS first_on
+            FROM history WHERE {_is_role(Role.ROW)} GROUP BY {names}
+        ) AS f ON {same}
+        GROUP BY 1, 2, 3, 4, 5"""
     return tuple(map(_head_count, pa.table(session.execute(sql).read_all()).to_pylist()))
 
 
