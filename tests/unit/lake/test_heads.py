@@ -18,8 +18,9 @@ def test_keys_are_counted_by_what_their_heads_say(tmp_path: Path) -> None:
     portfolios = make_portfolios(tmp_path, valued=WEEKDAYS)
     aapl = row("P1 AAPL", on(8))
     portfolios.commit(FOLDED, [aapl, row("P1 AAPL", on(10)), row("P1 -", on(9)), row("P2 -", on(9))])
-    marked = {"pending": [{"start": on(8), "end": None}], "waits": [on(9)], "watermark_on": on(10)}
-    heads = [head("P1 AAPL", "REPROCESSING", **marked), head("P1 -"), head("P2 -"), head("P3 -", "FAILED")]
+    pending = [{"start": on(8), "end": None}]
+    marked = head("P1 AAPL", "REPROCESSING", pending=pending, waits=[on(9)], watermark_on=on(10))
+    heads = [marked, head("P1 -"), head("P2 -"), head("P3 -", "FAILED")]
     portfolios.commit(VALUED, [*heads, aapl, superseded(aapl, 1, at(12))])
     table, history = get_table(portfolios.table(VALUED)), get_table(portfolios.table(FOLDED))
 
