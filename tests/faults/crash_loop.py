@@ -64,11 +64,18 @@ class Wreck:
 
 
 def wrecks_of(
-    step: Step, saved: Saved, fate: Fate, folder: Path, every: int = 1, first: int = 0
+    step: Step,
+    saved: Saved,
+    fate: Fate,
+    folder: Path,
+    every: int = 1,
+    first: int = 0,
+    nodes: Sequence[str] = (),
 ) -> list[Wreck]:
     """The wrecks that a kill in a step can leave: one in `every`, from the `first` on.
 
-    The step is done once. At each hit everything is copied: a killed process leaves nothing else.
+    With `nodes`, a kill while one of these is worked on. The step is done once. At each hit everything is
+    copied: a killed process leaves nothing else.
     """
     world = saved.restore(folder / "whole", fate)
     wrecks: list[Wreck] = []
@@ -87,7 +94,8 @@ def wrecks_of(
         return (len(seen) - 1) % every == first % every
 
     fate.watch = watch
-    step.act(world, ",".join(f"{point}=watch" for point in failpoints.POINTS))
+    places = [f"{point}:{node}" for point in failpoints.POINTS for node in nodes] or failpoints.POINTS
+    step.act(world, ",".join(f"{place}=watch" for place in places))
     world.close()
     return wrecks
 

@@ -66,10 +66,10 @@ class Evidence:
         None if there is no such commit, if an input is another table now, or if what the commit read was
         cleaned away and the catalog that knew a later version is lost.
         """
-        computed = [e.metadata for e in self.entries(name) if e.metadata and e.metadata.inputs]
-        if not computed:
+        computed = self.last_computed(name)
+        if computed is None or computed.metadata is None:
             return None
-        cursors, record = computed[-1].inputs, self.nodes.get(name)
+        cursors, record = computed.metadata.inputs, self.nodes.get(name)
         if record and all(reaches(record.cursors.get(d), cursor) for d, cursor in cursors.items()):
             cursors = {dataset: record.cursors[dataset] for dataset in cursors}
         if any(cursor.version < self.readable_from(dataset) for dataset, cursor in cursors.items()):
@@ -77,6 +77,21 @@ class Evidence:
         if any(cursor.table_id != self.table_id(dataset) for dataset, cursor in cursors.items()):
             return None
         return {dataset: self.rows(dataset, cursor.version) for dataset, cursor in cursors.items()}
+
+    def last_computed(self, name: str) -> LogEntry | None:
+        """The last commit that computed something."""
+        computed = (e for e in reversed(self.entries(name)) if e.metadata and e.metadata.inputs)
+        return next(computed, None)
+
+    def as_of(self, name: str) -> str:
+        """The `as_of` of a table that was computed: the catalog knows of a later one, unless it is older."""
+        computed, record = self.last_computed(name), self.nodes.get(name)
+        assert computed is not None
+        assert computed.metadata is not None
+        known = record is not None and record.table_id == self.table_id(name)
+        if record is not None and known and record.table_version >= computed.version and record.as_of:
+            return record.as_of
+        return computed.metadata.as_of
 
     def readable_from(self, name: str) -> int:
         """From which version on the table says that it can be read."""

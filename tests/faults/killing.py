@@ -64,7 +64,9 @@ class Start:
 
 
 @contextmanager
-def make_start(folder: Path, make_fate: Callable[[], Fate], world_type: type[World]) -> Iterator[Start]:
+def make_start(
+    folder: Path, make_fate: Callable[[], Fate], world_type: type[World], first: Scenario = first
+) -> Iterator[Start]:
     with pytest.MonkeyPatch.context() as patch:
         fate = make_fate()
         fate.install(patch)

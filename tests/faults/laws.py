@@ -12,7 +12,6 @@ from strandline.model.columns import DELETED
 from strandline.model.commits import Operation
 
 from .evidence import Evidence, reaches, require
-from .kinds import KINDS
 from .world import World, give_up
 
 BARE = {Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN}
@@ -42,7 +41,7 @@ def check_rest(world: World, *, rebuilt: bool = True) -> None:
 def _check(evidence: Evidence) -> None:
     for node in evidence.world.project.nodes:
         check_commits_of(node.name, evidence.entries(node.name))
-    for kind in KINDS:
+    for kind in evidence.world.kinds:
         kind.check(evidence)
     _check_cursors(evidence)
 

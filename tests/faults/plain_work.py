@@ -166,7 +166,7 @@ def net(old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, Row]]:
 
 def key_hash(values: Key) -> int:
     """`_key` (L5): of the values and of which of them are NULL."""
-    text = json.dumps(with_null_flags(values))
+    text = json.dumps(with_null_flags(values), default=str)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], signed=True)
 
 

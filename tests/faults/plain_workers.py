@@ -63,6 +63,8 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
             table_log.append(
                 rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None
             )
+        case Operation.REPLACE_KEYS if write.superseding:
+            table_log.replace_superseded(rows, desk.lake, ticket, write.superseding)
         case Operation.REPLACE_KEYS:
             table_log.replace_keys(rows, desk.lake, ticket)
         case Operation.REPLACE_PARTITIONS:

@@ -29,14 +29,14 @@ Scenario = Callable[[World], None]
 def first(world: World) -> None:
     """What every scenario starts with."""
     send_first_items(world)
-    _run(world)
+    run_well(world)
 
 
-def _run(world: World, fail: str = "") -> None:
+def run_well(world: World, fail: str = "", exit_code: int = 0) -> None:
     """A run that must end well and leave nothing to do."""
     outcome = world.run(fail=fail)
     require(
-        outcome is not None and outcome.exit_code == 0,
+        outcome is not None and outcome.exit_code == exit_code,
         "the run ends well",
         outcome and [r.error for r in outcome.results],
     )
@@ -45,7 +45,7 @@ def _run(world: World, fail: str = "") -> None:
     check_always(world)
 
 
-def _mend(world: World) -> None:
+def mend(world: World) -> None:
     check_always(world)
     world.settle_down()
     check_rest(world, rebuilt=False)
@@ -54,21 +54,21 @@ def _mend(world: World) -> None:
 def the_past_changes(world: World) -> None:
     """Corrections, late facts, ties in both orders, a delete and what follows it, moving keys, NULLs."""
     world.send(ITEMS, item("d", 2, "x", None), item("e", 9, None, "x"), item("f", 1, "x", "red", 2))
-    _run(world)
+    run_well(world)
     world.send(ITEMS, item("g", 3, "z"), item("a", 3, "late"), item("b", 5, None, "red", 7))
-    _run(world)
+    run_well(world)
     world.send(ITEMS, *(item(id_, 5, name) for id_ in "hijk" for name in ("one", "two", "three")))
-    _run(world)
+    run_well(world)
     world.send(
         ITEMS, *(item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")), item("g", 6, op="D")
     )
-    _run(world)
+    run_well(world)
     world.send(ITEMS, item("g", 4, "back"), item("d", 7, "moved", "blue"), "broken too")
-    _run(world)
+    run_well(world)
     world.send(RATES, *rates(7, at=2))
-    _run(world)
+    run_well(world)
     world.send(ITEMS, item("d", 8, "moved", "red", 3), item("k", 1, "moved", "red", 3))
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
@@ -91,7 +91,7 @@ def much_changes_at_once(world: World) -> None:
         block("a5", "a4", 5),
         block("a7", "a6", 9),
     )
-    _run(world)
+    run_well(world)
     ties = [item(id_, 5, name) for id_ in "hijk" for name in ("four", "five")]
     world.send(
         ITEMS,
@@ -103,7 +103,7 @@ def much_changes_at_once(world: World) -> None:
         *ties,
     )
     world.send(BLOCKS, block("b2", "a1", 20))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.send(
         ITEMS,
@@ -113,7 +113,7 @@ def much_changes_at_once(world: World) -> None:
         item("m", 6, None, "green", None),
     )
     world.send(BLOCKS, block("a6", "a5", 21))
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
@@ -121,7 +121,7 @@ def _kill_at(world: World, point: str, *nodes: str) -> None:
     for node in nodes:
         world.send(ITEMS, item("d", 5, "x"), item("e", 5, f"only {node}", "red", len(node)))
         world.run(fail=f"{soon(point, node)}=kill")
-        _mend(world)
+        mend(world)
     check_rest(world)
 
 
@@ -136,11 +136,11 @@ def killed_before_the_write(world: World) -> None:
 def answers_are_lost(world: World) -> None:
     for at, node in enumerate(("events", "item_facts", "item", "names", "told"), 5):
         world.send(ITEMS, item("d", at, f"only {node}", "red", len(node)))
-        _run(world, f"{soon('after-write', node)}=lose")
+        run_well(world, f"{soon('after-write', node)}=lose")
     check_rest(world)
 
 
-def _run_while(world: World, point: str, node: str, happening: Callable[[], object], fail: str = "") -> None:
+def run_while(world: World, point: str, node: str, happening: Callable[[], object], fail: str = "") -> None:
     """A run that stands still at a point while something happens."""
     world.fate.meanwhile = happening
     world.run(fail=f"{soon(point, node)}=call,{fail}".rstrip(","))
@@ -155,8 +155,8 @@ def _overtake(world: World, point: str, node: str, at: int) -> None:
         world.another(world.run)
 
     world.send(ITEMS, item("d", at, node), item("e", at, node))
-    _run_while(world, point, node, other)
-    _mend(world)
+    run_while(world, point, node, other)
+    mend(world)
 
 
 def a_writer_is_overtaken(world: World) -> None:
@@ -177,8 +177,8 @@ def another_run_reads_on_meanwhile(world: World) -> None:
             world.another(lambda: world.run(RunRequest(select="rates rate names")))
 
         world.send(ITEMS, item("d", at, f"pinned {point}"), item("e", at, "x"))
-        _run_while(world, point, node, other)
-        _mend(world)
+        run_while(world, point, node, other)
+        mend(world)
     check_rest(world)
 
 
@@ -203,8 +203,8 @@ def _land_late(world: World, node: str) -> None:
     world.fate.holds_back = node
     world.run()
     require(world.fate.in_flight is not None, "something is on its way", node)
-    _run_while(world, "before-write", node, lambda: _arrive(world))
-    _mend(world)
+    run_while(world, "before-write", node, lambda: _arrive(world))
+    mend(world)
 
 
 def _arrive(world: World) -> None:
@@ -219,7 +219,7 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
     That is so after a kill and without a catalog, too.
     """
     world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4))
-    _run(world)
+    run_well(world)
     nodes = ("item_facts", "item_quarantine", "item", "names", "told", "main", "stretches")
     for at, (node, killed) in enumerate(itertools.product(nodes, (False, True)), 5):
         world.send(ITEMS, item("d", at, f"{node} {at}", "red", at), "broken")
@@ -229,7 +229,7 @@ def a_table_is_deleted_under_a_task(world: World) -> None:
             block(f"a{2 * at - 4}", f"a{2 * at - 5}", at),
         )
         fail = f"{soon('before-confirm', node)}=kill" if killed else ""
-        _run_while(world, "before-write", node, partial(shutil.rmtree, world.lake.table(node)), fail)
+        run_while(world, "before-write", node, partial(shutil.rmtree, world.lake.table(node)), fail)
         if killed:
             world.use_catalog(new_catalog())
         world.settle_down()
@@ -242,7 +242,7 @@ def a_write_is_passed_over(world: World) -> None:
 
     world.send(ITEMS, item("d", 5, "x"))
     world.fate.meanwhile = lambda: _fence(world, "item_facts")
-    _run(world, f"{soon('before-write', 'item_facts')}=call")
+    run_well(world, f"{soon('before-write', 'item_facts')}=call")
     check_rest(world)
 
 
@@ -259,7 +259,7 @@ def an_invalidation_after_a_change_of_configuration(world: World) -> None:
     """What is invalidated is computed anew, by the configuration of now; the rest waits for a backfill."""
     world.switches["factor"] = 2
     world.invalidate("item", where="name = 'x'")
-    _run(world)
+    run_well(world)
     factors = _factors(world, "names", "name")
     require(factors == {"x": 2, "y": 1, None: 1}, "the invalidated scope alone is new", factors)
     world.backfill("names")
@@ -276,9 +276,9 @@ def _factors(world: World, dataset: str, column: str) -> dict[Any, int]:
 def an_invalidation_is_killed(world: World) -> None:
     """Its commit is processed before the catalog knows of it. The catalog must not wait for it afterwards."""
     world.invalidate("item", f"{soon('before-record', 'item')}=kill", where="name = 'x'")
-    _mend(world)
+    mend(world)
     world.send(ITEMS, item("a", 4))
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
@@ -286,7 +286,7 @@ def an_invalidation_of_what_the_catalog_lost(world: World) -> None:
     """The rows that are recorded with it are those of the table, not of an empty catalog."""
     world.use_catalog(new_catalog())
     world.invalidate("item", where="name = 'x'")
-    _mend(world)
+    mend(world)
     check_rest(world)
 
 
@@ -294,17 +294,17 @@ def catalogs_come_and_go(world: World) -> None:
     """An old one is put back, then it is lost; a compaction in between is nobody's business."""
     kept = world.copy_catalog()
     world.send(ITEMS, item("d", 5, "x"), "broken too")
-    _run(world)
+    run_well(world)
     world.compact("item_facts")
     world.compact("names")
     require(world.plan().tasks == (), "a compaction makes nobody behind")
     world.use_catalog(kept)
-    _mend(world)
+    mend(world)
     _fence(world, "item_facts")
     world.use_catalog(new_catalog())
-    _mend(world)
+    mend(world)
     world.send(ITEMS, item("d", 6, "y"))
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
@@ -313,7 +313,7 @@ def a_backfill_is_killed(world: World) -> None:
     for name, node in (("item", "item_facts"), ("names", "names")):
         world.switches["factor"] += 1
         world.backfill(name, f"{soon('after-write', node)}=kill")
-        _mend(world)
+        mend(world)
     check_rest(world)
 
 
@@ -323,29 +323,29 @@ def branches_overtake_each_other(world: World) -> None:
     One block waits. Another is announced twice, with different values.
     """
     world.send(BLOCKS, block("a2", "a1", 2), block("a3", "a2", 3), block("a4", "a3", 4), block("a6", "a5", 7))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.send(BLOCKS, block("b2", "a1", 5), block("a3", "x2", 99))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.send(BLOCKS, block("a5", "a4", 6))
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
 def partitions_come_and_go(world: World) -> None:
     """One waits until it is final, one becomes empty, one is invalidated, one backfilled. Others stay."""
     world.send(BLOCKS, *(block(f"a{n}", f"a{n - 1}", n) for n in range(2, 6)))
-    _run(world)
+    run_well(world)
     world.send(BLOCKS, block("a6", "a5", 6))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.send(BLOCKS, block("b2", "a1", 20))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.switches["factor"] = 2
     world.invalidate("main", partition="0-2")
-    _run(world)
+    run_well(world)
     factors = _factors(world, "stretches", "number")
     require(factors == {1: 2, 2: 1}, "the invalidated partition alone is new", factors)
     world.backfill("stretches", partitions=("2-4",))
@@ -357,10 +357,10 @@ def partitions_come_and_go(world: World) -> None:
 def a_unique_key_changes(world: World) -> None:
     """What was appended by another key is frozen. A backfill writes it again with all it ever published."""
     world.send(ITEMS, item("a", 5, "x", "red", 2))
-    _run(world)
+    run_well(world)
     world.switches["unique"] = "price, name"
     world.send(ITEMS, item("a", 6, "x", "red", 3))
-    _run(world)
+    run_well(world)
     check_rest(world, rebuilt=False)
     world.backfill("told")
     check_rest(world)
@@ -372,10 +372,10 @@ def what_is_frozen_is_backfilled_without_a_catalog(world: World) -> None:
     world.use_catalog(new_catalog())
     world.switches["unique"] = "price, name"
     world.backfill("told")
-    _mend(world)
+    mend(world)
     world.use_catalog(new_catalog())
     world.run(RunRequest(backfill="names", where="name = 'x'", reason="a test"))
-    _mend(world)
+    mend(world)
 
 
 def an_old_catalog_does_not_know_what_froze(world: World) -> None:
@@ -394,7 +394,7 @@ def an_old_catalog_does_not_know_what_froze(world: World) -> None:
     )
     check_always(world)
     world.backfill("told")
-    _mend(world)
+    mend(world)
 
 
 def a_reader_lags_behind_a_cleaning(world: World) -> None:
@@ -402,13 +402,13 @@ def a_reader_lags_behind_a_cleaning(world: World) -> None:
     world.switches["unique"] = "price, name"
     for price in (2, 3):
         world.send(ITEMS, item("a", 4 + price, "x", "red", price))
-        _run(world)
+        run_well(world)
     world.maintain()
     check_rest(world, rebuilt=False)
     world.switches["unique"] = "name, price"
     gaps = [task.reason for task in world.plan().tasks if task.cause is Cause.GAP]
     require(not gaps, "nothing that a cursor needs is cleaned away", gaps)
-    _run(world)
+    run_well(world)
     check_rest(world)
 
 
@@ -418,11 +418,11 @@ def an_old_catalog_after_a_cleaning(world: World) -> None:
     for at in (5, 6):
         world.send(ITEMS, item("a", at, "y", "blue", at), item("b", at, "x"))
         world.send(BLOCKS, block(f"a{at - 3}", f"a{at - 4}", at))
-        _run(world)
+        run_well(world)
     world.maintain()
     check_rest(world, rebuilt=False)
     world.use_catalog(kept)
-    _mend(world)
+    mend(world)
     check_rest(world)
 
 
@@ -438,9 +438,9 @@ def a_cleaning_is_killed(world: World) -> None:
     for number, (point, node) in enumerate(hits, 2):
         world.send(ITEMS, item("a", 4 + number, point, "blue"), item("b", 4 + number, node))
         world.send(BLOCKS, block(f"a{number}", f"a{number - 1}", number))
-        _run(world)
+        run_well(world)
         require(world.maintain(f"{soon(point, node)}=kill") is None, "it was killed", point, node)
-        _mend(world)
+        mend(world)
     check_rest(world)
 
 

@@ -19,7 +19,7 @@ from strandline.spark.session import get_session
 
 from .fate import LAKE_USERS, Fate
 from .table_log import Row
-from .world import World
+from .world import Ledger, World
 
 
 def shared_session() -> SparkSession:
@@ -54,3 +54,9 @@ class SparkWorld(World):
     def compact(self, dataset: str) -> None:
         if list_versions(self.lake.table(dataset)):
             shared_session().sql(f"OPTIMIZE delta.`{self.lake.table(dataset)}`")
+
+
+class SparkLedger(SparkWorld, Ledger):
+    """The world of timelines."""
+
+    kinds = Ledger.kinds

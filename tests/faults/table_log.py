@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from strandline.lake.location import Lake
-from strandline.lake.writes import OWNED_TABLE, RECEIVED_TABLE, Ticket
-from strandline.model.columns import DELETED, KEY
+from strandline.lake.writes import OWNED_TABLE, RECEIVED_TABLE, Superseding, Ticket
+from strandline.model.columns import DELETED, HEAD, KEY, ROLE, Role
 from strandline.model.errors import ConflictError
 from strandline.model.hashing import digest
+from strandline.model.timeline import DATE
 
 Row = dict[str, Any]
 _numbers = itertools.count(1)
@@ -94,6 +95,25 @@ def append(rows: Rows, lake: Lake, ticket: Ticket, *, received: bool = False, fi
 def replace_keys(rows: Rows, lake: Lake, ticket: Ticket) -> None:
     keys = {row[KEY] for row in rows.rows}
     _commit(lake, ticket, lambda now: _replace(now, rows, lambda row: row[KEY] in keys), OWNED_TABLE)
+
+
+def replace_superseded(rows: Rows, lake: Lake, ticket: Ticket, superseding: Superseding) -> None:
+    """Add rows, and remove each published row that one of them takes the place of (ADR 14)."""
+    columns = (*superseding.key, DATE)
+    named = {
+        (row[HEAD]["replaces"], *(row.get(c) for c in columns))
+        for row in rows.rows
+        if row[HEAD] is not None and row[HEAD]["replaces"] is not None
+    }
+    roles = {Role.ROW: superseding.dates is not None, Role.HEAD: superseding.heads, Role.EPOCH: False}
+
+    def leaves(row: Row) -> bool:
+        if not roles[Role(row[ROLE])] or (row[KEY], *(row[c] for c in columns)) not in named:
+            return False
+        within = superseding.dates
+        return row[DATE] is None or within is None or within[0] <= row[DATE] <= within[1]
+
+    _commit(lake, ticket, lambda now: _replace(now, rows, leaves), OWNED_TABLE)
 
 
 def replace_where(rows: Rows, lake: Lake, ticket: Ticket, matches: Callable[[Row], bool]) -> None:

@@ -21,14 +21,19 @@ from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .kinds import KINDS
 from .kinds.kind import Step
-from .story import SHORT_STORY, STORY
-from .world import Saved, World
+from .kinds.timeline.data import DAILY, HISTORY
+from .story import LEDGER_STORY, SHORT_LEDGER_STORY, SHORT_STORY, STORY
+from .world import Ledger, Saved, World
 
 pytestmark = pytest.mark.faults
 
 EVERY = 1 if os.environ.get("STRANDLINE_FAULTS") == "all" else 8
+LEDGER_NODES = () if EVERY == 1 else (HISTORY, DAILY)
+"""In the ledger, kills while one of these is worked on. All other kinds of node are in the register too."""
 FIRSTS = 60 if EVERY == 1 else 3
 PAIRS_EVERY = 1 if EVERY == 1 else 25
+STEPS = (*STORY, *LEDGER_STORY)
+"""Of both worlds."""
 _tried = {"kills": 0, "wrecks": 0, "lost answers": 0, "pairs": 0}
 
 
@@ -41,8 +46,12 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(worlds: Path) -> Iterator[Told]:
-    with tell(STORY, worlds / "story", Fate, World) as steps:
-        yield steps
+    """The stories of both worlds."""
+    with (
+        tell(STORY, worlds / "story", Fate, World) as steps,
+        tell(LEDGER_STORY, worlds / "ledger", Fate, Ledger) as others,
+    ):
+        yield steps | others
 
 
 @pytest.fixture
@@ -54,31 +63,39 @@ def folder(worlds: Path) -> Iterator[Path]:
     shutil.rmtree(played)
 
 
-@pytest.mark.parametrize("step", STORY, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
     step: Step, told: Told, fate: Fate, folder: Path
 ) -> None:
-    for wreck in wrecks_of(step, told[step.name][0], fate, folder / "wrecks", EVERY, STORY.index(step)):
+    saved, nodes = told[step.name][0], LEDGER_NODES if step in LEDGER_STORY else ()
+    for wreck in wrecks_of(step, saved, fate, folder / "wrecks", EVERY, STEPS.index(step), nodes):
         wreck.recover(folder / "world", fate)
         _tried["wrecks"] += 1
         _tried["kills"] += len(wreck.hits)
 
 
 @pytest.mark.parametrize(
-    "step", [s for s in STORY if not s.name.startswith("invalidation")], ids=lambda s: s.name
+    "step", [s for s in STEPS if not s.name.startswith("invalidation")], ids=lambda s: s.name
 )
 def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate, folder: Path) -> None:
     saved, hits = told[step.name]
 
-    for point, node, nth in [hit for hit in hits if hit[0] == "after-write"][:: min(EVERY, 4)]:
+    for point, node, nth in _choose_answers(step, hits):
         world = saved.restore(folder / "world", fate)
         outcome = step.act(world, f"{soon(point, node, nth)}=lose")
 
         assert outcome is not None
-        assert outcome.exit_code == 0, (point, node, nth, outcome)
-        assert world.plan().tasks == (), "it is done, and not done again"
+        assert outcome.exit_code == step.exit_code, (point, node, nth, outcome)
+        assert bool(world.plan().tasks) == step.leaves_work, "it is done, and not done again"
         recover(world, rebuilt=EVERY == 1)
         _tried["lost answers"] += 1
+
+
+def _choose_answers(step: Step, hits: list[Hit]) -> list[Hit]:
+    writes = [hit for hit in hits if hit[0] == "after-write"]
+    if LEDGER_NODES and step in LEDGER_STORY:
+        return [hit for hit in writes if hit[1] in LEDGER_NODES][:: min(EVERY, 4)]
+    return writes[:: min(EVERY, 4)]
 
 
 def test_a_kill_during_the_recovery_from_a_kill_is_mended_too(told: Told, fate: Fate, folder: Path) -> None:
@@ -87,7 +104,7 @@ def test_a_kill_during_the_recovery_from_a_kill_is_mended_too(told: Told, fate: 
     firsts = [(moving, ("after-write", "item_facts", 1))]
     chance = random.Random(5)
     while len(firsts) < FIRSTS:
-        step = chance.choice(STORY)
+        step = chance.choice(STEPS)
         firsts += [(step, chance.choice(told[step.name][1]))] if told[step.name][1] else []
 
     for step, one in firsts:
@@ -112,18 +129,22 @@ def _hits_after(step: Step, saved: Saved, first: Hit, fate: Fate, folder: Path) 
 
 def test_each_step_has_a_name_of_its_own_and_joins_a_step_that_is_there() -> None:
     """The kinds do not know of each other's steps. One that joins nothing would be missing on Spark."""
-    names = Counter(step.name for step in STORY)
+    names = Counter(step.name for step in STEPS)
 
     assert max(names.values()) == 1, names
     assert {step.told_with for step in STORY} - {""} <= {step.name for step in SHORT_STORY}
+    assert {step.told_with for step in LEDGER_STORY} - {""} <= {step.name for step in SHORT_LEDGER_STORY}
 
 
-def test_the_story_writes_a_table_of_every_kind(told: Told, fate: Fate, folder: Path) -> None:
+def test_the_stories_write_a_table_of_every_kind(told: Told, fate: Fate, folder: Path) -> None:
     """A kind whose tables no step writes would never be killed."""
-    project = told[STORY[0].name][0].restore(folder / "world", fate).project
-    written = {node for _, hits in told.values() for point, node, _ in hits if point == "after-write"}
+    kinds = set()
+    for story in (STORY, LEDGER_STORY):
+        project = told[story[0].name][0].restore(folder / "world", fate).project
+        hits = [hit for step in story for hit in told[step.name][1]]
+        kinds |= {str(project.get(node).kind) for point, node, _ in hits if point == "after-write"}
 
-    assert {str(project.get(node).kind) for node in written} == {kind.name for kind in KINDS}
+    assert kinds == {kind.name for kind in KINDS}
 
 
 @pytest.mark.parametrize("point", ["before-migrate", "after-migrate"])
@@ -159,9 +180,12 @@ def test_the_loop_tried_every_hit(
     told: Told, request: pytest.FixtureRequest, say: Callable[[str], None]
 ) -> None:
     """The last of this file; says how much was tried."""
-    if sum("kill_at_any_hit" in item.name for item in request.session.items) < len(STORY):
+    if sum("kill_at_any_hit" in item.name for item in request.session.items) < len(STEPS):
         pytest.skip("a part of the loop was chosen")
-    hits = sum(len(hits) for _, hits in told.values())
+    skipped = [s.name for s in LEDGER_STORY] if LEDGER_NODES else []
+    hits = sum(
+        name not in skipped or node in LEDGER_NODES for name, (_, hits) in told.items() for _, node, _ in hits
+    )
 
     say(
         f"kills tried {_tried['kills']} of {hits} ({_tried['wrecks']} different wrecks), "

@@ -29,14 +29,14 @@ from . import plain_work, plain_workers, scenarios, table_log
 from .evidence import BrokenLawError, Evidence
 from .fate import Fate
 from .killing import Mutant, Start, make_start
-from .kinds import KINDS, Kind, quarantine
+from .kinds import KINDS, REGISTER, Kind, quarantine
 from .kinds.chain import worker as chain
 from .kinds.job import appending, results
 from .kinds.snapshot import worker as snapshot
 from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
 from .table_log import Row, Rows
-from .world import World
+from .world import Ledger, World
 
 pytestmark = pytest.mark.faults
 
@@ -418,11 +418,11 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
 
     fate = Fate()
     fate.install(monkeypatch)
-    world = World(worlds / "spoilt", fate)
+    world = (World if kind in REGISTER else Ledger)(worlds / "spoilt", fate)
     world.run()
     kind.check(Evidence(world, frozen=()))
     monkeypatch.setitem(plain_workers.KINDS_BY_NAME, kind.name, replace(kind, prepare=prepare_wrongly))
-    for each in KINDS:
+    for each in world.kinds:
         each.ground(world)
 
     world.run()

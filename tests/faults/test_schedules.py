@@ -30,14 +30,15 @@ from strandline.dispatch.failpoints import POINTS, FailpointError
 from strandline.model.errors import StrandlineError
 
 from .fate import Fate, soon
-from .kinds import KINDS, Kind
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .world import Saved, World, make_folder, new_catalog
+from .world import Ledger, Saved, World, make_folder, new_catalog
 
 pytestmark = pytest.mark.faults
 
 SCHEDULES = int(os.environ.get("STRANDLINE_SCHEDULES", "300"))
+LEDGER_SCHEDULES = SCHEDULES // 10
+"""Fewer, because the model of timelines has schedules of its own, by the thousand (`tests/property`)."""
 STEPS = 8 if "STRANDLINE_SCHEDULES" in os.environ else 6
 RUN_POINTS = POINTS[: POINTS.index("after-purge") + 1]
 MAINTAIN_POINTS = (
@@ -49,12 +50,16 @@ MAINTAIN_POINTS = (
     "after-write",
     "before-record",
 )
-DATASETS = st.runner().flatmap(
-    lambda schedule: st.sampled_from([n.name for n in schedule.world.project.nodes])
-)
-NEWS = st.sampled_from([None, *(news for kind in KINDS for news in kind.news)])
-SELECTIONS = st.sampled_from(["", "", *(selection for kind in KINDS for selection in kind.selections)])
-BACKFILLS = st.sampled_from([name for kind in KINDS for name in kind.backfills])
+
+
+def of_the_world(choices: Callable[[World], Sequence[Any]]) -> st.SearchStrategy[Any]:
+    return st.runner().flatmap(lambda schedule: st.sampled_from(choices(schedule.world)))
+
+
+DATASETS = of_the_world(lambda world: [node.name for node in world.project.nodes])
+NEWS = of_the_world(lambda world: [None, *(news for kind in world.kinds for news in kind.news)])
+SELECTIONS = of_the_world(lambda world: ["", "", *(s for kind in world.kinds for s in kind.selections)])
+BACKFILLS = of_the_world(lambda world: [name for kind in world.kinds for name in kind.backfills])
 Fault = tuple[str, str, int] | None
 News = Callable[[World], None] | None
 
@@ -99,7 +104,7 @@ class Ground:
         with pytest.MonkeyPatch.context() as patch:
             fate.install(patch)
             world = self.world_type(folder / "first", fate)
-            for kind in KINDS:
+            for kind in world.kinds:
                 kind.ground(world)
             world.settle_down()
             check_rest(world)
@@ -256,20 +261,16 @@ def _rule_of_request(request: Happening) -> object:
     return rule(drawn=st.fixed_dictionaries(dict(request.drawn)), fault=FAULTS)(is_asked)
 
 
-def _add_rules(kind: Kind) -> None:
-    rules = {happening.do.__name__: _rule_of(happening) for happening in kind.happenings}
-    rules |= {request.do.__name__: _rule_of_request(request) for request in kind.requests}
-    for name, made in rules.items():
-        assert not hasattr(Schedules, name), f"two rules are called {name}"
-        setattr(Schedules, name, made)
-
-
-for each in KINDS:
-    _add_rules(each)
-
-
-class PlainSchedules(Schedules):
-    ground = Ground(Fate, World)
+def schedules_of(ground: Ground) -> type[Schedules]:
+    """Schedules of what may happen in a world."""
+    machine: type[Schedules] = type("WorldSchedules", (Schedules,), {"ground": ground})
+    for kind in ground.world_type.kinds:
+        rules = {happening.do.__name__: _rule_of(happening) for happening in kind.happenings}
+        rules |= {request.do.__name__: _rule_of_request(request) for request in kind.requests}
+        for name, made in rules.items():
+            assert not hasattr(machine, name), f"two rules are called {name}"
+            setattr(machine, name, made)
+    return machine
 
 
 def run_schedules(machine: type[Schedules], count: int, steps: int, *, chosen_anew: bool) -> None:
@@ -289,6 +290,16 @@ def run_schedules(machine: type[Schedules], count: int, steps: int, *, chosen_an
 
 def test_no_schedule_breaks_a_law(say: Callable[[str], None]) -> None:
     """When faults stop all work drains, and every law holds."""
-    run_schedules(PlainSchedules, SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
+    machine = schedules_of(Ground(Fate, World))
+
+    run_schedules(machine, SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
 
     say(f"schedules {SCHEDULES}, violations 0")
+
+
+def test_no_schedule_of_the_ledger_breaks_a_law(say: Callable[[str], None]) -> None:
+    machine = schedules_of(Ground(Fate, Ledger))
+
+    run_schedules(machine, LEDGER_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
+
+    say(f"schedules of the ledger {LEDGER_SCHEDULES}, violations 0")

@@ -19,13 +19,15 @@ from .crash_loop import Told, tell, wrecks_of
 from .fate import Fate
 from .kinds.kind import Step
 from .processes import all_faults
-from .spark_world import SparkFate, SparkWorld
-from .story import SHORT_STORY
-from .test_schedules import Ground, Schedules, run_schedules
+from .spark_world import SparkFate, SparkLedger, SparkWorld
+from .story import SHORT_LEDGER_STORY, SHORT_STORY
+from .test_schedules import Ground, run_schedules, schedules_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
 
 SCHEDULES = int(os.environ.get("STRANDLINE_SPARK_SCHEDULES", "30"))
+STEPS = (*SHORT_STORY, *SHORT_LEDGER_STORY)
+"""Of both worlds."""
 _tried: defaultdict[str, int] = defaultdict(int)
 """By step: the kills."""
 _recovered: list[float] = []
@@ -44,11 +46,15 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    with tell(SHORT_STORY, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps:
-        yield steps
+    """The stories of both worlds."""
+    with (
+        tell(SHORT_STORY, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps,
+        tell(SHORT_LEDGER_STORY, tmp_path_factory.mktemp("ledger"), SparkFate, SparkLedger) as others,
+    ):
+        yield steps | others
 
 
-@pytest.mark.parametrize("step", SHORT_STORY, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
     step: Step, told: Told, fate: Fate, tmp_path: Path
 ) -> None:
@@ -63,7 +69,7 @@ def test_the_loop_tried_every_hit(
 ) -> None:
     if sum(
         item.path == Path(__file__) and "kill_at_any_hit" in item.name for item in request.session.items
-    ) < len(SHORT_STORY):
+    ) < len(STEPS):
         pytest.skip("a part of the loop was chosen")
     hits = {step: len(hits) for step, (_, hits) in told.items() if hits}
 
@@ -91,11 +97,10 @@ def test_the_story_uses_every_write_primitive(told: Told) -> None:
     }
 
 
-class SparkSchedules(Schedules):
-    ground = Ground(SparkFate, SparkWorld)
+@pytest.mark.parametrize("world", [SparkWorld, SparkLedger])
+def test_no_schedule_breaks_a_law(world: type[SparkWorld], say: Callable[[str], None]) -> None:
+    machine = schedules_of(Ground(SparkFate, world))
 
+    run_schedules(machine, SCHEDULES, 6, chosen_anew="STRANDLINE_SPARK_SCHEDULES" in os.environ)
 
-def test_no_schedule_breaks_a_law(say: Callable[[str], None]) -> None:
-    run_schedules(SparkSchedules, SCHEDULES, 6, chosen_anew="STRANDLINE_SPARK_SCHEDULES" in os.environ)
-
-    say(f"with Spark: schedules {SCHEDULES}, violations 0")
+    say(f"with Spark: schedules {SCHEDULES} of {world.__name__}, violations 0")

@@ -32,14 +32,12 @@ from tests.harness import SILENT
 
 from . import table_log
 from .fate import Fate, Killed, _no_spark
-from .kinds import KINDS, STREAMS
-from .kinds.kind import Stream, Switches
+from .kinds import LEDGER, REGISTER
+from .kinds.kind import Kind, Stream, Switches
 from .table_log import Row
 
-_HEAD = """
-project: register
-settings: {workers: 1}
-"""
+_HEAD = "project: register\n"
+_SETTINGS = {"settings": "workers: 1"}
 
 
 def make_folder() -> tempfile.TemporaryDirectory[str]:
@@ -52,6 +50,8 @@ def make_folder() -> tempfile.TemporaryDirectory[str]:
 class World:
     """A folder, a catalog in memory, and one fate."""
 
+    kinds: tuple[Kind, ...] = REGISTER
+    """The kinds of node in its project."""
     copy_file: Callable[[Any, Any], object] = staticmethod(os.link)
     """What was written is never changed, only added to or removed: links are copies."""
     needs_new_folder = False
@@ -59,8 +59,8 @@ class World:
 
     def __init__(self, folder: Path, fate: Fate, *, start: bool = True) -> None:
         self.folder, self.fate = folder, fate
-        self.streams = STREAMS
-        self.switches = {name: value for kind in KINDS for name, value in kind.switches.items()}
+        self.streams = tuple(stream for kind in self.kinds for stream in kind.streams)
+        self.switches = {name: value for kind in self.kinds for name, value in kind.switches.items()}
         """What users have changed in the project."""
         self.configured: dict[str, Switches] = {}
         """By hash of a node's configuration: the switches that gave it."""
@@ -72,7 +72,9 @@ class World:
             shutil.rmtree(folder, ignore_errors=True)
             for stream in self.streams:
                 (folder / stream.folder).mkdir(parents=True)
-            for kind in KINDS:
+            for kind in self.kinds:
+                for name, text in kind.files.items():
+                    (folder / name).write_text(text)
                 kind.begin(self)
 
     @property
@@ -83,7 +85,7 @@ class World:
     def project(self) -> Project:
         if self._loaded is None or self._loaded[0] != self.switches:
             switches = dict(self.switches)
-            project = _load(self.folder, _write_project(switches))
+            project = _load(self.folder, _write_project(self.kinds, switches))
             self.configured |= {node.config.hash: switches for node in project.nodes}
             self._loaded = switches, project
         return self._loaded[1]
@@ -205,6 +207,12 @@ class World:
         give_up(self.catalog)
 
 
+class Ledger(World):
+    """The world of timelines."""
+
+    kinds = LEDGER
+
+
 class Saved:
     """A world as it was: its folder and its catalog."""
 
@@ -228,9 +236,10 @@ class Saved:
         return world
 
 
-def _write_project(switches: Switches) -> str:
+def _write_project(kinds: tuple[Kind, ...], switches: Switches) -> str:
     """The project file, section by section."""
-    pieces = [stream.project for stream in STREAMS] + [kind.project(switches) for kind in KINDS]
+    streams = [stream.project for kind in kinds for stream in kind.streams]
+    pieces = [_SETTINGS, *streams, *(kind.project(switches) for kind in kinds)]
     sections: dict[str, str] = {}
     for piece in pieces:
         for section, text in piece.items():

@@ -116,17 +116,32 @@ class ValuationNode:
 
         `everything` is a backfill: all dates of all keys are computed again and compared.
         """
-        task = Task(
-            now=now,
-            clock=move_clock(self.clock, as_of),
-            lookups=Lookups(self.declaration, now),
-            before=self.seen,
-        )
-        self.work = self._find_work(task, everything)
-        made = self._commit_first(task, self._choose_who_waits(task))
-        while (batches is None or made < batches) and (batch := self._next_batch(task)):
-            made += self._commit({key: self._value(key, self._pending(key), task) for key in batch}, task)
+        task = self.begin(now, move_clock(self.clock, as_of), everything)
+        made = self.publish_first(task)
+        while (batches is None or made < batches) and (published := self.publish_batch(task)):
+            made += published
         return made
+
+    def begin(self, now: Seen, clock: Date, everything: bool = False) -> Task:
+        """Find what there is to do."""
+        task = Task(now=now, clock=clock, lookups=Lookups(self.declaration, now), before=self.seen)
+        self.work = self._find_work(task, everything)
+        return task
+
+    def publish_first(self, task: Task) -> int:
+        """The first commit of a run. Too many keys to be published at once are marked by it."""
+        return self._commit_first(task, self._choose_who_waits(task))
+
+    def publish_all(self, task: Task) -> int:
+        """One commit with everything, of keys that an earlier commit marked too."""
+        return self._commit_first(task, frozenset())
+
+    def publish_batch(self, task: Task) -> int:
+        """The next commit for keys that were marked. 0 if there are none."""
+        batch = self._next_batch(task)
+        if not batch:
+            return 0
+        return self._commit({key: self._value(key, self._pending(key), task) for key in batch}, task)
 
     def watermark(self, key: Key) -> Date | None:
         """Complete up to here, by what was read and recorded last. None for nowhere."""

@@ -36,6 +36,8 @@ class Reference:
     """`security` or `portfolio`, a field, or a column of a reference above: `listing.currency`."""
     dated: bool
     required: bool = False
+    columns: tuple[str, ...] = ()
+    """Its columns, for a declaration that is not chosen here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ _COLUMNS = {name: tuple(columns) for name, (_, columns) in _DOMAINS.items()}
 
 def reference_columns(reference: Reference) -> tuple[str, ...]:
     """The columns of a reference. A dated one also shows the date of its row, as `on`."""
-    return _COLUMNS[reference.name] + (("on",) if reference.dated else ())
+    return (reference.columns or _COLUMNS[reference.name]) + (("on",) if reference.dated else ())
 
 
 def choose_declaration(chance: Random) -> Declaration:

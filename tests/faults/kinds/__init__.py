@@ -1,14 +1,18 @@
 """What the fault suite knows of each kind of node: one module or folder per kind, each with a `KIND`.
 
 A kind of the engine that is missing here fails the house suite (`tests/house/test_kinds.py`).
+
+There are two worlds, because each table of a project costs every run time: the register has records, chains
+and jobs, and the ledger has timelines and what they read.
 """
 
-from . import chain, facts, job, quarantine, snapshot, source
-from .kind import Kind
+from . import chain, facts, job, quarantine, snapshot, source, timeline, valuation
+from .kind import Kind, without_data
+from .valuation import readers
 
-__all__ = ["KINDS", "STREAMS", "Kind"]
+__all__ = ["KINDS", "LEDGER", "REGISTER", "Kind"]
 
-KINDS: tuple[Kind, ...] = (
+REGISTER: tuple[Kind, ...] = (
     source.KIND,
     facts.KIND,
     quarantine.KIND,
@@ -17,4 +21,14 @@ KINDS: tuple[Kind, ...] = (
     job.KIND,
 )
 """Kinds that are read come before kinds that read them."""
-STREAMS = tuple(stream for kind in KINDS for stream in kind.streams)
+LEDGER: tuple[Kind, ...] = (
+    source.KIND,
+    facts.KIND,
+    quarantine.KIND,
+    without_data(snapshot.KIND),
+    timeline.KIND,
+    valuation.KIND,
+    readers.KIND,
+)
+KINDS: tuple[Kind, ...] = (*REGISTER, timeline.KIND, valuation.KIND)
+"""Each kind once."""

@@ -5,6 +5,7 @@ Every stream of the other kinds brings a fact dataset.
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from tests.faults.table_log import Row
 from .kind import Kind, Stream
 
 Fact = tuple[Place, Row]
-_TYPES = {"string": pa.string(), "bigint": pa.int64()}
+_TYPES = {"string": pa.string(), "bigint": pa.int64(), "date": pa.date32()}
 
 
 def prepare(work: Work) -> Prepared:
@@ -81,14 +82,10 @@ def decode_line(dataset: FactDataset, text: str) -> tuple[Row | None, str]:
     fact: Row = {}
     for column in dataset.columns:
         value = message.get(column.path[0])
-        if (
-            value is not None
-            and column.type is not None
-            and column.type.stored == "bigint"
-            and not isinstance(value, int)
-        ):
+        stored = column.type.stored if column.type is not None else "string"
+        if value is not None and stored == "bigint" and not isinstance(value, int):
             return None, "bad-value"
-        fact[column.name] = value
+        fact[column.name] = date.fromisoformat(value) if value is not None and stored == "date" else value
     if any(fact[c] is None for c in (*key_of(dataset), *dataset.require)):
         return None, "null-key"
     return fact, ""
@@ -138,7 +135,10 @@ def facts_sent(evidence: Evidence, stream: Stream) -> list[Fact]:
 def accepted(
     lines: Iterable[tuple[Place, str]], columns: Mapping[str, str], required: Collection[str]
 ) -> list[Fact]:
-    """The lines that are facts: they parse, nothing required is NULL, numbers are numbers."""
+    """The lines that are facts: they parse, nothing required is NULL, numbers are numbers.
+
+    No line has a date that is not one.
+    """
     facts = []
     for place, text in lines:
         try:
@@ -146,6 +146,7 @@ def accepted(
         except ValueError:
             continue
         fact = {c: message.get(c) for c in columns}
+        fact |= {c: date.fromisoformat(fact[c]) for c, t in columns.items() if t == "date" and fact[c]}
         numbers = [fact[c] for c, type_ in columns.items() if type_ == "bigint" and fact[c] is not None]
         if all(fact[c] is not None for c in required) and all(isinstance(n, int) for n in numbers):
             facts.append((place, fact))

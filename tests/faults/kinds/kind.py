@@ -37,6 +37,8 @@ class Stream:
     """Columns that may not be NULL in a fact."""
     declared: str
     """What else the dataset declares."""
+    key: tuple[str, ...] = ()
+    """The key of its records. Empty for an event stream."""
 
     @property
     def project(self) -> Mapping[str, str]:
@@ -62,6 +64,10 @@ class Step:
     """Left out of the short story, which is told on Spark."""
     told_with: str = ""
     """The earlier step of the short story that this one is told with. One process deals with both."""
+    exit_code: int = 0
+    """What the process ends with if nothing happens to it."""
+    leaves_work: bool = False
+    """The process leaves work to the next one, because it was told to."""
     many_keys: bool = False
     """On Spark, as if many keys changed. They are then described by their rows and not named."""
 
@@ -105,6 +111,8 @@ class Kind:
     """What users may change in this kind's piece of the project, as it is at first."""
     project: Callable[[Switches], Mapping[str, str]] = _declare_nothing
     """By section of the project file: this kind's piece of it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By name: the text of files beside the project file."""
     begin: Callable[["World"], None] = _do_nothing
     """Sends what is there before the first run."""
     ground: Callable[["World"], None] = _do_nothing
@@ -123,3 +131,8 @@ class Kind:
     """Names that people may ask to backfill."""
     selections: tuple[str, ...] = ()
     """Parts of the project that another dispatcher may run."""
+
+
+def without_data(kind: Kind) -> Kind:
+    """What a kind needs where it only works on the data that other kinds bring."""
+    return Kind(name=kind.name, prepare=kind.prepare, check=kind.check)

@@ -16,7 +16,7 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .building import build_table
+from .building import build_table, keep_published
 from .folded import fold_facts, require_fold
 from .layout import FAILED, hash_head, key_types, make_head, of_head, read_part
 from .oracle import expect_timeline
@@ -40,6 +40,7 @@ def prepare(work: Work) -> Prepared:
     """Fold the keys that a change touches, and compare with what is published."""
     timeline = timeline_of(work.node)
     require_fold(timeline, work.project.folder)
+    work = keep_published(work, (*timeline.row_key, *(f.name for f in timeline.fields), EPOCH))
     own = None if work.task.overwrite else work.read_own()
     if own is None:
         return _build(work, timeline)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from strandline.lake.work import Work
 from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.columns import DELETED, quote
+from strandline.model.plan import Strategy
 from strandline.model.timeline import DATE, BusinessDates, Valuation
 
 
@@ -25,13 +26,15 @@ class Dates:
 
 
 def read_dates(work: Work, valuation: Valuation) -> Dates:
+    """A task that computes everything does not read the earlier calendar, which may be cleaned away."""
     calendar = valuation.calendar
     business = tuple(read_business_dates(work, calendar, valuation.timeline.output))
     if work.as_of_before is None:
         return Dates(business=business, new=business)
     day_before = last_day_due(work.as_of_before, calendar)
     changed: set[date] = set()
-    if calendar.dataset and work.has_changes(calendar.dataset):
+    increment = work.task.strategy is not Strategy.FULL
+    if calendar.dataset and increment and work.has_changes(calendar.dataset):
         rows = work.read(calendar.dataset, work.after(calendar.dataset))
         earlier = _dates_in(rows.where(~F.col(DELETED)) if DELETED in rows.columns else rows, calendar)
         changed = earlier ^ _dates_in(work.read_live(calendar.dataset), calendar)

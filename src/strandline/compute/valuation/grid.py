@@ -56,20 +56,3 @@ class Grid:
         spread = rows.withColumns({"__low": F.expr(low), "__high": F.expr(high)}).where("__low < __high")
         places = F.expr("explode(sequence(__low, __high - 1))")
         return spread.withColumn(PLACE, places).drop("__low", "__high")
-
-    def condition(self, column: str) -> str:
-        """SQL that holds for dates of the grid and few others, by which files can be skipped."""
-        runs: list[tuple[date, date]] = []
-        for day in self.dates:
-            if runs and (day - runs[-1][1]).days <= _NEAR:
-                runs[-1] = (runs[-1][0], day)
-            else:
-                runs.append((day, day))
-        if len(runs) > _MOST_RUNS:
-            runs = [(self.dates[0], self.dates[-1])]
-        return " OR ".join(f"{column} BETWEEN DATE'{low}' AND DATE'{high}'" for low, high in runs) or "false"
-
-
-_NEAR = 7
-"""Dates at most this many days apart count as one run: a file rarely ends between them."""
-_MOST_RUNS = 50

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.shape import fit_types
-from strandline.compute.timeline.building import build_table
+from strandline.compute.timeline.building import build_table, keep_published
 from strandline.compute.timeline.layout import hash_head, read_part
 from strandline.compute.timeline.superseding import Candidates, stage_superseding, write_superseding
 from strandline.lake.staging import Staged, stage
@@ -18,7 +18,7 @@ from strandline.model.errors import WorkError
 from strandline.model.node import Node
 from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
-from strandline.model.timeline import DATE, Valuation
+from strandline.model.timeline import DATE, EPOCH, Valuation
 
 from .dates import Dates, read_dates
 from .grid import PLACE, Grid
@@ -43,6 +43,7 @@ MARKED_KEYS = "marked keys"
 def prepare(work: Work) -> Prepared:
     """Value the keys and dates that a change reaches, and compare with what is published."""
     valuation = valuation_of(work.node)
+    work = keep_published(work, (*valuation.timeline.row_key, *value_columns(valuation), EPOCH))
     own = None if work.task.overwrite else work.read_own()
     dates = read_dates(work, valuation)
     keys = find_keys(work, valuation)

@@ -17,6 +17,9 @@ from tests.faults.table_log import Row
 if TYPE_CHECKING:
     from tests.faults.world import World
 
+Compute = Callable[[Mapping[str, Sequence[Row]], Mapping[str, object]], list[Row]]
+"""The rows of a job, by its inputs and its configuration."""
+
 
 def keyed_rows(work: Work, job: Job, scope: Collection[Key] | None) -> list[Row]:
     """The job's rows inside the scope. Other rows may have been computed from a part of their inputs."""
@@ -124,6 +127,20 @@ def compute_colours(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, ob
     return [{"colour": colour, "worth": worth} for colour, worth in totals.items()]
 
 
+def compute_sums(key: str) -> Compute:
+    """Rows and their worth, by a column of a valuation."""
+
+    def compute_sum(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
+        days = Counter(row[key] for row in inputs["stock_daily"])
+        worths = {of: [r["worth"] for r in inputs["stock_daily"] if r[key] == of] for of in days}
+        known = {of: [worth for worth in worths[of] if worth is not None] for of in days}
+        return [
+            {key: of, "days": n, "worth": sum(known[of]) if known[of] else None} for of, n in days.items()
+        ]
+
+    return compute_sum
+
+
 def compute_told(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, object]) -> list[Row]:
     return [{"name": r["name"], "price": r["price"]} for r in inputs["item"]]
 
@@ -135,15 +152,19 @@ def compute_stretches(inputs: Mapping[str, Sequence[Row]], config: Mapping[str, 
     ]
 
 
-JOBS: dict[str, Callable[[Mapping[str, Sequence[Row]], Mapping[str, object]], list[Row]]] = {
+JOBS: dict[str, Compute] = {
     "names": compute_names,
     "colours": compute_colours,
     "told": compute_told,
     "stretches": compute_stretches,
+    "portfolios": compute_sums("portfolio"),
+    "securities": compute_sums("security"),
 }
 _COLUMNS = {
     "names": {"name": pa.string(), "colour": pa.string(), "worth": pa.int64()},
     "colours": {"colour": pa.string(), "worth": pa.int64()},
     "told": {"name": pa.string(), "price": pa.int64()},
     "stretches": {"number": pa.int64(), "hash": pa.string(), "weight": pa.int64()},
+    "portfolios": {"portfolio": pa.string(), "days": pa.int64(), "worth": pa.int64()},
+    "securities": {"security": pa.string(), "days": pa.int64(), "worth": pa.int64()},
 }

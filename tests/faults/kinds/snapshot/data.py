@@ -22,6 +22,7 @@ ITEMS = Stream(
     required=("id", "at"),
     declared="""require: [at]
 record_set: {key: [id], order_by: [at], deleted: "op = 'D'"}""",
+    key=("id",),
 )
 RATES = Stream(
     folder="rates",
@@ -30,9 +31,8 @@ RATES = Stream(
     columns={"name": "string", "percent": "bigint", "at": "bigint"},
     required=("name",),
     declared="record_set: {key: [name], order_by: [at]}",
+    key=("name",),
 )
-KEYS = {ITEMS: "id", RATES: "name"}
-"""By stream: the key of its records."""
 
 
 def item(
