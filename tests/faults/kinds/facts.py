@@ -139,14 +139,15 @@ def accepted(
 
     No line has a date that is not one.
     """
-    facts = []
+    facts, dates = [], [c for c, type_ in columns.items() if type_ == "date"]
     for place, text in lines:
         try:
             message = json.loads(text)
         except ValueError:
             continue
         fact = {c: message.get(c) for c in columns}
-        fact |= {c: date.fromisoformat(fact[c]) for c, t in columns.items() if t == "date" and fact[c]}
+        for c in dates:
+            fact[c] = fact[c] and date.fromisoformat(fact[c])
         numbers = [fact[c] for c, type_ in columns.items() if type_ == "bigint" and fact[c] is not None]
         if all(fact[c] is not None for c in required) and all(isinstance(n, int) for n in numbers):
             facts.append((place, fact))
