@@ -72,7 +72,7 @@ def fold(state: Values | None, facts: Sequence[Fact]) -> Values:
     return {"quantity": quantity, "book": book, "carry": carry}
 
 
-def _columns(names: Values) -> Values:
+def choose_columns(names: Values) -> Values:
     """Products, so that different inputs often give the same value. Whether the price is of the date."""
     value = names["quantity"]
     for factor in ("price.price", "fx.rate", "factor.times", "tariff.times", "tax.rate"):
@@ -93,6 +93,8 @@ _FACTOR = Reference(name="factor", on=("price.unit",), dated=True)
 _TARIFF = Reference(name="tariff", on=("desk.region",), dated=False)
 _TAX = Reference(name="tax", on=("book", "listing.currency"), dated=True)
 
+REFERENCES = {r.name: r for r in (_LISTING, _PRICE, _FX, _DESK, _FACTOR, _TARIFF, _TAX)}
+
 _CHOICES: tuple[tuple[Reference, ...], ...] = (
     (),
     (_PRICE,),
@@ -106,7 +108,7 @@ _CHOICES: tuple[tuple[Reference, ...], ...] = (
 )
 """Looked up by the key, by a field, through an undated reference, through a dated one, through both."""
 
-_DOMAINS: dict[str, tuple[Sequence[OnValues], Mapping[str, Sequence[object]]]] = {
+DOMAINS: dict[str, tuple[Sequence[OnValues], Mapping[str, Sequence[object]]]] = {
     "listing": ([("a",), ("b",)], {"currency": ["E", "U", None]}),
     "price": ([("a",), ("b",)], {"price": [1, 2, 2, None], "unit": ["k", "m"]}),
     "fx": ([("E",), ("U",)], {"rate": [1, 2]}),
@@ -117,7 +119,7 @@ _DOMAINS: dict[str, tuple[Sequence[OnValues], Mapping[str, Sequence[object]]]] =
 }
 """Per reference: the values of `on` that have rows, and the values of its columns."""
 
-_COLUMNS = {name: tuple(columns) for name, (_, columns) in _DOMAINS.items()}
+_COLUMNS = {name: tuple(columns) for name, (_, columns) in DOMAINS.items()}
 
 
 def reference_columns(reference: Reference) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ def choose_declaration(chance: Random) -> Declaration:
         fold=fold,
         fields=("quantity", "book"),
         references=chance.choice(_CHOICES),
-        columns=_columns,
+        columns=choose_columns,
         where=(lambda names: True) if leave_out_nothing else (lambda names: names["quantity"] != 0),
         together=chance.random() < 0.5,
     )
@@ -184,7 +186,7 @@ def change_reference(declaration: Declaration, inputs: Inputs, chance: Random) -
     """A row of a reference comes, leaves or gets other values."""
     reference = chance.choice(declaration.references)
     rows = dict(inputs.references[reference.name])
-    on_values, columns = _DOMAINS[reference.name]
+    on_values, columns = DOMAINS[reference.name]
     place = (chance.choice(on_values), chance.choice(DATES) if reference.dated else None)
     if place in rows and chance.random() < 0.5:
         del rows[place]

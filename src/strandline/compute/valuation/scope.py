@@ -57,7 +57,10 @@ class Reached:
         return rows.join(theirs, same & begun & not_ended, "left_semi")
 
     def condition(self) -> str:
-        """SQL on the date that holds for every row in the ranges, by which files are skipped."""
+        """SQL on the date that holds for every row in the ranges, by which files are skipped.
+
+        It is false where everybody waits.
+        """
         pairs = self.ranges.where(f"NOT {WAITS}").select(START, END).distinct().limit(_MOST_RANGES + 1)
         bounds = [(row[0], row[1]) for row in pairs.collect()]
         if len(bounds) > _MOST_RANGES:
@@ -65,7 +68,7 @@ class Reached:
             low, high, unbounded = starts.collect()[0]
             ends = self.ranges.where(F.col(END).isNull()).limit(1).count()
             bounds = [(None if unbounded else low, None if ends else high)]
-        return " OR ".join(
+        alternatives = (
             " AND ".join(
                 [
                     *([f"{DATE} >= DATE'{low}'"] if low else []),
@@ -75,6 +78,7 @@ class Reached:
             or "true"
             for low, high in bounds
         )
+        return " OR ".join(alternatives) or "false"
 
 
 _MOST_RANGES = 50
