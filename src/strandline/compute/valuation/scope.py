@@ -142,8 +142,7 @@ def choose_scope(
     united = united.join(keys.select(KEY_HASH), KEY_HASH, "left_semi")
     grid = Grid.of(dates.business)
     cells = grid.spread(united, START, END).groupBy(KEY_HASH, *key, PLACE)
-    # The least reason of a cell: facts before others before dates that are due.
-    weighed = cells.agg(F.max(_is(BY_FACTS)).alias("__facts"), F.max(_is(BY_OTHERS)).alias("__others"))
+    weighed = cells.agg(F.max(_is(BY_OTHERS)).alias("__others"))
     staged_ranges = stage(united, f"{work.staging}/ranges", {"ranges": F.count(F.lit(1))})
     staged = stage(
         weighed.withColumn(DATE, grid.date_at(PLACE)).drop(PLACE),
@@ -164,11 +163,17 @@ def _find_waiting(work: Work, valuation: Valuation, ranges: Staged, cells: Stage
     if cells.counts["cells"] <= most:
         return None
     group = [quote(c) for c in valuation.timeline.together or valuation.timeline.key]
+    rows = cells.read(work.session).withColumns({"__rows": F.lit(1), "__facts": F.lit(False)})
+    # Facts touch a group also where they reach no date that is due.
+    touched = ranges.read(work.session).where(_is(BY_FACTS))
+    touched = touched.withColumns({"__rows": F.lit(0), "__facts": F.lit(True), "__others": F.lit(False)})
+    counted = [*group, "__rows", "__facts", "__others"]
     by_group = (
-        cells.read(work.session)
+        rows.select(*counted)
+        .unionByName(touched.select(*counted))
         .groupBy(*group)
         .agg(
-            F.count(F.lit(1)).alias("__rows"),
+            F.sum("__rows").alias("__rows"),
             F.max("__facts").alias("__facts"),
             F.max("__others").alias("__others"),
         )
@@ -191,7 +196,7 @@ def _find_waiting(work: Work, valuation: Valuation, ranges: Staged, cells: Stage
 def _split(
     work: Work, valuation: Valuation, ranges: Staged, cells: Staged, waiting: DataFrame | None
 ) -> Reached:
-    all_ranges, all_cells = ranges.read(work.session), cells.read(work.session).drop("__facts", "__others")
+    all_ranges, all_cells = ranges.read(work.session), cells.read(work.session).drop("__others")
     if waiting is None:
         marked = all_ranges.drop(WHY).withColumn(WAITS, F.lit(False))
         publish, left = all_cells, 0
