@@ -73,8 +73,6 @@ def a_herd_comes_in_batches(world: World) -> None:
     world.send(MARKS, mark("a", 0, 12, 2))
     run_batches(world)
     check_always(world)
-    run_batches(world)
-    check_always(world)
     world.send(TRADES, trade("t5", 2, "R", "a", 0, 2))
     run_batches(world)
     check_always(world)

@@ -101,6 +101,10 @@ class ValuationNode:
         self.seen, self.clock = nothing, BEGINNING
         self.versions = [ValuationVersion(table=Table(), seen=nothing, clock=BEGINNING)]
         self.work = Work(ranges={}, reached={}, facts_touched=frozenset())
+        self.computed = 0
+        """The number of cells that the first commit of the last run computed."""
+        self.batches = 0
+        """The number of batches of the last run."""
 
     @property
     def table(self) -> Table:
@@ -112,14 +116,16 @@ class ValuationNode:
         return next(version for version in reversed(self.versions) if version.table.is_complete)
 
     def run(self, now: Seen, as_of: Date, batches: int | None = None, everything: bool = False) -> int:
-        """Bring the output up to date, in at most so many commits. Returns how many were made.
+        """Bring the output up to date, in at most so many batches. Returns how many commits were made.
 
+        A first commit that computes nothing and only marks keys is no batch.
         `everything` is a backfill: all dates of all keys are computed again and compared.
         """
         task = self.begin(now, move_clock(self.clock, as_of), everything)
         made = self.publish_first(task)
-        while (batches is None or made < batches) and (published := self.publish_batch(task)):
-            made += published
+        self.batches = made if self.computed else 0
+        while (batches is None or self.batches < batches) and (published := self.publish_batch(task)):
+            made, self.batches = made + published, self.batches + published
         return made
 
     def begin(self, now: Seen, clock: Date, everything: bool = False) -> Task:
@@ -217,6 +223,7 @@ class ValuationNode:
         This commit moves the cursors. From then on the marks alone say what is left to do.
         """
         changes: dict[Key, KeyChange] = {}
+        self.computed = 0
         for key, head in task.now.history.table.heads.items():
             if is_held(task.now.history.table, key):
                 changes[key] = self._hold(key, head.reason)
@@ -224,6 +231,7 @@ class ValuationNode:
                 changes[key] = self._mark(key)
             else:  # the calendar may move the watermark of a key, although no date of the key is reached
                 changes[key] = self._value(key, self.work.ranges[key], task)
+                self.computed += task.count_dates(key, self.work.ranges[key])
         return self._commit(changes, task)
 
     def _has_dates(self, key: Key, task: Task) -> bool:

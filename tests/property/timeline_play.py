@@ -194,7 +194,7 @@ class Play:
             self._check_commit(version.table, urgent, first=number == 0)
         if not versions:
             self._check_commit(self.valuation.table, urgent, first=True)
-        self._check_progress(made, batches)
+        self._check_progress(batches)
         old_missing, missing = old_truth.valuation.missing if old_truth else {}, self.truth.valuation.missing
         self.counts["a required reference is missing"] += len(missing.keys() - old_missing.keys())
         self.counts["a missing reference comes"] += len(old_missing.keys() - missing.keys())
@@ -253,9 +253,10 @@ class Play:
             groups = [group for group, count in restated.items() if count]
             require(len(groups) < 2 or restated.total() <= self.batch_rows, "batches are small", restated)
 
-    def _check_progress(self, made: int, batches: int | None) -> None:
+    def _check_progress(self, batches: int | None) -> None:
         marked = [key for key, head in self.valuation.table.heads.items() if head.status == REPROCESSING]
         self.counts["a run leaves batches to the next"] += bool(marked)
+        made = self.valuation.batches
         if batches is None or made < batches:
             require(not marked, "a run does all that it may", marked)
         else:

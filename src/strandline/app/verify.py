@@ -35,6 +35,10 @@ class VerifiedDataset:
     as_of: str
     examples: tuple[Mapping[str, object], ...] = ()
     reason: str = ""
+    failed_keys: int | None = None
+    """Of a timeline's output. What is published of them before the failure is not compared."""
+    reprocessing_keys: int | None = None
+    """Of a timeline's output: keys that wait for a later batch, and are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,8 @@ def _verify_one(desk: Desk, observed: Observed, node: Node, sample_percent: floa
         as_of=as_of,
         examples=tuple({"only_in": e.only_in, "stale": e.stale, "row": e.row} for e in comparison.examples),
         reason=stale.reason if stale else "",
+        failed_keys=expected.keys.get("FAILED", 0) if expected.keys is not None else None,
+        reprocessing_keys=expected.keys.get("REPROCESSING", 0) if expected.keys is not None else None,
     )
 
 

@@ -74,6 +74,14 @@ def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
         "as_of": verified.as_of,
         "examples": list(verified.examples),
         **({"reason": verified.reason} if verified.reason else {}),
+        **(_keys_left_out(verified) if verified.failed_keys is not None else {}),
+    }
+
+
+def _keys_left_out(verified: "VerifiedDataset") -> dict[str, int]:
+    return {
+        "failed_keys": verified.failed_keys or 0,
+        "reprocessing_keys": verified.reprocessing_keys or 0,
     }
 
 
@@ -87,6 +95,11 @@ def render_verified(outcome: "VerifyOutcome") -> str:
     for dataset in outcome.datasets:
         if dataset.reason:
             lines += ["", f"{dataset.dataset} is {dataset.result}: {dataset.reason}"]
+        if dataset.failed_keys:
+            lines += ["", f"{dataset.dataset} has {plural(dataset.failed_keys, 'FAILED key')}."]
+        if dataset.reprocessing_keys:
+            waiting = plural(dataset.reprocessing_keys, "key")
+            lines += ["", f"{dataset.dataset} was compared without {waiting} that wait for a later batch."]
         if dataset.examples:
             lines += [
                 "",

@@ -15,7 +15,7 @@ from strandline.model.errors import CallError
 from strandline.model.project import Calendar
 from strandline.model.timeline import KeyStatus
 
-from .job.code import provide_calendar
+from .calendar import provide_calendar
 
 
 def ask(

@@ -108,6 +108,7 @@ def _describe(result: TaskResult, task: Task, prepared: "Prepared") -> TaskResul
         covered=prepared.scope,
         counts=counts,
         notes=prepared.notes,
+        batches=prepared.batches,
     )
 
 

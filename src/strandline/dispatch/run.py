@@ -92,10 +92,10 @@ def _finish(
 
 def _do(desk: Desk, task: Task) -> TaskResult:
     """A task, and the batches that it leaves, as many as the run may do."""
-    result, done = _try(desk, task), 1
-    while result.left and (desk.batches is None or done < desk.batches):
+    result = _try(desk, task)
+    while result.left and (desk.batches is None or result.batches < desk.batches):
         batch = _try(desk, _next_batch(task, result))
-        result, done = add_batch(result, batch), done + 1
+        result = add_batch(result, batch)
         if batch.error and not batch.partly:
             break
     return result

@@ -73,6 +73,8 @@ class Prepared:
     notes: tuple[str, ...] = ()
     partitions: tuple[BuiltPartition, ...] = ()
     waiting: tuple[str, ...] = ()
+    batches: int = 1
+    """0 if nothing was computed and the write only says what is left to do."""
     invalidations: tuple[Invalidation, ...] = ()
     changes: Staged | None = None
     """Rows that leave and come by this write, with their sign, for readers in the same run."""
@@ -101,6 +103,8 @@ class Expected:
 
     Then only these columns are compared.
     """
+    keys: Mapping[str, int] | None = None
+    """Of a timeline's output: the number of its keys by status, those that were not compared included."""
 
 
 class Worker(Protocol):

@@ -146,6 +146,8 @@ class TaskResult:
     """What must not be silent (L13): a skipped file, a fence, a settled commit."""
     left: tuple[str, ...] = ()
     """What this task leaves to a later batch, in words."""
+    batches: int = 0
+    """The number of batches that were published. A commit that only marks what is left is none."""
     covered: Scope | None = None
     """The scope that was computed. None for a task that computed nothing."""
 
@@ -188,6 +190,7 @@ def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
         counts=counts,
         seconds=round(earlier.seconds + later.seconds, 3),
         notes=(*earlier.notes, *later.notes),
+        batches=earlier.batches + 1,
     )
 
 

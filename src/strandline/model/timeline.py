@@ -135,3 +135,8 @@ class Valuation:
     columns: tuple[ValuedColumn, ...] = ()
     where: str = ""
     """A condition in Spark SQL. A row for which it is not true is left out."""
+
+    @property
+    def code(self) -> str:
+        """All SQL of the user, one expression per line."""
+        return "\n".join([*(column.sql for column in self.columns), self.where])

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from strandline.compute.calendar import provide_calendar
 from strandline.compute.python_modules import load_module
 from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS, quote
 from strandline.model.errors import WorkError
 from strandline.model.filters import to_row_filter
-from strandline.model.project import Calendar, Job, Language
+from strandline.model.project import Job, Language
 from strandline.model.scope import find_filter
 from strandline.model.scope_text import describe
-from strandline.sql.calendar import define_calendar
 from strandline.sql.job_sql import (
     fill_parameters,
     find_column_names,
@@ -84,12 +84,6 @@ def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
             slug="column-not-built",
         )
     return rows.select(*(quote(column) for column in node.in_order(rows.columns)))
-
-
-def provide_calendar(session: SparkSession, calendar: Calendar, code: str | None = None) -> None:
-    """Define `local_date` and the other provided functions in a session: those that the SQL names, or all."""
-    for statement in define_calendar(calendar, code):
-        session.sql(statement)
 
 
 def describe_pending(work: Work) -> str | None:

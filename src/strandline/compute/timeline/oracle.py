@@ -41,7 +41,13 @@ def expect_timeline(work: Work, timeline: Timeline) -> Expected:
     failed = expected.where(F.col(STORED_STATE) == _FAILED).select(*map(quote, timeline.key))
     kept = _without(published.where(F.col(DATE).isNotNull()), failed, timeline)
     published = published.where(F.col(DATE).isNull()).unionByName(kept)
-    return Expected(rows=expected, published=published, sampled_by=timeline.key)
+    return Expected(rows=expected, published=published, sampled_by=timeline.key, keys=count_keys(own))
+
+
+def count_keys(own: DataFrame) -> dict[str, int]:
+    """The keys of an output by status."""
+    heads = own.where(F.col(ROLE) == str(Role.HEAD)).groupBy(f"{HEAD}.status").count()
+    return {row[0]: row[1] for row in heads.collect()}
 
 
 def _fold_each(work: Work, timeline: Timeline, facts: DataFrame) -> DataFrame:

@@ -10,6 +10,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from strandline.compute.calendar import provide_calendar
+from strandline.compute.timeline.oracle import count_keys
 from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
 from strandline.model.timeline import DATE, EPOCH, Match, Reference, Valuation
@@ -22,22 +24,26 @@ EPOCH_IS_RIGHT = "epoch_is_right"
 
 
 def expect_valuation(work: Work, valuation: Valuation) -> Expected:
-    """Rows of all keys whose fold does not fail. What is published of others is not judged."""
+    """Rows of all keys but those whose fold fails and those that wait for a later batch.
+
+    What is published of these was computed from earlier versions, so it is not judged.
+    """
     own = work.read_own()
     assert own is not None
     key = valuation.timeline.key
     history = work.read_all(valuation.timeline.output)
     failed = history.where((F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == "FAILED"))
-    failed = failed.select(*map(quote, key))
-    rows = _anti(history.where(~F.col(DELETED)), failed, key)
+    waiting = own.where((F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == "REPROCESSING"))
+    left_out = failed.select(*map(quote, key)).union(waiting.select(*map(quote, key)))
+    rows = _anti(history.where(~F.col(DELETED)), left_out, key)
     expected = _value_all(work, valuation, rows).withColumn(EPOCH_IS_RIGHT, F.lit(True))
     heads = own.where(F.col(ROLE) == str(Role.HEAD)).select(*map(quote, key), F.col(EPOCH).alias("__most"))
-    published = _anti(own.where(~F.col(DELETED)), failed, key)
+    published = _anti(own.where(~F.col(DELETED)), left_out, key)
     same = [published[quote(c)].eqNullSafe(heads[quote(c)]) for c in key]
     right = F.coalesce(F.col(EPOCH) <= F.col("__most"), F.lit(False))
     columns = [*(published[quote(c)] for c in key), *(F.col(quote(c)) for c in _columns(valuation))]
     published = published.join(heads, same, "left").select(*columns, right.alias(EPOCH_IS_RIGHT))
-    return Expected(rows=expected, published=published, sampled_by=key)
+    return Expected(rows=expected, published=published, sampled_by=key, keys=count_keys(own))
 
 
 def _columns(valuation: Valuation) -> list[str]:
@@ -45,8 +51,8 @@ def _columns(valuation: Valuation) -> list[str]:
     return [DATE, *fields, *(column.name for column in valuation.columns)]
 
 
-def _anti(rows: DataFrame, failed: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    return rows.join(failed, [rows[quote(c)].eqNullSafe(failed[quote(c)]) for c in key], "left_anti")
+def _anti(rows: DataFrame, keys: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    return rows.join(keys, [rows[quote(c)].eqNullSafe(keys[quote(c)]) for c in key], "left_anti")
 
 
 def _value_all(work: Work, valuation: Valuation, history: DataFrame) -> DataFrame:
@@ -64,6 +70,7 @@ def _value_all(work: Work, valuation: Valuation, history: DataFrame) -> DataFram
     for reference in valuation.references:
         if reference.required:
             cells = cells.where(F.col(quote(reference.name)).isNotNull())
+    provide_calendar(work.session, work.project.calendar, valuation.code)
     for column in valuation.columns:
         cells = cells.withColumn(column.name, F.expr(column.sql))
     if valuation.where:

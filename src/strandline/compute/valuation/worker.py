@@ -6,6 +6,7 @@ from datetime import date
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.compute.calendar import provide_calendar
 from strandline.compute.shape import fit_types
 from strandline.compute.timeline.building import build_table, keep_published
 from strandline.compute.timeline.layout import hash_head, read_part
@@ -76,6 +77,7 @@ def _resolve(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> 
     known = resolve_history(work, valuation, placed, grid)
     known = resolve_references(work, valuation.references, known, grid)
     known = known.withColumn(MISSING, find_missing(valuation.references))
+    provide_calendar(work.session, work.project.calendar, valuation.code)
     values = compute_columns(valuation, known)
     columns = [KEY_HASH, *valuation.timeline.key, DATE, *value_columns(valuation), MISSING]
     counts = {"missing": F.count_if(F.col(MISSING).isNotNull())}
@@ -109,7 +111,7 @@ def _write(
         whole=whole and not reached.waiting,
     )
     if reached.waiting:
-        prepared = replace(prepared, waiting=(MARKED_KEYS,))
+        prepared = replace(prepared, waiting=(MARKED_KEYS,), batches=1 if reached.count else 0)
     if prepared.write is None and dates.new:
         # Dates that are due now and have no row: the commit records that they were valued.
         prepared = replace(prepared, write=Write(operation=Operation.COUNTS, rows=own.limit(0)))

@@ -37,17 +37,20 @@ def prepare(work: Work) -> Prepared:
     node = ValuationNode(make_declaration(_scale_of(work.node)), settings.batch_rows)
     as_of = _find_as_of(work)
     task = _begin(node, before, work, due_date(work.node, as_of), new=own is None)
-    published = node.clock
+    published, first = node.clock, False
     if own is None or work.full:
         node.publish_all(task)
     elif _has_news(work, node, task):
         node.publish_first(task)
+        first = True
     else:
         node.publish_batch(task)
     after = node.table
     layout = Layout(columns=COLUMNS, work=work, as_of=as_of)
     due = any(published < on <= task.clock for on in task.now.calendar)
-    return _tell(layout.prepare(own, before, after, records=due), before, after)
+    prepared = _tell(layout.prepare(own, before, after, records=due), before, after)
+    only_marks = prepared.waiting and first and not node.computed
+    return replace(prepared, batches=0 if only_marks else 1)
 
 
 def _begin(node: ValuationNode, before: Table, work: Work, clock: Date, *, new: bool) -> Task:
