@@ -38,16 +38,23 @@ from tests.property.timeline_world import (
 
 pytestmark = pytest.mark.spark
 
-SEEDS = [int(seed) for seed in os.environ.get("STRANDLINE_TIMELINE_SEEDS", "460").split(",")]
-"""One in which keys wait, fail, are mended and are restated. More by hand: each takes a minute or two."""
-STEPS = 5
+CHOSEN = os.environ.get("STRANDLINE_TIMELINE_SEEDS", "")
+"""More histories by hand, with every kind of reference: `STRANDLINE_TIMELINE_SEEDS=460,1107,1754`."""
+SEEDS = [int(seed) for seed in CHOSEN.split(",")] if CHOSEN else [1551]
+"""Otherwise one in which keys wait, fail, are mended and are restated."""
+STEPS = 5 if CHOSEN else 4
 FIRST_VERIFIED = 1
 BATCH_ROWS = 4
-TIMELINES = {
-    "grouped": ("listing", "price", "fx!", "factor", "desk", "tax"),
-    "single": ("price", "factor!", "desk", "tariff"),
-}
+TIMELINES = (
+    {
+        "grouped": ("listing", "price", "fx!", "factor", "desk", "tax"),
+        "single": ("price", "factor!", "desk", "tariff"),
+    }
+    if CHOSEN
+    else {"grouped": ("listing", "price", "fx!"), "single": ("price", "factor!", "desk")}
+)
 """References, in their order. `!` stands for required."""
+USED = {name.rstrip("!"): REFERENCES[name.rstrip("!")] for names in TIMELINES.values() for name in names}
 TOGETHER = {"grouped"}
 WITHOUT_NOTHING = {"single"}
 """Timelines that leave out dates on which nothing is held."""
@@ -127,9 +134,7 @@ def declare(name: str) -> Declaration:
     return Declaration(
         fold=fold,
         fields=("quantity", "book"),
-        references=tuple(
-            replace(REFERENCES[r.rstrip("!")], required=r.endswith("!")) for r in TIMELINES[name]
-        ),
+        references=tuple(replace(USED[r.rstrip("!")], required=r.endswith("!")) for r in TIMELINES[name]),
         columns=choose_columns,
         where=(lambda names: names["quantity"] != 0) if name in WITHOUT_NOTHING else (lambda names: True),
         together=name in TOGETHER,
@@ -140,12 +145,12 @@ DECLARATIONS = {name: declare(name) for name in TIMELINES}
 EVERY_REFERENCE = Declaration(
     fold=fold,
     fields=(),
-    references=tuple(REFERENCES.values()),
+    references=tuple(USED.values()),
     columns=choose_columns,
     where=lambda names: True,
     together=False,
 )
-SOURCES = ["fact", "open", *REFERENCES]
+SOURCES = ["fact", "open", *USED]
 YAML = f"""
 project: ledger
 timezone: UTC
@@ -164,9 +169,7 @@ datasets:{
             "amount": "bigint",
         },
     )
-}{dataset("open", ["open_on"], {"open_on": "date"})}{
-    "".join(reference_dataset(r) for r in REFERENCES.values())
-}
+}{dataset("open", ["open_on"], {"open_on": "date"})}{"".join(reference_dataset(r) for r in USED.values())}
 timelines:{"".join(timeline(name, declaration) for name, declaration in DECLARATIONS.items())}
 """
 
@@ -306,7 +309,8 @@ def check_verified(project: TestProject, models: Mapping[str, Modelled]) -> None
     """Everything equals a full recompute, but for keys that fail or wait, and those are counted."""
     outcome = project.verify(*(f"{name}_{output}" for name in models for output in ("history", "daily")))
     verified = {dataset.dataset: dataset for dataset in outcome.datasets}
-    assert {dataset.result for dataset in outcome.datasets} == {"equal"}, outcome
+    results = {dataset.result for dataset in outcome.datasets}
+    assert "equal" in results <= {"equal", "empty"}, outcome
     for name, model in models.items():
         for output, table in (("history", model.fold.versions[-1].table), ("daily", model.valuation.table)):
             statuses = [head.status for head in table.heads.values()]

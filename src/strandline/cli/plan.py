@@ -36,6 +36,7 @@ def document(plan: Plan, held: HeldWork) -> dict[str, object]:
         "tasks": [_task(task) for task in plan.tasks],
         "stale": [_held(held) for held in plan.stale],
         "frozen": [_held(held) for held in plan.frozen],
+        **({"notes": list(plan.notes)} if plan.notes else {}),
         **held_document(held),
     }
 
@@ -68,7 +69,8 @@ def _held(held: Held) -> dict[str, object]:
 
 def render_plan(plan: Plan, held: HeldWork) -> str:
     """The plan for people: a line per task and the sum, then what is held."""
-    return "\n".join([render_tasks(plan) if plan.tasks else up_to_date(held), *render_held(held)])
+    tasks = render_tasks(plan) if plan.tasks else up_to_date(held)
+    return "\n".join([tasks, *plan.notes, *render_held(held)])
 
 
 def up_to_date(held: HeldWork) -> str:

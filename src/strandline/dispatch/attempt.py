@@ -40,8 +40,7 @@ class _Attempt:
 
     @property
     def as_of(self) -> str:
-        rebuilds = self.task.strategy is Strategy.FULL and self.task.cause is Cause.PERSON
-        return effective_as_of(self.node, self.record, self.desk.as_of, rebuilds=rebuilds).isoformat()
+        return effective_as_of(self.node, self.record, self.desk.as_of, self.task).isoformat()
 
 
 def attempt(desk: Desk, task: Task) -> TaskResult:

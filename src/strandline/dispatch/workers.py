@@ -109,7 +109,6 @@ def _make_work(
 ) -> Work:
     """One attempt with everything pinned. `changed`: the number of changed input rows, where it is known."""
     own = desk.pins.find(node.name)
-    rebuilds = task.strategy is Strategy.FULL and task.cause is Cause.PERSON
     live_rows = desk.pins.rows(node.name) if own else 0
     input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
     rows = task.estimated_rows if task.strategy is Strategy.APPEND else live_rows + sum(input_rows.values())
@@ -122,7 +121,7 @@ def _make_work(
         session=session,
         lake=desk.lake,
         run=desk.run,
-        as_of=effective_as_of(node, record, desk.as_of, rebuilds=rebuilds),
+        as_of=effective_as_of(node, record, desk.as_of, task),
         as_of_before=datetime.fromisoformat(record.as_of) if record and own and record.as_of else None,
         now=desk.now(),
         inputs=inputs,

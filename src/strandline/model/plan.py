@@ -87,6 +87,11 @@ class Task:
     If one of them has changed, the task fails instead of widening to everything.
     """
 
+    @property
+    def rebuilds(self) -> bool:
+        """Whether somebody asked for everything to be computed again."""
+        return self.cause is Cause.PERSON and self.strategy is Strategy.FULL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
@@ -115,6 +120,8 @@ class Plan:
     frozen: tuple[Held, ...] = ()
     held: tuple[Held, ...] = ()
     """Not computed: they would read rows of an input that have an older configuration, or several."""
+    notes: tuple[str, ...] = ()
+    """What must not be silent (L13): an output that stays at a later `as_of` than the requested one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

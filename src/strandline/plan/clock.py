@@ -5,6 +5,7 @@ from datetime import datetime
 from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node
+from strandline.model.plan import Task
 from strandline.model.scope import EVERYTHING, NOTHING, ClockMove, Scope
 from strandline.model.traits import OnClock
 
@@ -40,8 +41,24 @@ def _are_due(node: Node, record: NodeRecord, observed: Observed, request: PlanRe
     return any(before < day <= now for day in candidates)
 
 
-def effective_as_of(node: Node, record: NodeRecord | None, as_of: datetime, *, rebuilds: bool) -> datetime:
+def tell_clock_ahead(
+    node: Node, record: NodeRecord | None, request: PlanRequest, task: Task | None
+) -> str | None:
+    """A sentence if a node stays at dates that are not due yet at the requested `as_of`."""
+    dates = node.traits.business_dates
+    if dates is None or record is None or not record.as_of:
+        return None
+    stays_at = last_day_due(datetime.fromisoformat(record.as_of), dates)
+    if (task and task.rebuilds) or stays_at <= last_day_due(request.as_of, dates):
+        return None
+    return (
+        f"{node.name} is valued up to {stays_at}, and a run does not go back to {request.as_of.isoformat()}."
+        f" `strandline backfill {node.name} --all --as-of {request.as_of.isoformat()}` does."
+    )
+
+
+def effective_as_of(node: Node, record: NodeRecord | None, as_of: datetime, task: Task) -> datetime:
     """The `as_of` at which a node is computed. The clock of a valuation goes back only when it is rebuilt."""
-    if node.traits.business_dates is None or record is None or not record.as_of or rebuilds:
+    if node.traits.business_dates is None or record is None or not record.as_of or task.rebuilds:
         return as_of
     return max(as_of, datetime.fromisoformat(record.as_of))

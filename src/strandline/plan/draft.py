@@ -33,6 +33,7 @@ class Draft:
     stale: list[Held] = field(default_factory=list)
     frozen: list[Held] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     reshaped: set[str] = field(default_factory=set)
     """Nodes whose tasks may give the output other columns or types."""
     unsettled: dict[str, Unsettled] = field(default_factory=dict)

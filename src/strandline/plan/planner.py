@@ -22,7 +22,7 @@ from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
 from .backfills import is_requested, plan_backfill, plan_release
-from .clock import find_clock_scope
+from .clock import find_clock_scope, tell_clock_ahead
 from .draft import (
     Draft,
     estimated,
@@ -228,6 +228,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             draft.unsettled[node.name] = unsettled
         if task is not None:
             draft.tasks[node.name] = task
+        if node.name in selected and (note := tell_clock_ahead(node, record, request, task)):
+            draft.notes.append(note)
         if frozen:
             draft.frozen.append(_with_cost(node, frozen, observed))
         if stale:
@@ -238,6 +240,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         stale=tuple(draft.stale),
         frozen=tuple(draft.frozen),
         held=tuple(draft.held),
+        notes=tuple(draft.notes),
     )
 
 

@@ -10,7 +10,6 @@ from strandline.lake.work import Prepared
 from strandline.model.business_dates import last_day_due
 from strandline.model.errors import WorkError
 from strandline.model.node import Node
-from strandline.model.plan import Cause
 from strandline.model.timeline import Valuation
 from strandline.plan import clock as clocks
 from tests.faults.kinds.timeline.data import FIELDS, HISTORY, TRADES, make_declaration
@@ -78,8 +77,7 @@ def read_seen(history: Iterable[Row], marks: Iterable[Row], trades: Iterable[Row
 
 
 def _find_as_of(work: Work) -> datetime:
-    rebuilds = work.full and work.task.cause is Cause.PERSON
-    return clocks.effective_as_of(work.node, work.record, work.desk.as_of, rebuilds=rebuilds)
+    return clocks.effective_as_of(work.node, work.record, work.desk.as_of, work.task)
 
 
 def due_date(node: Node, as_of: datetime) -> Date:
