@@ -25,7 +25,7 @@ test-faults: setup ## every kill, 10,000 schedules, real processes and damage; `
 test-types: setup ## every type in every role, on every path that sizes choose between; `make test` takes one of the paths
 	@STRANDLINE_TYPES=all $(BIN)/python -m pytest tests/types $(PYTEST_ARGS)
 
-test-scale: setup ## two million rows in one scope, a million facts of one key, 5,000 files, 500 nodes, 10,000 commits
+test-scale: setup ## two million rows in one scope, a million facts of one key (of a timeline too, in a day), 5,000 files, 500 nodes, 10,000 commits
 	@STRANDLINE_SCALE=1 $(BIN)/python -m pytest tests/scale --durations=0 $(PYTEST_ARGS)
 
 fuzz: setup ## random jobs against recomputes by Spark and DuckDB for MINUTES=30; FUZZ_ARGS='--seed 7' repeats one

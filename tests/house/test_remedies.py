@@ -118,6 +118,12 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
     "tests/spark/test_timeline_remedies.py": {
         "test_a_timeline_is_whole_after_what_its_errors_tell": ("fold-failed", "reference-missing"),
     },
+    "tests/spark/test_timeline_bad_input.py": {
+        "test_each_mistake_is_told_and_after_its_remedy_nothing_is_lost": (
+            "calendar-empty",
+            "expression-raised",
+        ),
+    },
     "tests/spark/test_configurations.py": {
         "test_no_row_of_no_configuration_is_published_and_each_change_has_a_way_out": ("types-changed",),
     },

@@ -9,6 +9,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from deltalake import DeltaTable
 
 from strandline.app.status import read_status
 from strandline.app.workspace import open_workspace
-from tests.harness import TestProject
+from tests.harness import TestProject, at
 
 pytestmark = [
     pytest.mark.spark,
@@ -121,6 +122,63 @@ def test_one_key_with_a_million_facts(make_project: Make, say: Say) -> None:
 
     assert project.query("select id from j") == [(facts,)]
     project.assert_verified("rec", "j")
+
+
+def test_one_key_of_a_timeline_with_a_million_facts_in_a_day(make_project: Make, say: Say) -> None:
+    facts, others = 1_000_000, 1000
+    project = make_project("""
+        project: one_day
+        sources: {e: {files: "d/*.parquet"}}
+        datasets:
+          fills: {from: e, event_stream: {identity: [id]}}
+        timelines:
+          held:
+            key: [g]
+            facts: fills
+            date: on
+            order_by: [id]
+            fold: folds.py:add
+            fields: {n: bigint, last: bigint}
+            output_dataset: held_history
+            valuation: {output_dataset: held_daily, calendar: weekdays}
+    """)
+    project.write(
+        "folds.py",
+        "def add(state, facts):\n"
+        "    assert all(a['id'] < b['id'] for a, b in zip(facts, facts[1:])), 'in order'\n"
+        "    return {'n': (state or {'n': 0})['n'] + len(facts), 'last': facts[-1]['id']}\n",
+    )
+    (project.folder / "d").mkdir()
+    _write_day(project.folder / "d/1.parquet", range(facts), ["x"], date(2024, 1, 2))
+    names = [f"k{n}" for n in range(others)]
+    _write_day(project.folder / "d/2.parquet", range(facts, facts + others), names, date(2024, 1, 2))
+    with bounded(say, "first run of 1,000,000 facts of one key and date", seconds=400, mebibytes=1500):
+        project.run(at("2024-01-03T12:00:00Z"))
+    _write_day(project.folder / "d/3.parquet", range(-1, 0), ["x"], date(2024, 1, 1))
+
+    with bounded(say, "a fact back-dated before them", seconds=300, mebibytes=1000):
+        project.run(at("2024-01-03T12:00:00Z"))
+
+    assert project.query("select date, n, last, epoch from held_history where g = 'x' order by date") == [
+        (date(2024, 1, 1), 1, -1, 1),
+        (date(2024, 1, 2), facts + 1, facts - 1, 1),
+    ]
+    assert project.query("select count(*), min(n), max(n) from held_history where g <> 'x'") == [
+        (others, 1, 1)
+    ]
+    assert project.query("select count(*) from held_daily") == [(3 + 2 * others,)]
+    project.assert_verified("held")
+
+
+def _write_day(path: Path, ids: range, keys: list[str], on: date) -> None:
+    """Facts of one date, in shuffled order. The keys take turns."""
+    order = sorted(ids, key=lambda n: n * 2_654_435_761 % 2**32)
+    table = {
+        "id": pa.array(order, pa.int64()),
+        "g": [keys[n % len(keys)] for n in order],
+        "on": pa.array([on] * len(ids), pa.date32()),
+    }
+    pq.write_table(pa.table(table), path)
 
 
 def test_five_thousand_files(make_project: Make, say: Say) -> None:

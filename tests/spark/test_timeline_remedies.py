@@ -75,7 +75,7 @@ def test_a_timeline_is_whole_after_what_its_errors_tell(make_project: Callable[[
 
     folded, valued = result_of(wrong, "history"), result_of(wrong, "daily")
     assert (wrong.exit_code, folded.slug, valued.slug) == (1, "fold-failed", "reference-missing")
-    assert "Correct their facts, or `add` in folds.py." in folded.error
+    assert "Correct their facts, and run again; or correct `add` in folds.py" in folded.error
     assert "Add the missing rows; those dates are then valued by the next run." in valued.error
     assert "(a) has no row of `rate` on 2024-01-01" in valued.error
     whole = {(item, day, worth) for item, day, worth in _read_daily(project) if item != "b"}

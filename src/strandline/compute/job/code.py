@@ -133,7 +133,7 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
     """
     try:
         module = load_module(job.name, job, folder)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WorkError(
             f"{job.file} raised {type(error).__name__} while it was loaded: {error}",
             remedy="Correct the file.",
@@ -141,7 +141,7 @@ def call_python(job: Job, folder: str, inputs: Mapping[str, DataFrame], context:
         ) from error
     try:
         result = getattr(module, job.function)(dict(inputs), context)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WorkError(
             f"{job.file}: `{job.function}` raised {type(error).__name__}: {error}",
             remedy="Correct the function.",

@@ -61,7 +61,7 @@ def require_fold(timeline: Timeline, folder: str) -> None:
     """Refuse a module that does not load or lacks the function, before Spark starts work."""
     try:
         load_fold(timeline, folder)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WorkError(
             f"{timeline.fold.file} raised {type(error).__name__} while it was loaded: {error}",
             remedy="Correct the file.",

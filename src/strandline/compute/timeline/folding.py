@@ -77,7 +77,7 @@ def fold_key(
             raise FoldError(day.on, "fold-state", str(error)) from error
         except _FieldError as error:
             raise FoldError(day.on, "fold-field", str(error)) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise FoldError(day.on, "fold-failed", f"{type(error).__name__}: {error}") from error
         folded.append(FoldedDay(on=day.on, values=values))
     return Folded(days=tuple(folded), state=encode_state(current) if folded else state)

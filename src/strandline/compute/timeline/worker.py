@@ -63,7 +63,7 @@ def _build(work: Work, timeline: Timeline) -> Prepared:
     facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
     folded = fold_facts(work, timeline, facts, None)
     if folded.counts["keys"] and folded.counts["failed"] == folded.counts["keys"]:
-        raise _refuse(work, timeline, folded)
+        raise _refuse(work, timeline, folded, then="Nothing is published")
     results = folded.read(work.session)
     values = [f.name for f in timeline.fields]
     new = results.where(F.col(ROLE) != HEAD_ROLE).select(*map(quote, (*timeline.key, DATE, *values)))
@@ -93,10 +93,11 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     counts = {"keys": F.count(F.lit(1)), "again": F.count_if(~continues)}
     touched = stage(find_touched(work, timeline, own), f"{work.staging}/touched", counts)
     rows_full = work.input_rows.get(timeline.facts, 0)
-    if not touched.counts["keys"]:
-        return Prepared(write=None, scope=NOTHING, rows_full=rows_full, live_rows=work.live_rows)
     keys = touched.read(work.session)
     facts, unplaced = _read_increment(work, timeline, own, keys.where(continues))
+    if not touched.counts["keys"]:
+        nothing = Prepared(write=None, scope=NOTHING, rows_full=rows_full, live_rows=work.live_rows)
+        return _count_unplaced(timeline, nothing, unplaced)
     old = None
     if touched.counts["again"]:
         again = F.broadcast(keys.where(~continues).select(KEY_HASH))
@@ -220,21 +221,31 @@ def _in_types_of(own: DataFrame, timeline: Timeline, facts: DataFrame) -> DataFr
 
 def _tell(work: Work, timeline: Timeline, prepared: Prepared, folded: Staged, unplaced: int) -> Prepared:
     """The outcome with its counts, and with what to do about keys that failed."""
-    counts = {**prepared.counts, **({"unplaced": unplaced} if unplaced else {})}
-    failed = folded.counts["failed"]
+    prepared, failed = _count_unplaced(timeline, prepared, unplaced), folded.counts["failed"]
     if not failed:
-        return replace(prepared, counts=counts)
-    refused = _refuse(work, timeline, folded)
-    return replace(prepared, counts={**counts, "failed": failed}, refused=refused)
+        return prepared
+    refused = _refuse(work, timeline, folded, then="What is published of them stays")
+    return replace(prepared, counts={**prepared.counts, "failed": failed}, refused=refused)
 
 
-def _refuse(work: Work, timeline: Timeline, folded: Staged) -> WorkError:
+def _count_unplaced(timeline: Timeline, prepared: Prepared, unplaced: int) -> Prepared:
+    """The outcome with the number of facts without a date, or by how much it changed."""
+    if not unplaced:
+        return prepared
+    facts = "1 fact" if unplaced == 1 else f"{unplaced} facts"
+    note = f"{facts} of `{timeline.facts}` without `{timeline.date}` left out until corrected."
+    notes = (*prepared.notes, note) if unplaced > 0 else prepared.notes
+    return replace(prepared, counts={**prepared.counts, "unplaced": unplaced}, notes=notes)
+
+
+def _refuse(work: Work, timeline: Timeline, folded: Staged, *, then: str) -> WorkError:
     results = folded.read(work.session).where(F.col(STATUS) == FAILED)
     shown = results.limit(_SHOWN_FAILURES).select(*map(quote, timeline.key), REASON).collect()
     reasons = "; ".join(f"({', '.join(map(str, row[:-1]))}) {row[-1]}" for row in shown)
     keys = "1 key" if folded.counts["failed"] == 1 else f"{folded.counts['failed']} keys"
     return WorkError(
-        f"{keys} of `{timeline.name}` could not be folded, and keep what is published: {reasons}",
-        remedy=f"Correct their facts, or `{timeline.fold.function}` in {timeline.fold.file}.",
+        f"{keys} of `{timeline.name}` could not be folded: {reasons}. {then}.",
+        remedy=f"Correct their facts, and run again; or correct `{timeline.fold.function}` in"
+        f" {timeline.fold.file}, and run `strandline backfill {timeline.name} --all`.",
         slug="fold-failed",
     )

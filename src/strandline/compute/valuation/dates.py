@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from strandline.lake.work import Work
 from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.columns import DELETED, quote
+from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.timeline import DATE, BusinessDates, Valuation
 
@@ -59,6 +60,20 @@ def read_business_dates(work: Work, calendar: BusinessDates, history: str) -> li
         return sorted(day for day in dates if day <= last)
     first = work.read_live(history).agg(F.min(DATE)).collect()[0][0]
     return [] if first is None else list(weekdays(first, last))
+
+
+def find_empty_calendar(work: Work, valuation: Valuation) -> WorkError | None:
+    """What to tell if a calendar has no date at all. One whose dates are not due yet is right."""
+    calendar, name = valuation.calendar, valuation.timeline.name
+    if not calendar.dataset or _dates_in(work.read_live(calendar.dataset), calendar):
+        return None
+    return WorkError(
+        f"{valuation.place}: the calendar of the timeline `{name}`, `{calendar.dataset}`, has no row with a"
+        f" `{calendar.column}`, so `{valuation.output}` has no rows.",
+        remedy="Add its business dates, and run again; or declare `calendar: weekdays`, and run"
+        f" `strandline backfill {name} --all`.",
+        slug="calendar-empty",
+    )
 
 
 def _dates_in(rows: DataFrame, calendar: BusinessDates) -> set[date]:

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from strandline.compute.timeline.layout import hash_head, of_head, read_part
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, Role, quote
-from strandline.model.errors import WorkError
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
 from .grid import PLACE, Grid
+from .raised import WHERE, refuse_expression
 
 KEY_HASH = "__k"
 """The hash of a key, which is `_key` of its head."""
@@ -127,7 +127,7 @@ def compute_columns(valuation: Valuation, cells: DataFrame) -> DataFrame:
     for column in valuation.columns:
         cells = _add(valuation, cells, column.name, column.sql)
     if valuation.where:
-        cells = _add(valuation, cells, "__where", valuation.where).where(~present | F.col("__where"))
+        cells = _add(valuation, cells, WHERE, valuation.where).where(~present | F.col(WHERE))
     return cells
 
 
@@ -136,8 +136,4 @@ def _add(valuation: Valuation, cells: DataFrame, name: str, sql: str) -> DataFra
     try:
         return cells.withColumn(name, F.when(F.col(MISSING).isNull(), F.expr(sql)))
     except PySparkException as error:
-        raise WorkError(
-            f"{valuation.place}: Spark refuses `{name}: {sql}`: {str(error).splitlines()[0]}",
-            remedy="Correct the expression.",
-            slug="sql-refused",
-        ) from error
+        raise refuse_expression(valuation, name, sql, error) from error

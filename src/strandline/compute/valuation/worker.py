@@ -21,10 +21,11 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
-from .dates import Dates, read_dates
+from .dates import Dates, find_empty_calendar, read_dates
 from .grid import PLACE, Grid
 from .heads import judge_heads
 from .oracle import expect_valuation
+from .raised import naming_expressions
 from .reach import find_keys, reach_all
 from .resolving import (
     KEY_HASH,
@@ -56,10 +57,12 @@ def prepare(work: Work) -> Prepared:
     reached = choose_scope(work, valuation, keys, ranges, dates)
     candidates, failed = _make_candidates(work, valuation, own, reached, dates)
     if own is None:
-        return _tell(work, valuation, build_table(work, candidates), failed)
-    return _tell(
-        work, valuation, _write(work, valuation, own, reached, candidates, dates, whole=whole), failed
-    )
+        prepared = build_table(work, candidates)
+    else:
+        prepared = _write(work, valuation, own, reached, candidates, dates, whole=whole)
+    if not dates.business and not keys.isEmpty():
+        return replace(prepared, refused=find_empty_calendar(work, valuation))
+    return _tell(work, valuation, prepared, failed)
 
 
 def expect(work: Work) -> Expected:
@@ -81,7 +84,8 @@ def _resolve(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> 
     values = compute_columns(valuation, known)
     columns = [KEY_HASH, *valuation.timeline.key, DATE, *value_columns(valuation), MISSING]
     counts = {"missing": F.count_if(F.col(MISSING).isNotNull())}
-    return stage(values.select(*map(quote, columns)), f"{work.staging}/values", counts)
+    with naming_expressions(valuation):
+        return stage(values.select(*map(quote, columns)), f"{work.staging}/values", counts)
 
 
 def value_columns(valuation: Valuation) -> list[str]:

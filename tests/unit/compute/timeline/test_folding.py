@@ -1,5 +1,6 @@
 """The facts of one key are folded date by date, and a stored state continues as if it had not been stored."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, getcontext
@@ -178,6 +179,7 @@ def raising(state: Any, facts: Sequence[Fact]) -> Any:
     ("fold", "slug", "words"),
     [
         (raising, "fold-failed", "KeyError: 'quantity'"),
+        (lambda *_: sys.exit("that is all"), "fold-failed", "SystemExit: that is all"),
         (lambda *_: None, "fold-state", "a NoneType, not a dict"),
         (lambda *_: {"x": 1, "seen": {1}}, "fold-state", "`state.seen` is a set"),
         (lambda *_: {}, "fold-field", "no `x`"),
