@@ -517,9 +517,8 @@ def test_a_sector_that_changes_restates_every_date_of_its_symbols_and_of_no_othe
     assert deliver(1, 7) == set()
     assert deliver(8, 23) == {"AMD", "DELL"}
     assert (sectors.get("AMD"), sectors.get("DELL")) == (None, None)
-    assert deliver(24, 62) == {"AMD"}
-    assert sectors["AMD"] == "Information Technology"
-    assert deliver(63, 63) == {"CERN", "GPS"}
+    assert deliver(24, 63) == {"AMD", "CERN", "GPS"}
+    assert (sectors["AMD"], sectors.get("CERN"), sectors.get("GPS")) == ("Information Technology", None, None)
     before = positions.rows
     assert deliver(64, 64) == {"AMD", "COST", "INTC", "MMM"}
     assert {symbol: sectors[symbol] for symbol in ("AMD", "COST", "INTC", "MMM")} == {

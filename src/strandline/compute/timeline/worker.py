@@ -200,6 +200,9 @@ def _read_increment(
 
     Also by how much the number of facts without a date changed.
     """
+    if not work.has_changes(timeline.facts):
+        nothing = work.read_live(timeline.facts).limit(0)
+        return _in_types_of(own, timeline, nothing.select(*map(quote, user_columns(nothing.columns)))), 0
     changes = work.read_changes(timeline.facts)
     undated = changes.where(F.col(quote(timeline.date)).isNull())
     without = int(undated.agg(F.sum(SIGN)).collect()[0][0] or 0)
