@@ -1,6 +1,7 @@
 """The remedies of errors about single keys of a timeline settle them, and the other keys never wait."""
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
@@ -120,3 +121,22 @@ def test_a_declaration_that_changed_leaves_epochs_and_superseded_rows_as_they_we
 def _read_superseded(project: TestProject) -> set[tuple[str, int, int, int, int]]:
     columns = ("item", "date", "worth", "epoch", "superseded_by")
     return {(item, day.day, *rest) for item, day, *rest in project.rows("stock_epochs", *columns)}
+
+
+def test_a_field_of_another_type_is_published_by_the_backfill_that_its_freeze_asks_for(
+    make_project: Callable[[str], TestProject],
+) -> None:
+    project = make_project(YAML)
+    project.write("folds.py", FOLD)
+    project.lines("fills/1.jsonl", trade("1", "a", "01", 2, 1))
+    project.lines("rates/1.jsonl", {"what": "a", "on": "2024-01-01", "rate": 10})
+    project.run(NOW)
+    project.declare(YAML.replace("amount: bigint}\n    output", 'amount: "decimal(9,2)"}\n    output'))
+
+    held = project.run(NOW).held
+    project.run(RunRequest(backfill="stock", as_of=NOW.as_of, reason="a test"))
+
+    assert {node.node for node in held.nodes} >= {"history"}
+    assert project.rows("history", "item", "amount") == {("a", Decimal("2.00"))}
+    assert {str(worth) for (worth,) in project.query("select worth from daily")} == {"20.00"}
+    project.assert_verified("stock")

@@ -121,16 +121,23 @@ def _check_partitions(
 
 
 def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
+    """A filter on columns of one job's output, or on the key and date of one timeline."""
     tables = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
     jobs = [n for n in nodes if project.get(n).traits.answers_invalidations and project.get(n).key]
-    if len(nodes) != 1 or not tables or not jobs:
+    foldings = {project.get(n).traits.folding for n in nodes}
+    of_timeline = len(foldings) == 1 and None not in foldings
+    if not (len(nodes) == 1 or of_timeline) or not tables or not jobs:
         raise CallError(
-            f"`--where` selects scopes of one job's output, and `{request.backfill}` was not built,"
-            " or is not one job with scopes.",
-            remedy="Name one job with a key, a cursor or partitions that has been built, or use `--all`.",
+            f"`--where` selects scopes of one job's output or one timeline, and `{request.backfill}` was not"
+            " built, or is not one with scopes.",
+            remedy="Name one job with a key, a cursor or partitions, or one timeline, that has been built, or"
+            " use `--all`.",
             slug="no-rows-to-filter",
         )
-    return check_filter(parse_filter(request.where), dict(tables[0].columns))
+    columns = dict(tables[0].columns)
+    if of_timeline:
+        columns = {name: columns[name] for name in project.get(jobs[0]).key}
+    return check_filter(parse_filter(request.where), columns)
 
 
 def _only_job(project: Project, request: RunRequest, nodes: frozenset[str], word: str) -> Node:

@@ -24,7 +24,7 @@ def prepare_in_shape(work: Work, prepare: Callable[[Work], Prepared]) -> Prepare
     try:
         return prepare(work)
     except ReshapedError:
-        return prepare(replace(work, task=replace(work.task, overwrite=True)))
+        return prepare(replace(work, task=replace(work.task, overwrite=True, reshapes=True)))
 
 
 def fit_types(rows: DataFrame, own: DataFrame, work: Work) -> DataFrame:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.keys import user_columns
+from strandline.compute.shape import fit_types
 from strandline.lake.reads import SIGN
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Expected, Prepared, Work
@@ -75,6 +76,8 @@ def _build(work: Work, timeline: Timeline) -> Prepared:
 def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     """Fold all keys again, including those that have no facts any more."""
     facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
+    if work.task.reshapes:
+        fit_types(_shape_of(timeline, facts), own.drop(EPOCH), work)
     known = read_part(own, Role.HEAD).select(
         *map(quote, timeline.key), F.col(KEY).alias(KEY_HASH), F.lit(None).cast("string").alias(STATE)
     )
@@ -86,6 +89,12 @@ def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared
         work, staged, timeline.key, scope=EVERYTHING, rows_read=rows_full, rows_full=rows_full, whole=True
     )
     return _tell(work, timeline, prepared, folded, unplaced)
+
+
+def _shape_of(timeline: Timeline, facts: DataFrame) -> DataFrame:
+    """No rows, with the columns that the history of these facts has."""
+    fields = (F.lit(None).cast(field.type.stored).alias(field.name) for field in timeline.fields)
+    return facts.limit(0).select(*map(quote, timeline.key), F.lit(None).cast("date").alias(DATE), *fields)
 
 
 def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:

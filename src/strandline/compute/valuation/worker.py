@@ -139,7 +139,7 @@ def _make_candidates(
             missing = results.where(F.col(MISSING).isNotNull()).select(KEY_HASH, DATE, MISSING)
     old = None
     if own is not None:
-        new = fit_types(new, own, work)
+        new = fit_types(new, own.drop(EPOCH), work)
         rows = read_part(own, Role.ROW).where(reached.condition())
         hashed = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = reached.of_published(hashed, timeline.key).drop(KEY_HASH)
