@@ -7,6 +7,7 @@ import pytest
 from strandline.app.invalidate import invalidate
 from strandline.app.planning import RunRequest
 from strandline.app.workspace import open_workspace
+from strandline.model.errors import CallError
 from strandline.model.plan import Status
 from tests.harness import TestProject, at, result_of
 from tests.spark.test_timeline_remedies import FOLD, NOW, YAML, trade
@@ -41,6 +42,8 @@ def test_a_timeline_goes_back_and_is_computed_again_only_when_somebody_asks(
         RunRequest(backfill="stock", where="item = 'a' and date >= '2024-01-02'", as_of=NOW.as_of)
     )
     assert [result_of(again, name).status for name in ("history", "daily")] == [Status.UNCHANGED] * 2
+    with pytest.raises(CallError, match="`amount`"):
+        project.run(RunRequest(backfill="stock", where="amount > 1", as_of=NOW.as_of))
     with open_workspace(project.folder) as workspace:
         invalidate(workspace, "rate", where="item = 'b'", reason="checked")
     checked = result_of(project.run(NOW), "daily")
