@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from .kind import NodeKind
-from .scope import Scope
+from .scope import Keys, Scope, is_empty
 from .scope_text import describe
 
 
@@ -187,7 +187,7 @@ def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
         strategy=earlier.strategy,
         reason=earlier.reason,
         scope=earlier.scope,
-        covered=earlier.covered,
+        covered=_add_covered(earlier.covered, later.covered),
         status=bad.status if bad.error else earlier.status,
         error=bad.error,
         slug=bad.slug,
@@ -199,6 +199,15 @@ def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
         notes=(*earlier.notes, *later.notes),
         batches=earlier.batches + 1,
     )
+
+
+def _add_covered(earlier: Scope | None, later: Scope | None) -> Scope | None:
+    """What two batches covered. A batch of another kind than the first is not added."""
+    if earlier is None or is_empty(earlier):
+        return later
+    if isinstance(earlier, Keys) and isinstance(later, Keys) and earlier.count and later.count:
+        return replace(earlier, count=earlier.count + later.count)
+    return earlier
 
 
 def describe_covered(result: TaskResult) -> str:

@@ -136,7 +136,9 @@ def follow_clock(case: Case) -> Task | Next | None:
     scope = find_clock_scope(node, case.record, observed, case.request)
     if is_empty(scope):
         return Next.RULE
-    reason = f"it uses :as_of, which was {case.record.as_of}"
+    on_dates = node.traits.business_dates is not None
+    why = "business dates have become due since" if on_dates else "it uses :as_of, which was"
+    reason = f"{why} {case.record.as_of}"
     if isinstance(scope, Everything):
         return make_full_task(node, observed, draft, Cause.CLOCK, reason, new=False)
     inputs = planned_inputs(node, case.record, observed, draft)

@@ -64,7 +64,8 @@ def judge_heads(
     place = grid.place_of(_FIRST)
     previous = F.when(F.expr(f"({place}) > 0"), grid.date_at(f"({place}) - 1"))
     others = (
-        f"CASE WHEN size({_WAITS}) > 1 THEN concat(' and ', size({_WAITS}) - 1, ' other dates') ELSE '' END"
+        f"CASE size({_WAITS}) WHEN 1 THEN '' WHEN 2 THEN ' and 1 other date'"
+        f" ELSE concat(' and ', size({_WAITS}) - 1, ' other dates') END"
     )
     why = F.concat(
         F.lit("no row of `"), F.col(_WAITS_FOR), F.lit("` on "), F.col(_FIRST).cast("string"), F.expr(others)

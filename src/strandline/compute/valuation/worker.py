@@ -167,7 +167,7 @@ def _tell(work: Work, valuation: Valuation, prepared: Prepared, failed: Staged |
     keys = rows.select(*key).distinct().count()
     reasons = "; ".join(
         f"({', '.join(map(str, row[: len(key)]))}) has no row of `{row[MISSING]}` on {row[DATE]}"
-        + (f" and {row['n'] - 1} other dates" if row["n"] > 1 else "")
+        + (f" and {row['n'] - 1} other date{'s' if row['n'] > 2 else ''}" if row["n"] > 1 else "")
         for row in shown
     )
     refused = WorkError(
