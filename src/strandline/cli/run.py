@@ -12,7 +12,7 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome, Watcher
 from strandline.app.run import run as run_work
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.plan import Plan, Status, TaskResult, describe_covered
+from strandline.model.plan import REPROCESSING, Plan, Status, TaskResult, describe_covered
 from strandline.model.scope_text import describe
 from strandline.pages.wording import plural, share
 
@@ -91,6 +91,8 @@ def _task(result: TaskResult) -> dict[str, object]:
         "table_version": result.table_version,
         "counts": dict(result.counts),
     }
+    if REPROCESSING in result.counts:
+        document["batches"] = result.batches
     extra = {"error": result.error, "slug": result.slug, "notes": list(result.notes)}
     return document | {name: value for name, value in extra.items() if value}
 

@@ -97,7 +97,7 @@ def _work(this: _Attempt) -> TaskResult:
 
 def _describe(result: TaskResult, task: Task, prepared: "Prepared") -> TaskResult:
     """The result with what computing it found."""
-    counts = dict(prepared.counts)
+    counts = {**prepared.counts, **prepared.task_counts}
     if waiting := sum(f.unfinished for f in prepared.files):
         counts["unfinished"] = waiting
     return replace(

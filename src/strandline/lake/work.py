@@ -68,6 +68,9 @@ class Prepared:
     live_rows: int = 0
     """Live rows of the output once this is committed."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Recorded with the commit, and added up from commit to commit."""
+    task_counts: Mapping[str, int] = field(default_factory=dict)
+    """Of this task alone."""
     whole: bool = False
     files: tuple[FileRead, ...] = ()
     notes: tuple[str, ...] = ()

@@ -174,10 +174,14 @@ def conclude(task: Task, status: Status) -> TaskResult:
     )
 
 
+REPROCESSING = "reprocessing"
+"""The count of keys that wait. After several batches it is that of the last one."""
+
+
 def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
     """The result of a task that was done in batches, of which this is one more."""
     counts = {
-        name: earlier.counts.get(name, 0) + later.counts.get(name, 0)
+        name: (0 if name == REPROCESSING else earlier.counts.get(name, 0)) + later.counts.get(name, 0)
         for name in {**earlier.counts, **later.counts}
     }
     bad = later if later.error else earlier
