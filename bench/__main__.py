@@ -11,7 +11,7 @@ from typing import Any
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery", "ingest")
+SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery", "ingest", "portfolio")
 
 
 def main(words: list[str] | None = None) -> int:
@@ -27,6 +27,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--blocks", type=int, default=1_000_000, metavar="N", help="how long the longer chain is"
     )
+    parser.add_argument(
+        "--rows", type=int, default=25_000_000, metavar="N", help="how many rows the portfolios have"
+    )
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
     if call.scale < 1:
@@ -35,25 +38,28 @@ def main(words: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
     try:
-        results = _measure(folder, call.scale, call.blocks, (call.only,) if call.only else SECTIONS)
+        results = _measure(folder, call, (call.only,) if call.only else SECTIONS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     write_report(results, call.output)
     print_report(results, call.output)
-    return 1 if results.increments and results.increments.differing else 0
+    compared = (results.increments, results.portfolio)
+    return 1 if any(found and found.differing for found in compared) else 0
 
 
-def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -> Results:
+def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) -> Results:
     from .chain import measure_chain
     from .engine import open_engine
     from .history import measure_history
     from .increments import measure_increments
     from .ingest import measure_ingest
     from .overhead import measure_overhead
+    from .portfolio import measure_portfolio
     from .recovery import measure_recovery
     from .register import make_register
     from .startup import measure_startup
 
+    scale, blocks = call.scale, call.blocks
     # Both come first, while this process does not have a JVM.
     startup = measure_startup(folder) if "startup" in sections else None
     recovery = measure_recovery(folder) if "recovery" in sections else None
@@ -64,12 +70,14 @@ def _measure(folder: Path, scale: int, blocks: int, sections: tuple[str, ...]) -
     )
     overhead = measure_overhead(folder) if "overhead" in sections else None
     ingest = measure_ingest(folder / "ingest") if "ingest" in sections else None
+    portfolio = measure_portfolio(folder / "portfolio", call.rows) if "portfolio" in sections else None
     small: dict[str, Any] = {
         "startup": startup,
         "recovery": recovery,
         "chains": chains,
         "overhead": overhead,
         "ingest": ingest,
+        "portfolio": portfolio,
     }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **small)

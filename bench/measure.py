@@ -1,9 +1,12 @@
 """One measured thing: seconds, Spark jobs, and where the engine says its time went."""
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +14,8 @@ from pyspark.sql import SparkSession
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     seconds: float
+    cpu_seconds: float = 0.0
+    """Of this process, its JVM and Spark's Python workers. Others on the machine do not change it."""
     jobs: int = 0
     """Spark jobs started meanwhile; a job costs tens of milliseconds however little it does."""
     by_node: Mapping[str, float] = field(default_factory=dict)
@@ -20,10 +25,34 @@ class Sample:
 def measure(session: SparkSession | None, work: Callable[[], Mapping[str, float] | None]) -> Sample:
     """Do it once and say how long it took."""
     before = count_jobs(session)
-    started = time.monotonic()
+    started, cpu_before = time.monotonic(), count_cpu_seconds()
     by_node = work() or {}
-    seconds = time.monotonic() - started
-    return Sample(seconds=seconds, jobs=count_jobs(session) - before, by_node=by_node)
+    return Sample(
+        seconds=time.monotonic() - started,
+        cpu_seconds=count_cpu_seconds() - cpu_before,
+        jobs=count_jobs(session) - before,
+        by_node=by_node,
+    )
+
+
+def count_cpu_seconds() -> float:
+    """CPU seconds of this process and of those it started, directly or not. Linux only, elsewhere 0."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended
+            continue
+        pid = int(file.parent.name)
+        parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    return sum(ticks[pid] for pid in ticks if _descends(pid, parents)) / os.sysconf("SC_CLK_TCK")
+
+
+def _descends(pid: int, parents: Mapping[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
 
 
 def count_jobs(session: SparkSession | None) -> int:
@@ -42,3 +71,24 @@ def middle(samples: list[Sample]) -> Sample:
     """The sample that `median` names."""
     wanted = median(samples)
     return next(s for s in samples if s.seconds == wanted)
+
+
+def find_last_stage(session: SparkSession) -> int:
+    """The number of the last stage that this process's Spark has begun. -1 before the first."""
+    return max((stage.stageId() for stage in _stages(session)), default=-1)
+
+
+def count_rows_read(session: SparkSession, after: int) -> int:
+    """Rows that scans have read in stages after one, by the metrics of the stages.
+
+    Spark keeps those of the last thousand stages, which is more than a run has.
+    """
+    return sum(stage.inputRecords() for stage in _stages(session) if stage.stageId() > after)
+
+
+def _stages(session: SparkSession) -> list[Any]:
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    no_quantiles = gateway.new_array(gateway.jvm.double, 0)
+    stages = session.sparkContext._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
+    return [stages.apply(nth) for nth in range(stages.size())]

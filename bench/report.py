@@ -17,9 +17,12 @@ from .increments import Increments
 from .ingest import Ingest
 from .measure import Sample, median, middle
 from .overhead import DAYS, Overhead
+from .portfolio import Portfolio
+from .portfolio_report import portfolio_lines, portfolio_targets
 from .recovery import Again
 from .register import Register
 from .startup import Start
+from .target import Target
 
 FULL_NAMES = {
     "pyspark": "PySpark, full recompute",
@@ -51,29 +54,7 @@ class Results:
     overhead: list[Overhead] | None = None
     recovery: list[Again] | None = None
     ingest: Ingest | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A figure to reach."""
-
-    text: str
-    value: float
-    bound: float
-    at_least: bool
-    unit: str = "x"
-    note: str = ""
-
-    @property
-    def met(self) -> bool:
-        return (self.value >= self.bound if self.at_least else self.value <= self.bound) and not self.note
-
-    def line(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        verdict = "yes" if self.met else f"NO {self.note}".rstrip()
-        return (
-            f"{self.text:<76} {self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}  {verdict}"
-        )
+    portfolio: Portfolio | None = None
 
 
 def find_targets(results: Results) -> Iterator[Target]:
@@ -117,6 +98,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
     if results.chains:
         yield from _chain_targets(*results.chains)
+    if results.portfolio:
+        yield from portfolio_targets(results.portfolio)
     if results.overhead:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
@@ -202,6 +185,7 @@ def _document(results: Results) -> dict[str, object]:
             "decode_ratio": results.ingest.decode_ratio,
             "page_ratio": results.ingest.page_ratio,
         },
+        "portfolio": results.portfolio and asdict(results.portfolio),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -239,6 +223,8 @@ def _lines(results: Results) -> Iterator[str]:
         )
     if results.ingest:
         yield from _ingest_lines(results.ingest)
+    if results.portfolio:
+        yield from portfolio_lines(results.portfolio)
     yield ""
     yield from (target.line() for target in find_targets(results))
 
