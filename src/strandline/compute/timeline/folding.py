@@ -49,8 +49,9 @@ class FoldError(Exception):
     """A key cannot be folded."""
 
     def __init__(self, on: date, slug: str, reason: str) -> None:
-        super().__init__(f"{on}: {reason}  [{slug}]")
-        self.on, self.slug, self.reason = on, slug, reason
+        self.on, self.slug = on, slug
+        self.reason = reason.encode(errors="backslashreplace").decode()  # it is stored, and may not be text
+        super().__init__(f"{on}: {self.reason}  [{slug}]")
 
 
 class _FieldError(ValueError):

@@ -14,24 +14,38 @@ from zoneinfo import ZoneInfo
 
 _AS_THEY_ARE = (type(None), bool, int, str)
 """Types that JSON has too."""
+_DEEPEST = 100
+"""Lists and dicts inside each other. Python's own limit depends on who calls."""
+_LARGEST = 10**4000
+"""Python neither writes nor reads whole numbers of more than 4,300 digits."""
 
 
 class StateError(ValueError):
     """A state contains something that cannot be stored."""
 
 
-def copy_state(state: object, path: str = "state") -> Any:
+def copy_state(state: object, path: str = "state", depth: int = 0) -> Any:
     """A copy of a state that shares nothing with it, as if it had been stored and read.
 
     Raises StateError for what cannot be stored. `path` names the place in messages.
     """
     kind = type(state)
+    if depth > _DEEPEST:
+        raise StateError(f"lists and dicts lie more than {_DEEPEST} deep in each other")
     if kind is list:
         assert isinstance(state, list)
-        return [copy_state(item, f"{path}[{number}]") for number, item in enumerate(state)]
+        return [copy_state(item, f"{path}[{number}]", depth + 1) for number, item in enumerate(state)]
     if kind is dict:
         assert isinstance(state, dict)
-        return {_require_text(key, path): copy_state(item, f"{path}.{key}") for key, item in state.items()}
+        return {
+            _require_text(key, path): copy_state(item, f"{path}.{key}", depth + 1)
+            for key, item in state.items()
+        }
+    if kind is str:
+        assert isinstance(state, str)
+        return _require_unicode(state, path)
+    if isinstance(state, int) and not -_LARGEST < state < _LARGEST:
+        raise StateError(f"`{path}` is a whole number of more than 4,000 digits")
     if kind is datetime:
         assert isinstance(state, datetime)
         _encode_zone(state, path)
@@ -119,4 +133,14 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 def _require_text(key: object, path: str) -> str:
     if type(key) is not str:
         raise StateError(f"`{path}` has the key {key!r}, which is not text")
-    return key
+    return _require_unicode(key, path)
+
+
+def _require_unicode(text: str, path: str) -> str:
+    """Refuse half of a surrogate pair: it is in Python's texts, but in no stored one."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise StateError(f"`{path}` has {text!r}, which is not text") from error
+    return text

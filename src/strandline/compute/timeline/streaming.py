@@ -104,7 +104,15 @@ def _identity(record: Record) -> tuple[object, ...]:
 
 
 def _comparable(value: object) -> object:
-    return "NaN" if isinstance(value, float) and value != value else value
+    """A value as it is compared, also inside arrays and structs."""
+    match value:
+        case float():
+            return "NaN" if value != value else value
+        case list():
+            return [_comparable(item) for item in value]
+        case dict():
+            return [_comparable(item) for item in value.values()]
+    return value
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
@@ -117,7 +125,15 @@ def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
 
 def in_utc(fact: dict[str, Any]) -> dict[str, Any]:
     """A fact with its instants in UTC. Arrow gives them in a time zone class of its own."""
-    for name, value in fact.items():
-        if isinstance(value, datetime) and value.tzinfo is not None:
-            fact[name] = value.astimezone(UTC)
-    return fact
+    return {name: _plain(value) for name, value in fact.items()}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+    return value

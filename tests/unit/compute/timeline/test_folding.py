@@ -192,3 +192,13 @@ def test_a_fold_that_fails_says_when_and_why(fold: Any, slug: str, words: str) -
 
     assert failure.value.slug == slug
     assert words in failure.value.reason
+
+
+def test_a_reason_that_is_no_text_can_be_stored() -> None:
+    def raises(state: Any, facts: Sequence[Fact]) -> Any:
+        raise ValueError("half of a pair: \ud800")
+
+    with pytest.raises(FoldError) as raised:
+        fold_key(raises, {}, days([]))
+
+    assert str(raised.value).encode() == rb"2024-01-01: ValueError: half of a pair: \ud800  [fold-failed]"

@@ -117,3 +117,27 @@ def test_what_is_not_plain_is_refused_where_it_is(state: Any, place: str) -> Non
 def test_nan_is_a_value() -> None:
     assert math.isnan(decode_state(encode_state({"x": float("nan")}))["x"])
     assert date(2024, 1, 1) == decode_state(encode_state(date(2024, 1, 1)))
+
+
+def nested(depth: int) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for _ in range(depth):
+        state = {"next": state}
+    return state
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"name": "\ud800"}, {"\udfff": 1}, {"n": 10**4400}, {"n": [-(10**4400)]}, nested(450), nested(2000)],
+    ids=["half a pair", "half a pair as key", "too many digits", "below zero", "deep", "too deep for Python"],
+)
+def test_what_no_text_can_contain_is_refused(state: Any) -> None:
+    """Else it would fail where the results of all keys are stored."""
+    with pytest.raises(StateError):
+        copy_state(state)
+
+
+def test_the_largest_and_the_deepest_state_comes_back() -> None:
+    state = {"n": 10**3999, "name": "\U0001f600", "deep": nested(99)}
+
+    assert decode_state(encode_state(copy_state(state))) == state
