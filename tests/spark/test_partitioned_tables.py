@@ -201,7 +201,7 @@ STEPS = (
             row("A", 4, 40, 14, epoch=1), head("A", 10, epoch=1, old=True),
             superseded(None, 2, 7, 31, by=1), head(None, 30, epoch=1, old=True),
         ),
-        superseding=Superseding(key=("account",), dates=(on(2), on(2))),
+        superseding=Superseding(key=("account",), dates=((on(2), on(2)),)),
         live_rows=6,
     ),
     Step(

@@ -82,8 +82,8 @@ class Superseding:
 
     key: tuple[str, ...]
     """The columns that a row and the one it takes the place of have in common, besides the date."""
-    dates: tuple[date, date] | None = None
-    """The first and the last date of those rows. None if only heads are replaced."""
+    dates: tuple[tuple[date, date], ...] = ()
+    """Few ranges, each with its first and its last date, that contain those rows. None: only heads."""
     heads: bool = True
     """Whether heads are replaced. They have no date."""
 
@@ -106,9 +106,9 @@ class Superseding:
 
     def _dates(self) -> Iterator[str]:
         if self.dates:
-            low, high = self.dates
-            between = f"{_THERE}.{DATE} BETWEEN DATE'{low}' AND DATE'{high}'"
-            yield f"({_THERE}.{DATE} IS NULL OR {between})" if self.heads else between
+            missing = [f"{_THERE}.{DATE} IS NULL"] if self.heads else []
+            between = [f"{_THERE}.{DATE} BETWEEN DATE'{low}' AND DATE'{high}'" for low, high in self.dates]
+            yield f"({' OR '.join(missing + between)})"
 
 
 def append(

@@ -10,18 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.keys import user_columns
-from strandline.lake.staging import Staged
-from strandline.lake.work import SIDE, Prepared, Work, Write
-from strandline.model.columns import ROLE, Role
+from strandline.lake.work import Prepared, Work, Write
+from strandline.model.columns import ROLE
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
 from strandline.model.scope import EVERYTHING
 from strandline.model.timeline import DATE
 
-from .layout import read_part
-from .superseding import Candidates, stage_superseding
+from .superseding import Candidates, make_first_rows
 
-_ROWS_PER_FILE = 300_000
+ROWS_PER_FILE = 300_000
 
 
 def keep_published(work: Work, columns: Collection[str]) -> Work:
@@ -39,26 +37,21 @@ def keep_published(work: Work, columns: Collection[str]) -> Work:
     return replace(work, task=replace(task, overwrite=False, reshapes=True))
 
 
-def build_table(work: Work, candidates: Candidates) -> Prepared:
-    """Everything that was computed, as a new table."""
-    staged = stage_superseding(work, candidates)
-    rows = staged.read(work.session).drop(SIDE)
+def build_table(work: Work, candidates: Candidates, count: int) -> Prepared:
+    """Everything that was computed, `count` rows and the heads, as a new table."""
     read = sum(work.input_rows.values())
+    rows = make_first_rows(work, candidates)
     return Prepared(
-        write=Write(operation=Operation.OVERWRITE, rows=cluster(rows, staged)),
+        write=Write(operation=Operation.OVERWRITE, rows=rows.coalesce(1) if count <= ROWS_PER_FILE else rows),
         scope=EVERYTHING,
         rows_read=read,
-        rows_written=staged.counts["new_rows"],
+        rows_written=count,
         rows_full=read,
-        live_rows=staged.counts["new_rows"],
+        live_rows=count,
         whole=True,
     )
 
 
-def cluster(rows: DataFrame, staged: Staged) -> DataFrame:
+def cluster(rows: DataFrame, count: int) -> DataFrame:
     """Rows of near dates together, in as many parts as there will be files."""
-    files = staged.counts["new_rows"] // _ROWS_PER_FILE + 1
-    if files == 1:
-        return rows.coalesce(1)
-    heads = read_part(rows, Role.HEAD)
-    return read_part(rows, Role.ROW).repartitionByRange(files, F.col(DATE)).unionByName(heads)
+    return rows.repartitionByRange(count // ROWS_PER_FILE + 1, F.col(DATE)) if count > ROWS_PER_FILE else rows

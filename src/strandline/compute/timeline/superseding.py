@@ -74,6 +74,14 @@ def stage_superseding(work: Work, candidates: Candidates) -> Staged:
     return _stage(work, _finish(work, both, candidates), candidates)
 
 
+def make_first_rows(work: Work, candidates: Candidates) -> DataFrame:
+    """Everything that was computed as rows of a new table, in which every key begins with epoch 0."""
+    columns = [*map(quote, candidates.key), DATE, *map(quote, candidates.values)]
+    rows, heads = _tag(candidates.new.select(*columns), NEW), _tag(candidates.heads, _AS_HEAD)
+    both = rows.unionByName(heads, allowMissingColumns=True).withColumn(_NEW_EPOCH, F.lit(0).cast("bigint"))
+    return _finish(work, both, candidates).select(*map(quote, _table_columns(candidates)))
+
+
 def _tag(rows: DataFrame, side: str) -> DataFrame:
     return rows.withColumn(SIDE, F.lit(side))
 
@@ -131,9 +139,13 @@ def _stage(work: Work, rows: DataFrame, candidates: Candidates) -> Staged:
         "from": F.expr(f"min(CASE WHEN {old} THEN unix_date({DATE}) END)"),
         "to": F.expr(f"max(CASE WHEN {old} THEN unix_date({DATE}) END)"),
     }
-    columns = [*candidates.key, DATE, *candidates.values, EPOCH, KEY, DELETED, CONFIG, ROLE, HEAD, SIDE]
+    columns = [*_table_columns(candidates), SIDE]
     counted = rows.select(*map(quote, columns), HAD_HEAD, "__restated")
     return stage(counted, f"{work.staging}/differences", counts).only(columns)
+
+
+def _table_columns(candidates: Candidates) -> list[str]:
+    return [*candidates.key, DATE, *candidates.values, EPOCH, KEY, DELETED, CONFIG, ROLE, HEAD]
 
 
 def write_superseding(
@@ -145,8 +157,12 @@ def write_superseding(
     rows_read: int,
     rows_full: int,
     whole: bool,
+    within: Sequence[tuple[date | None, date | None]] = ((None, None),),
 ) -> Prepared:
-    """The write that publishes what was staged. It is None if nothing differs."""
+    """The write that publishes what was staged. It is None if nothing differs.
+
+    `within` are ranges of dates, the ends excluded, that contain every row that leaves.
+    """
     counts = staged.counts
     prepared = Prepared(
         write=None,
@@ -164,19 +180,27 @@ def write_superseding(
         return replace(prepared, write=write)
     return replace(
         prepared,
-        write=_make_write(staged, _set_aside(rows), key),
+        write=_make_write(staged, _set_aside(rows), key, within),
         rows_written=counts["new_rows"],
         live_rows=work.live_rows + counts["new_rows"] - counts["old_rows"],
         changes=staged,
     )
 
 
-def _make_write(staged: Staged, rows: DataFrame, key: Sequence[str]) -> Write:
+def _make_write(
+    staged: Staged, rows: DataFrame, key: Sequence[str], within: Sequence[tuple[date | None, date | None]]
+) -> Write:
     counts = staged.counts
     if not counts["old_rows"] + counts["known_heads"]:
         return Write(operation=Operation.APPEND, rows=rows)
-    dates = (_to_date(counts["from"]), _to_date(counts["to"])) if counts["old_rows"] else None
-    superseding = Superseding(key=tuple(key), dates=dates, heads=counts["known_heads"] > 0)
+    dates: list[tuple[date, date]] = []
+    if counts["old_rows"]:
+        first, last = _to_date(counts["from"]), _to_date(counts["to"])
+        for start, end in within:
+            low = max(start or first, first)
+            high = min(end - timedelta(days=1) if end else last, last)
+            dates += [(low, high)] if low <= high else []
+    superseding = Superseding(key=tuple(key), dates=tuple(dates), heads=counts["known_heads"] > 0)
     return Write(operation=Operation.REPLACE_KEYS, rows=rows, superseding=superseding)
 
 

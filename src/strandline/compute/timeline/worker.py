@@ -17,7 +17,7 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .building import build_table, keep_published
+from .building import build_table, cluster, keep_published
 from .folded import fold_facts, require_fold
 from .layout import FAILED, hash_head, key_types, make_head, of_head, read_part
 from .oracle import expect_timeline
@@ -61,7 +61,7 @@ def timeline_of(node: Node) -> Timeline:
 
 def _build(work: Work, timeline: Timeline) -> Prepared:
     """Fold everything into a new table."""
-    facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
+    facts, unplaced = _placed(work, timeline), _find_unplaced(work, timeline)
     folded = fold_facts(work, timeline, facts, None)
     if folded.counts["keys"] and folded.counts["failed"] == folded.counts["keys"]:
         raise _refuse(work, timeline, folded, then="Nothing is published")
@@ -69,13 +69,15 @@ def _build(work: Work, timeline: Timeline) -> Prepared:
     values = [f.name for f in timeline.fields]
     new = results.where(F.col(ROLE) != HEAD_ROLE).select(*map(quote, (*timeline.key, DATE, *values)))
     heads = _judge_heads(timeline, results, None)
-    prepared = build_table(work, Candidates(key=timeline.key, values=values, new=new, old=None, heads=heads))
+    count = folded.counts["rows"]
+    candidates = Candidates(key=timeline.key, values=values, new=cluster(new, count), old=None, heads=heads)
+    prepared = build_table(work, candidates, count)
     return _tell(work, timeline, prepared, folded, unplaced)
 
 
 def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     """Fold all keys again, including those that have no facts any more."""
-    facts, unplaced = _read_placed(work, timeline, work.read_live(timeline.facts))
+    facts, unplaced = _placed(work, timeline), _find_unplaced(work, timeline)
     if work.task.reshapes:
         fit_types(_shape_of(timeline, facts), own.drop(EPOCH), work)
     known = read_part(own, Role.HEAD).select(
@@ -110,8 +112,7 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     old = None
     if touched.counts["again"]:
         again = F.broadcast(keys.where(~continues).select(KEY_HASH))
-        everything, _ = _read_placed(work, timeline, work.read_live(timeline.facts))
-        everything = _in_types_of(own, timeline, everything)
+        everything = _in_types_of(own, timeline, _placed(work, timeline))
         hashed = everything.withColumn(KEY_HASH, hash_head(timeline.key))
         facts = facts.unionByName(
             hashed.join(again, KEY_HASH, "left_semi").drop(KEY_HASH), allowMissingColumns=True
@@ -195,11 +196,16 @@ def _judge_heads(timeline: Timeline, results: DataFrame, own: DataFrame | None) 
 _COMPARED = ("state", "last_on", "watermark_on", "status", "reason")
 
 
-def _read_placed(work: Work, timeline: Timeline, facts: DataFrame) -> tuple[DataFrame, int]:
-    """The facts with a date, and the number of those without one."""
-    dated = facts.select(*map(quote, user_columns(facts.columns)))
-    without = dated.where(F.col(quote(timeline.date)).isNull()).count()
-    return dated.where(F.col(quote(timeline.date)).isNotNull()), without
+def _placed(work: Work, timeline: Timeline) -> DataFrame:
+    """All facts with a date."""
+    facts = work.read_live(timeline.facts)
+    dated = facts.where(F.col(quote(timeline.date)).isNotNull())
+    return dated.select(*map(quote, user_columns(facts.columns)))
+
+
+def _find_unplaced(work: Work, timeline: Timeline) -> int:
+    """The number of facts without a date."""
+    return work.read_live(timeline.facts).where(F.col(quote(timeline.date)).isNull()).count()
 
 
 def _read_increment(

@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 
 PLACE = "__place"
 """The number of a date in the grid."""
+LOW, HIGH = "__low", "__high"
+"""The number of the first date of a range, and of the first date after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Grid:
             while self.dates[place] < first + timedelta(days=offset):
                 place += 1
             places.append(place)
-        listed = f"array({', '.join(map(str, places))})"
+        listed = list_numbers(places)
         return (
             f"CASE WHEN {day} IS NULL OR {day} <= DATE'{first}' THEN 0"
             f" WHEN {day} > DATE'{last}' THEN {len(self.dates)}"
@@ -43,16 +45,38 @@ class Grid:
         if not self.dates:
             return F.lit(None).cast("date")
         first = self.dates[0]
-        days = f"array({', '.join(str((day - first).days) for day in self.dates)})"
+        days = list_numbers([(day - first).days for day in self.dates])
         return F.expr(f"date_add(DATE'{first}', {days}[{place}])")
 
-    def spread(self, rows: DataFrame, start: str, end: str) -> DataFrame:
-        """Each row once for every date of the grid from `start` (included) to `end` (excluded).
+    def count(self, start: str, end: str) -> Column:
+        """The number of dates of the grid from `start` (included) to `end` (excluded)."""
+        return F.greatest(F.expr(self._end(end)) - F.expr(self.place_of(start)), F.lit(0))
+
+    def locate(self, rows: DataFrame, start: str, end: str) -> DataFrame:
+        """Rows with the numbers of their first date and of the first after the last, if they have any.
 
         A NULL start is before all dates, a NULL end after all.
         """
-        low = self.place_of(start)
-        high = f"CASE WHEN {end} IS NULL THEN {len(self.dates)} ELSE {self.place_of(end)} END"
-        spread = rows.withColumns({"__low": F.expr(low), "__high": F.expr(high)}).where("__low < __high")
-        places = F.expr("explode(sequence(__low, __high - 1))")
-        return spread.withColumn(PLACE, places).drop("__low", "__high")
+        places = {LOW: F.expr(self.place_of(start)), HIGH: F.expr(self._end(end))}
+        return rows.withColumns(places).where(f"{LOW} < {HIGH}")
+
+    def _end(self, end: str) -> str:
+        return f"CASE WHEN {end} IS NULL THEN {len(self.dates)} ELSE {self.place_of(end)} END"
+
+    def spread(self, rows: DataFrame, start: str, end: str) -> DataFrame:
+        """Each row once for every date of the grid from `start` (included) to `end` (excluded)."""
+        return spread_located(self.locate(rows, start, end))
+
+
+def list_numbers(numbers: Iterable[int]) -> str:
+    """SQL for an array of numbers.
+
+    It is written as one text, which Spark converts once. It would examine an array of thousands of literals
+    again with every operation on a data frame.
+    """
+    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<INT>)"
+
+
+def spread_located(rows: DataFrame) -> DataFrame:
+    """Each row once for every date in its range."""
+    return rows.withColumn(PLACE, F.expr(f"explode(sequence({LOW}, {HIGH} - 1))")).drop(LOW, HIGH)

@@ -19,7 +19,7 @@ from strandline.model.filters import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
-from .grid import PLACE, Grid
+from .grid import PLACE, Grid, spread_located
 from .resolving import KEY_HASH, resolve_history, resolve_references, value_of
 
 START, END = "__start", "__end"
@@ -71,8 +71,9 @@ def reach_of_reference(
         grid = _between(grid, steps)
         if not grid.dates:
             return reach_all(keys.limit(0))
-        cells = grid.spread(reach_all(keys), START, END).drop(START, END)
-        looked_up = resolve_references(work, above, resolve_history(work, valuation, cells, grid), grid)
+        ranges = grid.locate(reach_all(keys), START, END).drop(START, END)
+        cells = spread_located(resolve_history(work, valuation, ranges, grid))
+        looked_up = resolve_references(work, above, cells, grid)
         dates = grid.date_at(PLACE)
         inside = (F.col(START).isNull() | (dates >= F.col(START))) & (
             F.col(END).isNull() | (dates < F.col(END))
@@ -130,12 +131,20 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _until_same(changed: DataFrame, rows: DataFrame, by: Sequence[str], column: str) -> DataFrame:
-    """Each changed date of a group with the next date of the group whose row did not change."""
+    """Changed dates of a group up to the next date of the group whose row did not change.
+
+    Changed dates that follow each other are one range, which begins with the first of them.
+    """
     names, day = [quote(c) for c in by], quote(column)
     both = rows.select(*names, day).distinct().withColumn("__changed", F.lit(0))
     both = both.unionByName(changed.select(*names, day).withColumn("__changed", F.lit(1)))
     marked = both.groupBy(*names, day).agg(F.max("__changed").alias("__changed"))
-    following = "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
-    later = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {day} {following})"
-    ends = marked.withColumn(END, F.expr(f"min(CASE WHEN __changed = 0 THEN {day} END) {later}"))
-    return ends.where("__changed = 1").select(*names, F.col(day).alias(START), END)
+    of_group = f"OVER (PARTITION BY {', '.join(names)} ORDER BY {day}"
+    following = f"{of_group} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+    ends = marked.withColumns(
+        {
+            END: F.expr(f"min(CASE WHEN __changed = 0 THEN {day} END) {following}"),
+            "__before": F.expr(f"coalesce(lag(__changed) {of_group}), 0)"),
+        }
+    )
+    return ends.where("__changed = 1 AND __before = 0").select(*names, F.col(day).alias(START), END)

@@ -17,7 +17,7 @@ from strandline.lake.work import Work
 from strandline.model.columns import KEY, Role, quote
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
-from .grid import PLACE, Grid
+from .grid import HIGH, LOW, PLACE, Grid
 from .raised import WHERE, refuse_expression
 
 KEY_HASH = "__k"
@@ -27,24 +27,25 @@ MISSING = "__missing"
 _NEXT = "__next"
 
 
-def resolve_history(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> DataFrame:
-    """Cells (hash, key and place) with the fields that are in force. Dates before the first are left out."""
-    timeline = valuation.timeline
-    fields = [quote(f.name) for f in timeline.fields]
-    steps = _find_steps(work, valuation, cells, grid)
-    dense = grid.spread(steps, DATE, _NEXT).select(KEY_HASH, *map(quote, timeline.key), PLACE, *fields)
-    return _join_by_key(cells, dense, timeline.key)
+def resolve_history(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid) -> DataFrame:
+    """The parts of ranges in which one row of the history is in force, with its fields.
 
-
-def _join_by_key(cells: DataFrame, dense: DataFrame, key: Sequence[str]) -> DataFrame:
-    renamed = dense.withColumnsRenamed({c: f"__their_{c}" for c in key})
+    `ranges` are located on the grid and do not overlap. They are intersected with the steps before either is
+    laid onto dates, so that no cell has to be joined. Dates before the first of a key are left out.
+    """
+    key = valuation.timeline.key
+    fields = [quote(f.name) for f in valuation.timeline.fields]
+    steps = grid.locate(_find_steps(work, valuation, ranges, grid), DATE, _NEXT)
+    theirs = {KEY_HASH: "__their_hash", LOW: "__their_low", HIGH: "__their_high"}
+    steps = steps.withColumnsRenamed({**theirs, **{c: f"__their_{c}" for c in key}})
     same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__their_{c}"))) for c in key]
-    on_hash = [cells[KEY_HASH] == renamed[KEY_HASH], cells[PLACE] == renamed[PLACE]]
-    joined = cells.join(renamed, reduce(and_, [*on_hash, *same]))
-    return joined.drop(renamed[KEY_HASH], renamed[PLACE], *(f"__their_{c}" for c in key))
+    overlap = [F.col(LOW) < F.col(theirs[HIGH]), F.col(theirs[LOW]) < F.col(HIGH)]
+    both = ranges.join(steps, reduce(and_, [F.col(KEY_HASH) == F.col(theirs[KEY_HASH]), *same, *overlap]))
+    low, high = F.greatest(LOW, theirs[LOW]).alias(LOW), F.least(HIGH, theirs[HIGH]).alias(HIGH)
+    return both.select(KEY_HASH, *map(quote, key), *fields, low, high)
 
 
-def _find_steps(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> DataFrame:
+def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid) -> DataFrame:
     """The steps of the history that hold on a date of the grid.
 
     A key whose last step is in force on the first date already needs only its head.
@@ -53,7 +54,7 @@ def _find_steps(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) 
     history = work.read_all(timeline.output)
     fields = [quote(f.name) for f in timeline.fields]
     columns = [KEY_HASH, *map(quote, timeline.key), DATE, *fields, _NEXT]
-    keys = cells.select(KEY_HASH).distinct()
+    keys = ranges.select(KEY_HASH).distinct()
     heads = read_part(history, Role.HEAD).withColumnRenamed(KEY, KEY_HASH)
     heads = heads.where(of_head("state").isNotNull()).join(keys, KEY_HASH, "left_semi")
     first = grid.dates[0]

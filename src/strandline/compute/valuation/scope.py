@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import reduce
+from operator import and_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
@@ -24,6 +25,14 @@ from .resolving import KEY_HASH
 WHY, WAITS = "__why", "__waits"
 BY_FACTS, BY_OTHERS, DUE = "facts", "others", "due"
 """Why a range is computed: facts changed, anything else changed, or a date has become due."""
+_REASONS = {BY_FACTS: "__by_facts", BY_OTHERS: "__by_others", DUE: "__due"}
+_CELLS = "__cells"
+_FIRST, _LAST = f"DATE'{date.min}'", f"DATE'{date.max}'"
+"""Dates in place of no bound, which can be compared."""
+
+
+Bounds = tuple[date | None, date | None]
+"""The first date, and the first date after the last. None has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +40,20 @@ class Reached:
     """The ranges of a task. `waits` is true for keys that are published by a later batch."""
 
     ranges: DataFrame
-    """Hash, key, start, end, waits."""
-    cells: DataFrame
-    """Hash, key and date: the business dates in the ranges of keys that do not wait."""
+    """Hash, key, start, end, waits. Ranges of one key do not overlap."""
+    bounds: tuple[Bounds, ...]
+    """Few ranges, ascending, that contain all ranges of keys that do not wait."""
     grid: Grid
-    """The dates of those cells."""
+    """The business dates in those."""
     count: int
-    """The number of those cells."""
+    """The number of cells, which are business dates in the ranges of keys that do not wait."""
     waiting: int
     """The number of cells of keys that wait."""
+
+    def locate(self, grid: Grid) -> DataFrame:
+        """The ranges of keys that do not wait, located on a grid."""
+        ranges = self.ranges.where(f"NOT {WAITS}").drop(WAITS)
+        return grid.locate(ranges, START, END).drop(START, END)
 
     def of_published(self, rows: DataFrame, key: Sequence[str]) -> DataFrame:
         """The rows (with the hash of their key) that lie in ranges of keys that do not wait."""
@@ -61,13 +75,6 @@ class Reached:
 
         It is false where everybody waits.
         """
-        pairs = self.ranges.where(f"NOT {WAITS}").select(START, END).distinct().limit(_MOST_RANGES + 1)
-        bounds = [(row[0], row[1]) for row in pairs.collect()]
-        if len(bounds) > _MOST_RANGES:
-            starts = self.ranges.agg(F.min(START), F.max(END), F.count_if(F.col(START).isNull()))
-            low, high, unbounded = starts.collect()[0]
-            ends = self.ranges.where(F.col(END).isNull()).limit(1).count()
-            bounds = [(None if unbounded else low, None if ends else high)]
         alternatives = (
             " AND ".join(
                 [
@@ -76,12 +83,13 @@ class Reached:
                 ]
             )
             or "true"
-            for low, high in bounds
+            for low, high in self.bounds
         )
         return " OR ".join(alternatives) or "false"
 
 
 _MOST_RANGES = 50
+_MOST_PAIRS = 2000
 
 
 def find_ranges(
@@ -91,7 +99,9 @@ def find_ranges(
     history = valuation.timeline.output
     reached = [_tag(_mended_keys(own, keys), BY_FACTS)]
     if _moved(work, history):
-        reached += [_tag(ranges, BY_FACTS) for ranges in reach_of_history(work, valuation)]
+        for ranges in reach_of_history(work, valuation):
+            folded = ranges.join(keys.select(KEY_HASH), KEY_HASH, "left_semi")
+            reached.append(_tag(folded, BY_FACTS))
     everywhere = Grid.of(dates.business)
     for reference in valuation.references:
         if _moved(work, reference.dataset):
@@ -132,60 +142,64 @@ def _pending(own: DataFrame, keys: DataFrame) -> DataFrame:
     return keys.join(ranges, KEY_HASH)
 
 
-def choose_scope(
-    work: Work, valuation: Valuation, keys: DataFrame, ranges: Sequence[DataFrame], dates: Dates
-) -> Reached:
-    """Stage the ranges and the cells in them, and decide who waits."""
+def choose_scope(work: Work, valuation: Valuation, ranges: Sequence[DataFrame], dates: Dates) -> Reached:
+    """Stage the ranges, count the cells in them, and decide who waits."""
     key = [quote(c) for c in valuation.timeline.key]
     columns = [KEY_HASH, *key, START, END, WHY]
+    grid, cells = Grid.of(dates.business), Grid.of(dates.business).count(START, END)
     united = reduce(DataFrame.unionByName, (frame.select(*columns) for frame in ranges))
-    united = united.join(keys.select(KEY_HASH), KEY_HASH, "left_semi")
-    grid = Grid.of(dates.business)
-    cells = grid.spread(united, START, END).groupBy(KEY_HASH, *key, PLACE)
-    weighed = cells.agg(F.max(_is(BY_OTHERS)).alias("__others"))
-    staged_ranges = stage(united, f"{work.staging}/ranges", {"ranges": F.count(F.lit(1))})
-    staged = stage(
-        weighed.withColumn(DATE, grid.date_at(PLACE)).drop(PLACE),
-        f"{work.staging}/cells",
-        {"cells": F.count(F.lit(1))},
+    counted = _merge(united.withColumn(_CELLS, cells), key).withColumn(_CELLS, cells)
+    staged = stage(counted, f"{work.staging}/ranges", {"cells": F.sum(_CELLS)})
+    waiting = _find_waiting(work, valuation, staged)
+    return _split(work, valuation, staged, waiting, grid)
+
+
+def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Ranges of one key that overlap or follow each other become one, with all their reasons.
+
+    Facts touch a key also where they reach no date that is due. Other changes then do not.
+    """
+    of_key = f"OVER (PARTITION BY {KEY_HASH}, {', '.join(key)} ORDER BY __first, __last"
+    before = f"{of_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    ranges = ranges.withColumns(
+        {
+            "__first": F.expr(f"coalesce({START}, {_FIRST})"),
+            "__last": F.expr(f"coalesce({END}, {_LAST})"),
+        }
     )
-    waiting = _find_waiting(work, valuation, staged_ranges, staged)
-    return _split(work, valuation, staged_ranges, staged, waiting)
+    ranges = ranges.withColumn("__gap", F.expr(f"coalesce(__first > max(__last) {before}, false)"))
+    ranges = ranges.withColumn("__nth", F.expr(f"count_if(__gap) {of_key})"))
+    merged = ranges.groupBy(KEY_HASH, *key, "__nth").agg(
+        F.min("__first").alias("__first"),
+        F.max("__last").alias("__last"),
+        *(
+            F.max((F.col(WHY) == why) & (F.lit(why == BY_FACTS) | (F.col(_CELLS) > 0))).alias(name)
+            for why, name in _REASONS.items()
+        ),
+    )
+    return merged.select(
+        KEY_HASH,
+        *key,
+        F.expr(f"nullif(__first, {_FIRST})").alias(START),
+        F.expr(f"nullif(__last, {_LAST})").alias(END),
+        *_REASONS.values(),
+    )
 
 
-def _is(why: str) -> Column:
-    return F.col(WHY) == why
-
-
-def _find_waiting(work: Work, valuation: Valuation, ranges: Staged, cells: Staged) -> DataFrame | None:
+def _find_waiting(work: Work, valuation: Valuation, ranges: Staged) -> DataFrame | None:
     """The groups that wait, as columns `together`, or the key. None if nobody has to."""
     most = work.project.settings.batch_rows
-    if cells.counts["cells"] <= most:
+    if ranges.counts["cells"] <= most:
         return None
     group = [quote(c) for c in valuation.timeline.together or valuation.timeline.key]
-    rows = cells.read(work.session).withColumns({"__rows": F.lit(1), "__facts": F.lit(False)})
-    # Facts touch a group also where they reach no date that is due.
-    touched = ranges.read(work.session).where(_is(BY_FACTS))
-    touched = touched.withColumns({"__rows": F.lit(0), "__facts": F.lit(True), "__others": F.lit(False)})
-    counted = [*group, "__rows", "__facts", "__others"]
-    by_group = (
-        rows.select(*counted)
-        .unionByName(touched.select(*counted))
-        .groupBy(*group)
-        .agg(
-            F.sum("__rows").alias("__rows"),
-            F.max("__facts").alias("__facts"),
-            F.max("__others").alias("__others"),
-        )
-    )
-    others = by_group.where("NOT __facts AND __others")
+    reasons = [F.max(name).alias(name) for name in _REASONS.values()]
+    by_group = ranges.read(work.session).groupBy(*group).agg(F.sum(_CELLS).alias("__rows"), *reasons)
+    others = by_group.where(f"NOT {_REASONS[BY_FACTS]} AND {_REASONS[BY_OTHERS]}")
     total = others.agg(F.sum("__rows")).collect()[0][0] or 0
     if total <= most:
         return None
-    changed = ranges.read(work.session).where(_is(BY_FACTS) | _is(DUE)).limit(1).count() or any(
-        _moved(work, i.dataset) for i in work.node.inputs
-    )
-    if changed:
+    new = by_group.where(f"{_REASONS[BY_FACTS]} OR {_REASONS[DUE]}")
+    if any(_moved(work, i.dataset) for i in work.node.inputs) or not new.isEmpty():
         return others.select(*group)
     # Nothing new: this is a later batch. Groups go in their order, as many as fit, and at least one.
     before = "OVER (ORDER BY {} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)".format(", ".join(group))
@@ -194,31 +208,64 @@ def _find_waiting(work: Work, valuation: Valuation, ranges: Staged, cells: Stage
 
 
 def _split(
-    work: Work, valuation: Valuation, ranges: Staged, cells: Staged, waiting: DataFrame | None
+    work: Work, valuation: Valuation, ranges: Staged, waiting: DataFrame | None, grid: Grid
 ) -> Reached:
-    all_ranges, all_cells = ranges.read(work.session), cells.read(work.session).drop("__others")
+    every = ranges.read(work.session).drop(*_REASONS.values())
+    left = 0
     if waiting is None:
-        marked = all_ranges.drop(WHY).withColumn(WAITS, F.lit(False))
-        publish, left = all_cells, 0
+        marked = every.withColumn(WAITS, F.lit(False))
     else:
-        group = valuation.timeline.together or valuation.timeline.key
-        names = [*(quote(c) for c in group)]
-        theirs = waiting.select(
-            *(F.col(c).alias(f"__group{n}") for n, c in enumerate(names)), F.lit(True).alias(WAITS)
-        )
-        same = reduce(
-            lambda a, b: a & b, [F.col(c).eqNullSafe(F.col(f"__group{n}")) for n, c in enumerate(names)]
-        )
+        names = [quote(c) for c in valuation.timeline.together or valuation.timeline.key]
         gone = [f"__group{n}" for n in range(len(names))]
-        marked = all_ranges.drop(WHY).join(F.broadcast(theirs), same, "left").drop(*gone)
+        theirs = waiting.select(
+            *(F.col(c).alias(name) for c, name in zip(names, gone, strict=True)), F.lit(True).alias(WAITS)
+        )
+        same = reduce(and_, [F.col(c).eqNullSafe(F.col(g)) for c, g in zip(names, gone, strict=True)])
+        marked = every.join(F.broadcast(theirs), same, "left").drop(*gone)
         marked = marked.withColumn(WAITS, F.coalesce(F.col(WAITS), F.lit(False)))
-        publish = all_cells.join(F.broadcast(theirs), same, "left_anti")
-        left = cells.counts["cells"] - publish.count()
-    found = publish.select(DATE).distinct().collect()
+        waiting_cells = {"cells": F.expr(f"sum(CASE WHEN {WAITS} THEN {_CELLS} END)")}
+        staged = stage(marked, f"{work.staging}/marked", waiting_cells)
+        marked, left = staged.read(work.session), staged.counts["cells"]
+    bounds = _find_bounds(marked.where(f"NOT {WAITS}"))
     return Reached(
-        ranges=marked,
-        cells=publish,
-        grid=Grid.of(row[0] for row in found),
-        count=cells.counts["cells"] - left,
+        ranges=marked.drop(_CELLS),
+        bounds=bounds,
+        grid=Grid.of(day for day in grid.dates if any(_holds(day, one) for one in bounds)),
+        count=ranges.counts["cells"] - left,
         waiting=left,
     )
+
+
+def _find_bounds(ranges: DataFrame) -> tuple[Bounds, ...]:
+    """Few ranges that contain all of these."""
+    pairs = [
+        (row[0], row[1]) for row in ranges.select(START, END).distinct().limit(_MOST_PAIRS + 1).collect()
+    ]
+    if len(pairs) <= _MOST_PAIRS:
+        found = unite(pairs)
+        if len(found) <= _MOST_RANGES:
+            return found
+        pairs = [(found[0][0], found[-1][1])]
+    else:
+        edges = [F.min(START), F.max(END), *(F.count_if(F.col(edge).isNull()) for edge in (START, END))]
+        low, high, ever, for_ever = ranges.agg(*edges).collect()[0]
+        pairs = [(None if ever else low, None if for_ever else high)]
+    return tuple(pairs)
+
+
+def unite(pairs: Sequence[Bounds]) -> tuple[Bounds, ...]:
+    """The same dates in ranges that neither overlap nor follow each other, ascending."""
+    united: list[tuple[date, date]] = []
+    for low, high in sorted((low or date.min, high or date.max) for low, high in pairs):
+        if united and low <= united[-1][1]:
+            united[-1] = (united[-1][0], max(high, united[-1][1]))
+        else:
+            united.append((low, high))
+    return tuple(
+        (None if low == date.min else low, None if high == date.max else high) for low, high in united
+    )
+
+
+def _holds(day: date, bounds: Bounds) -> bool:
+    low, high = bounds
+    return (low is None or low <= day) and (high is None or day < high)

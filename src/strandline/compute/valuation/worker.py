@@ -1,17 +1,18 @@
 """Valuations: the history of each key on every business date, with values from references."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.calendar import provide_calendar
+from strandline.compute.keys import signatures
 from strandline.compute.shape import fit_types
 from strandline.compute.timeline.building import build_table, keep_published
 from strandline.compute.timeline.layout import hash_head, read_part
 from strandline.compute.timeline.superseding import Candidates, stage_superseding, write_superseding
-from strandline.lake.staging import Staged, stage
+from strandline.lake.staging import stage
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import Role, quote
 from strandline.model.commits import Operation
@@ -21,8 +22,9 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
+from .clustering import cluster_parts
 from .dates import Dates, find_empty_calendar, read_dates
-from .grid import PLACE, Grid
+from .grid import PLACE, Grid, spread_located
 from .heads import judge_heads
 from .oracle import expect_valuation
 from .raised import naming_expressions
@@ -54,15 +56,16 @@ def prepare(work: Work) -> Prepared:
         ranges = [reach_all(keys).withColumn(WHY, F.lit(BY_FACTS))]
     else:
         ranges = find_ranges(work, valuation, own, keys, dates)
-    reached = choose_scope(work, valuation, keys, ranges, dates)
-    candidates, failed = _make_candidates(work, valuation, own, reached, dates)
+    reached = choose_scope(work, valuation, ranges, dates)
+    valued = _value(work, valuation, own, reached)
+    candidates = _make_candidates(work, valuation, own, reached, valued, dates)
     if own is None:
-        prepared = build_table(work, candidates)
+        prepared = build_table(work, candidates, valued.count)
     else:
         prepared = _write(work, valuation, own, reached, candidates, dates, whole=whole)
     if not dates.business and not keys.isEmpty():
         return replace(prepared, refused=find_empty_calendar(work, valuation))
-    return _tell(work, valuation, prepared, failed)
+    return _tell(work, valuation, prepared, valued)
 
 
 def expect(work: Work) -> Expected:
@@ -74,18 +77,61 @@ def valuation_of(node: Node) -> Valuation:
     return node.definition
 
 
-def _resolve(work: Work, valuation: Valuation, cells: DataFrame, grid: Grid) -> Staged:
-    """The cells with their values, those without a required reference included."""
-    placed = cells.withColumn(PLACE, F.expr(grid.place_of(DATE)))
-    known = resolve_history(work, valuation, placed, grid)
-    known = resolve_references(work, valuation.references, known, grid)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Valued:
+    """The cells of a task with their values."""
+
+    rows: DataFrame
+    """Key, date and values."""
+    count: int
+    missing: DataFrame | None
+    """Hash, key, date, and the required reference that has no row there. None if there is no such cell."""
+
+
+def _value(work: Work, valuation: Valuation, own: DataFrame | None, reached: Reached) -> _Valued:
+    """Value the cells of a task."""
+    columns = [quote(c) for c in (*valuation.timeline.key, DATE, *value_columns(valuation))]
+    grid = reached.grid
+    if not grid.dates and own is not None:
+        return _Valued(rows=own.limit(0).select(*columns), count=0, missing=None)
+    if not grid.dates:  # no rows, but the columns that rows would have
+        reached, grid = replace(reached, ranges=reached.ranges.limit(0)), Grid((date(1970, 1, 1),))
+    parts = resolve_history(work, valuation, reached.locate(grid), grid)
+    lacks = F.col(MISSING).isNotNull()
+    counted = {"missing": F.count_if(lacks), "rows": F.count_if(~lacks)}
+    if own is None:
+        # Everything is computed once to be counted and once to be written. To stage it would take longer.
+        parts = stage(parts, f"{work.staging}/parts", {"parts": F.count(F.lit(1))}).read(work.session)
+        cells = _compute(work, valuation, parts, grid)
+        # The hash computes all columns, so that an expression that raises does it here, and is named.
+        counted["hash"] = F.bit_xor(signatures(cells, value_columns(valuation))[0])
+        with naming_expressions(valuation):
+            found = cells.agg(*(column.alias(name) for name, column in counted.items())).collect()[0]
+        counts = found.asDict()
+        rows = _compute(work, valuation, cluster_parts(parts, len(grid.dates)), grid)
+    else:
+        cells = _compute(work, valuation, parts, grid)
+        with naming_expressions(valuation):
+            staged = stage(cells, f"{work.staging}/values", counted)
+        rows = cells = staged.read(work.session)
+        counts = dict(staged.counts)
+    missing = cells.where(lacks).select(KEY_HASH, *map(quote, valuation.timeline.key), DATE, MISSING)
+    return _Valued(
+        rows=rows.where(~lacks).select(*columns),
+        count=counts["rows"],
+        missing=missing if counts["missing"] else None,
+    )
+
+
+def _compute(work: Work, valuation: Valuation, parts: DataFrame, grid: Grid) -> DataFrame:
+    """The cells in parts of the history with their values, those without a required reference included."""
+    cells = spread_located(parts).withColumn(DATE, grid.date_at(PLACE))
+    known = resolve_references(work, valuation.references, cells, grid)
     known = known.withColumn(MISSING, find_missing(valuation.references))
     provide_calendar(work.session, work.project.calendar, valuation.code)
     values = compute_columns(valuation, known)
     columns = [KEY_HASH, *valuation.timeline.key, DATE, *value_columns(valuation), MISSING]
-    counts = {"missing": F.count_if(F.col(MISSING).isNotNull())}
-    with naming_expressions(valuation):
-        return stage(values.select(*map(quote, columns)), f"{work.staging}/values", counts)
+    return values.select(*map(quote, columns))
 
 
 def value_columns(valuation: Valuation) -> list[str]:
@@ -113,6 +159,7 @@ def _write(
         rows_read=reached.count,
         rows_full=sum(work.input_rows.values()),
         whole=whole and not reached.waiting,
+        within=reached.bounds,
     )
     if reached.waiting:
         prepared = replace(prepared, waiting=(MARKED_KEYS,), batches=1 if reached.count else 0)
@@ -123,45 +170,31 @@ def _write(
 
 
 def _make_candidates(
-    work: Work, valuation: Valuation, own: DataFrame | None, reached: Reached, dates: Dates
-) -> tuple[Candidates, Staged | None]:
-    """What was computed beside what is published, and the computed cells if some lack a reference."""
-    timeline, values = valuation.timeline, value_columns(valuation)
-    columns = [*timeline.key, DATE, *values]
-    resolved = _resolve(work, valuation, reached.cells, reached.grid) if reached.grid.dates else None
-    missing = None
-    if resolved is None:
-        new = _no_values(work, valuation, own).select(*map(quote, columns))
-    else:
-        results = resolved.read(work.session)
-        new = results.where(F.col(MISSING).isNull()).select(*map(quote, columns))
-        if resolved.counts["missing"]:
-            missing = results.where(F.col(MISSING).isNotNull()).select(KEY_HASH, DATE, MISSING)
-    old = None
+    work: Work,
+    valuation: Valuation,
+    own: DataFrame | None,
+    reached: Reached,
+    valued: _Valued,
+    dates: Dates,
+) -> Candidates:
+    """What was computed beside what is published."""
+    timeline, new, old = valuation.timeline, valued.rows, None
     if own is not None:
         new = fit_types(new, own.drop(EPOCH), work)
         rows = read_part(own, Role.ROW).where(reached.condition())
         hashed = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = reached.of_published(hashed, timeline.key).drop(KEY_HASH)
+    missing = None if valued.missing is None else valued.missing.select(KEY_HASH, DATE, MISSING)
     heads = judge_heads(work, valuation, own, reached, missing, dates)
-    candidates = Candidates(key=timeline.key, values=values, new=new, old=old, heads=heads)
-    return candidates, resolved if missing is not None else None
+    return Candidates(key=timeline.key, values=value_columns(valuation), new=new, old=old, heads=heads)
 
 
-def _no_values(work: Work, valuation: Valuation, own: DataFrame | None) -> DataFrame:
-    """No rows, with the columns that rows would have."""
-    if own is not None:
-        return own.limit(0)
-    cells = find_keys(work, valuation).limit(0).withColumn(DATE, F.lit(None).cast("date"))
-    return _resolve(work, valuation, cells, Grid((date(1970, 1, 1),))).read(work.session)
-
-
-def _tell(work: Work, valuation: Valuation, prepared: Prepared, failed: Staged | None) -> Prepared:
+def _tell(work: Work, valuation: Valuation, prepared: Prepared, valued: _Valued) -> Prepared:
     """The outcome, with what to do about dates that lack a required reference."""
-    if failed is None:
+    if valued.missing is None:
         return prepared
     key = [quote(c) for c in valuation.timeline.key]
-    rows = failed.read(work.session).where(F.col(MISSING).isNotNull())
+    rows = valued.missing
     by_key = rows.groupBy(*key, MISSING).agg(F.min(DATE).alias(DATE), F.count(F.lit(1)).alias("n"))
     shown = by_key.limit(_SHOWN_FAILURES).collect()
     keys = rows.select(*key).distinct().count()

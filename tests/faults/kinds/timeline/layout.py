@@ -221,7 +221,7 @@ class Layout:
         if not old and not known:
             return write_rows(Operation.APPEND, self.schema, rows)
         days = [row[DATE] for row in old]
-        superseding = Superseding(key=KEY, dates=(min(days), max(days)) if days else None, heads=known)
+        superseding = Superseding(key=KEY, dates=((min(days), max(days)),) if days else (), heads=known)
         write = write_rows(Operation.REPLACE_KEYS, self.schema, rows)
         return Write(operation=write.operation, rows=write.rows, superseding=superseding)
 
