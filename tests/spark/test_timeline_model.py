@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from strandline.app.planning import RunRequest
+from strandline.app.run import RunOutcome
 from tests.harness import TestProject
 from tests.property.timeline_fold import FoldNode
 from tests.property.timeline_model import ValuationNode
@@ -297,6 +298,7 @@ def test_spark_publishes_what_the_model_publishes(
         assert not errors, (number, errors)
         for name, model in models.items():
             model.run(step.inputs, step.clock, step.batches)
+            check_task(outcome, f"{name}_daily", model)
             check(project, name, model, f"seed {seed}, step {number}, {name}")
         if number in (FIRST_VERIFIED, STEPS - 1):
             check_verified(project, models)
@@ -317,6 +319,17 @@ def check_verified(project: TestProject, models: Mapping[str, Modelled]) -> None
             found = verified[f"{name}_{output}"]
             assert found.failed_keys == statuses.count("FAILED")
             assert found.reprocessing_keys == statuses.count("REPROCESSING")
+
+
+def check_task(outcome: RunOutcome, node: str, model: Modelled) -> None:
+    """Batches and waiting keys, as the task tells them."""
+    task = next((result for result in outcome.results if result.node == node), None)
+    statuses = [head.status for head in model.valuation.table.heads.values()]
+    if task is None:
+        assert "REPROCESSING" not in statuses
+    else:
+        assert task.counts["reprocessing"] == statuses.count("REPROCESSING")
+        assert task.batches >= model.valuation.batches
 
 
 def check(project: TestProject, name: str, model: Modelled, where: str) -> None:

@@ -22,6 +22,11 @@ def read_epochs(project: TestProject) -> set[tuple[str, int, int, int]]:
     return {(item, day.day, worth, epoch) for item, day, worth, epoch in rows}
 
 
+def count(**numbers: int) -> dict[str, int]:
+    """The counts of a task of a timeline."""
+    return dict.fromkeys(("keys", "restated", "appended", "failed", "unplaced", "reprocessing"), 0) | numbers
+
+
 def test_a_timeline_goes_back_and_is_computed_again_only_when_somebody_asks(
     make_project: Callable[[str], TestProject],
 ) -> None:
@@ -29,7 +34,8 @@ def test_a_timeline_goes_back_and_is_computed_again_only_when_somebody_asks(
     project.write("folds.py", FOLD)
     project.lines("fills/1.jsonl", trade("1", "a", "01", 2, 1), trade("2", "b", "02", 3, 1))
     project.lines("rates/1.jsonl", *({"what": item, "on": "2024-01-01", "rate": 10} for item in ("a", "b")))
-    project.run(NOW)
+    first = result_of(project.run(NOW), "daily")
+    assert first.counts == count(keys=2, appended=2)
     built = read_epochs(project)
     assert built == {("a", 1, 20, 0), ("a", 2, 20, 0), ("a", 3, 20, 0), ("b", 2, 30, 0), ("b", 3, 30, 0)}
 
@@ -50,11 +56,12 @@ def test_a_timeline_goes_back_and_is_computed_again_only_when_somebody_asks(
     assert (checked.status, checked.counts["keys"]) == (Status.UNCHANGED, 1)
     assert read_epochs(project) == built
 
-    project.run(RunRequest(backfill="stock", as_of=BEFORE.as_of, reason="as it was"))
+    back = project.run(RunRequest(backfill="stock", as_of=BEFORE.as_of, reason="as it was"))
+    assert result_of(back, "daily").counts == count(keys=2, restated=2)
     assert read_epochs(project) == {row for row in built if row[1] < 3}
     assert project.rows("stock_epochs", "item", "worth", "superseded_by") == {("a", 20, 1), ("b", 30, 1)}
     assert project.plan(BEFORE).notes == ()
-    project.run(NOW)
+    assert result_of(project.run(NOW), "daily").counts == count(keys=2, appended=2)
     assert read_epochs(project) == {(*row[:3], int(row[1] == 3)) for row in built}
     project.assert_verified("history", "daily")
 
@@ -72,10 +79,10 @@ def test_a_changed_fold_waits_for_a_backfill_which_restates_only_what_differs(
     project.write("folds.py", FOLD.replace('{"amount": amount}', '{"amount": min(amount, 2)}'))
     project.lines("fills/2.jsonl", trade("3", "b", "03", 4, 1))
     held = project.run(NOW)
-    assert "`strandline backfill stock --all`" in held.plan.frozen[0].reason
+    assert "`strandline backfill history --all`" in held.plan.frozen[0].reason
     assert read_epochs(project) == built
 
-    project.run(RunRequest(backfill="stock", as_of=NOW.as_of))
+    project.run(RunRequest(backfill="history", as_of=NOW.as_of))
     assert read_epochs(project) == {row for row in built if row[0] == "a"} | {
         ("b", 2, 20, 1),
         ("b", 3, 20, 1),

@@ -17,6 +17,7 @@ from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Superseding
 from strandline.model.columns import CONFIG, DELETED, HEAD, KEY, ROLE, Role, quote
 from strandline.model.commits import Operation
+from strandline.model.plan import REPROCESSING
 from strandline.model.scope import Scope
 from strandline.model.timeline import DATE, EPOCH
 
@@ -70,6 +71,9 @@ def stage_superseding(work: Work, candidates: Candidates) -> Staged:
         _NEW_EPOCH,
         F.expr(f"coalesce(max({OLD_EPOCH}) {of_key}, 0L) + CASE WHEN __restated THEN 1L ELSE 0L END"),
     )
+    # The shares of a key that is not restated add up to 1, so their sum is the number of such keys.
+    share = f"CASE WHEN {SIDE} = '{NEW}' AND NOT __restated THEN 1D / count_if({SIDE} = '{NEW}') {of_key} END"
+    both = both.withColumn("__share", F.expr(share))
     both = both.where(f"{SIDE} != '{_AS_HEAD}' OR __restated OR {HEAD_DIFFERS}")
     return _stage(work, _finish(work, both, candidates), candidates)
 
@@ -136,11 +140,12 @@ def _stage(work: Work, rows: DataFrame, candidates: Candidates) -> Staged:
         "heads": F.expr(f"count_if({is_head})"),
         "known_heads": F.expr(f"count_if({is_head} AND {HAD_HEAD})"),
         "restated_keys": F.expr(f"count_if({is_head} AND __restated)"),
+        "appended_keys": F.expr("round(sum(__share))"),
         "from": F.expr(f"min(CASE WHEN {old} THEN unix_date({DATE}) END)"),
         "to": F.expr(f"max(CASE WHEN {old} THEN unix_date({DATE}) END)"),
     }
     columns = [*_table_columns(candidates), SIDE]
-    counted = rows.select(*map(quote, columns), HAD_HEAD, "__restated")
+    counted = rows.select(*map(quote, columns), HAD_HEAD, "__restated", "__share")
     return stage(counted, f"{work.staging}/differences", counts).only(columns)
 
 
@@ -171,7 +176,7 @@ def write_superseding(
         rows_full=rows_full,
         live_rows=work.live_rows,
         whole=whole,
-        counts={"restated": counts["restated_keys"]} if counts["restated_keys"] else {},
+        task_counts={"restated": counts["restated_keys"], "appended": counts["appended_keys"]},
     )
     rows = staged.read(work.session)
     if not counts["new_rows"] + counts["old_rows"] + counts["heads"]:
@@ -185,6 +190,25 @@ def write_superseding(
         live_rows=work.live_rows + counts["new_rows"] - counts["old_rows"],
         changes=staged,
     )
+
+
+def count_task(
+    prepared: Prepared, keys: int, *, failed: int = 0, unplaced: int = 0, waiting: int = 0
+) -> Prepared:
+    """The outcome of a task with its counts. All but `unplaced`, which are facts, are keys.
+
+    In a new table every key is one that was appended.
+    """
+    counts = {
+        "keys": keys,
+        "restated": 0,
+        "appended": keys - failed,
+        **prepared.task_counts,
+        "failed": failed,
+        "unplaced": unplaced,
+        REPROCESSING: waiting,
+    }
+    return replace(prepared, task_counts=counts)
 
 
 def _make_write(

@@ -28,6 +28,7 @@ from .superseding import (
     OLD_EPOCH,
     OLD_WATERMARK,
     Candidates,
+    count_task,
     stage_superseding,
     write_superseding,
 )
@@ -108,7 +109,7 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     facts, unplaced = _read_increment(work, timeline, own, keys.where(continues))
     if not touched.counts["keys"]:
         nothing = Prepared(write=None, scope=NOTHING, rows_full=rows_full, live_rows=work.live_rows)
-        return _count_unplaced(timeline, nothing, unplaced)
+        return count_task(_note_unplaced(timeline, nothing, unplaced), 0, unplaced=unplaced)
     old = None
     if touched.counts["again"]:
         again = F.broadcast(keys.where(~continues).select(KEY_HASH))
@@ -239,14 +240,15 @@ def _in_types_of(own: DataFrame, timeline: Timeline, facts: DataFrame) -> DataFr
 
 def _tell(work: Work, timeline: Timeline, prepared: Prepared, folded: Staged, unplaced: int) -> Prepared:
     """The outcome with its counts, and with what to do about keys that failed."""
-    prepared, failed = _count_unplaced(timeline, prepared, unplaced), folded.counts["failed"]
+    failed = folded.counts["failed"]
+    prepared = _note_unplaced(timeline, prepared, unplaced)
+    prepared = count_task(prepared, folded.counts["keys"], failed=failed, unplaced=unplaced)
     if not failed:
         return prepared
-    refused = _refuse(work, timeline, folded, then="What is published of them stays")
-    return replace(prepared, counts={**prepared.counts, "failed": failed}, refused=refused)
+    return replace(prepared, refused=_refuse(work, timeline, folded, then="What is published of them stays"))
 
 
-def _count_unplaced(timeline: Timeline, prepared: Prepared, unplaced: int) -> Prepared:
+def _note_unplaced(timeline: Timeline, prepared: Prepared, unplaced: int) -> Prepared:
     """The outcome with the number of facts without a date, or by how much it changed."""
     if not unplaced:
         return prepared

@@ -27,6 +27,8 @@ BY_FACTS, BY_OTHERS, DUE = "facts", "others", "due"
 """Why a range is computed: facts changed, anything else changed, or a date has become due."""
 _REASONS = {BY_FACTS: "__by_facts", BY_OTHERS: "__by_others", DUE: "__due"}
 _CELLS = "__cells"
+_IS_FIRST = "__is_first"
+"""True for the first range of a key."""
 _FIRST, _LAST = f"DATE'{date.min}'", f"DATE'{date.max}'"
 """Dates in place of no bound, which can be compared."""
 
@@ -47,8 +49,11 @@ class Reached:
     """The business dates in those."""
     count: int
     """The number of cells, which are business dates in the ranges of keys that do not wait."""
+    keys: int
+    """The number of keys that do not wait."""
     waiting: int
     """The number of cells of keys that wait."""
+    waiting_keys: int
 
     def locate(self, grid: Grid) -> DataFrame:
         """The ranges of keys that do not wait, located on a grid."""
@@ -149,7 +154,8 @@ def choose_scope(work: Work, valuation: Valuation, ranges: Sequence[DataFrame], 
     grid, cells = Grid.of(dates.business), Grid.of(dates.business).count(START, END)
     united = reduce(DataFrame.unionByName, (frame.select(*columns) for frame in ranges))
     counted = _merge(united.withColumn(_CELLS, cells), key).withColumn(_CELLS, cells)
-    staged = stage(counted, f"{work.staging}/ranges", {"cells": F.sum(_CELLS)})
+    counts = {"cells": F.sum(_CELLS), "keys": F.count_if(_IS_FIRST)}
+    staged = stage(counted, f"{work.staging}/ranges", counts)
     waiting = _find_waiting(work, valuation, staged)
     return _split(work, valuation, staged, waiting, grid)
 
@@ -183,6 +189,7 @@ def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
         F.expr(f"nullif(__first, {_FIRST})").alias(START),
         F.expr(f"nullif(__last, {_LAST})").alias(END),
         *_REASONS.values(),
+        (F.col("__nth") == 0).alias(_IS_FIRST),
     )
 
 
@@ -211,7 +218,7 @@ def _split(
     work: Work, valuation: Valuation, ranges: Staged, waiting: DataFrame | None, grid: Grid
 ) -> Reached:
     every = ranges.read(work.session).drop(*_REASONS.values())
-    left = 0
+    left = {"cells": 0, "keys": 0}
     if waiting is None:
         marked = every.withColumn(WAITS, F.lit(False))
     else:
@@ -223,16 +230,21 @@ def _split(
         same = reduce(and_, [F.col(c).eqNullSafe(F.col(g)) for c, g in zip(names, gone, strict=True)])
         marked = every.join(F.broadcast(theirs), same, "left").drop(*gone)
         marked = marked.withColumn(WAITS, F.coalesce(F.col(WAITS), F.lit(False)))
-        waiting_cells = {"cells": F.expr(f"sum(CASE WHEN {WAITS} THEN {_CELLS} END)")}
-        staged = stage(marked, f"{work.staging}/marked", waiting_cells)
-        marked, left = staged.read(work.session), staged.counts["cells"]
+        counts = {
+            "cells": F.expr(f"sum(CASE WHEN {WAITS} THEN {_CELLS} END)"),
+            "keys": F.count_if(F.col(WAITS) & F.col(_IS_FIRST)),
+        }
+        staged = stage(marked, f"{work.staging}/marked", counts)
+        marked, left = staged.read(work.session), dict(staged.counts)
     bounds = _find_bounds(marked.where(f"NOT {WAITS}"))
     return Reached(
-        ranges=marked.drop(_CELLS),
+        ranges=marked.drop(_CELLS, _IS_FIRST),
         bounds=bounds,
         grid=Grid.of(day for day in grid.dates if any(_holds(day, one) for one in bounds)),
-        count=ranges.counts["cells"] - left,
-        waiting=left,
+        count=ranges.counts["cells"] - left["cells"],
+        keys=ranges.counts["keys"] - left["keys"],
+        waiting=left["cells"],
+        waiting_keys=left["keys"],
     )
 
 

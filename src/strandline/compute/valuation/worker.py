@@ -11,7 +11,12 @@ from strandline.compute.keys import signatures
 from strandline.compute.shape import fit_types
 from strandline.compute.timeline.building import build_table, keep_published
 from strandline.compute.timeline.layout import hash_head, read_part
-from strandline.compute.timeline.superseding import Candidates, stage_superseding, write_superseding
+from strandline.compute.timeline.superseding import (
+    Candidates,
+    count_task,
+    stage_superseding,
+    write_superseding,
+)
 from strandline.lake.staging import stage
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import Role, quote
@@ -65,7 +70,7 @@ def prepare(work: Work) -> Prepared:
         prepared = _write(work, valuation, own, reached, candidates, dates, whole=whole)
     if not dates.business and not keys.isEmpty():
         return replace(prepared, refused=find_empty_calendar(work, valuation))
-    return _tell(work, valuation, prepared, valued)
+    return _tell(work, valuation, prepared, reached, valued)
 
 
 def expect(work: Work) -> Expected:
@@ -189,10 +194,12 @@ def _make_candidates(
     return Candidates(key=timeline.key, values=value_columns(valuation), new=new, old=old, heads=heads)
 
 
-def _tell(work: Work, valuation: Valuation, prepared: Prepared, valued: _Valued) -> Prepared:
-    """The outcome, with what to do about dates that lack a required reference."""
+def _tell(
+    work: Work, valuation: Valuation, prepared: Prepared, reached: Reached, valued: _Valued
+) -> Prepared:
+    """The outcome with its counts, and with what to do about dates that lack a required reference."""
     if valued.missing is None:
-        return prepared
+        return count_task(prepared, reached.keys, waiting=reached.waiting_keys)
     key = [quote(c) for c in valuation.timeline.key]
     rows = valued.missing
     by_key = rows.groupBy(*key, MISSING).agg(F.min(DATE).alias(DATE), F.count(F.lit(1)).alias("n"))
@@ -209,4 +216,5 @@ def _tell(work: Work, valuation: Valuation, prepared: Prepared, valued: _Valued)
         remedy="Add the missing rows; those dates are then valued by the next run.",
         slug="reference-missing",
     )
-    return replace(prepared, counts={**prepared.counts, "failed": keys}, refused=refused)
+    prepared = count_task(prepared, reached.keys, failed=keys, waiting=reached.waiting_keys)
+    return replace(prepared, refused=refused)

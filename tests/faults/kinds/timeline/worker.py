@@ -50,4 +50,4 @@ def _tell(prepared: Prepared, failed: Sequence[Key]) -> Prepared:
     if not failed:
         return prepared
     refused = WorkError(f"{failed} could not be folded.", remedy="Correct the facts.", slug="fold-failed")
-    return replace(prepared, counts={"failed": len(failed)}, refused=refused)
+    return replace(prepared, task_counts={"failed": len(failed)}, refused=refused)

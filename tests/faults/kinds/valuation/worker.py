@@ -110,4 +110,4 @@ def _tell(prepared: Prepared, before: Table, after: Table) -> Prepared:
     refused = WorkError(
         f"{missing} cannot be valued on every date.", remedy="Add the rows.", slug="reference-missing"
     )
-    return replace(prepared, counts={"failed": len(missing)}, refused=refused)
+    return replace(prepared, task_counts={"failed": len(missing)}, refused=refused)
