@@ -35,9 +35,10 @@ NOT_A_PATH = {
     "BYTES_A_ROW": "an estimate for the plan",
     "_SHOWN_FAILURES": "how many are named in a message",
     "_ROWS_PER_BATCH": "how rows are handed to Spark",
-    "_ROWS_PER_FILE": "how a build cuts files",
+    "ROWS_PER_FILE": "how a build cuts files",
     "DIGITS": "of decimals",
     "_MOST_RANGES": "how precisely files are skipped; which rows are read is decided after that",
+    "_MOST_PAIRS": "the same",
 }
 """Numbers that do not choose a path to a result, each with the reason."""
 

@@ -3,11 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
+from strandline.compute.valuation.clustering import cluster_parts
+from strandline.compute.valuation.grid import HIGH, LOW, PLACE, spread_located
+from strandline.model.project import Settings
+from strandline.spark.session import get_session
 from tests.harness import TestProject, at
 
 pytestmark = pytest.mark.spark
@@ -176,3 +182,26 @@ def deliver(random: Random, project: TestProject, model: Model, step: int) -> st
     due = random.choice(DAYS[4:])
     model.due = max(model.due, due)
     return due
+
+
+def test_parts_that_are_cut_into_files_give_the_same_cells_each_file_in_one_place() -> None:
+    session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+    random = Random(15)
+    dates, most = 40, 100
+    edges = [sorted(random.sample(range(dates + 1), 2)) for _ in range(60)]
+    parts = session.createDataFrame(
+        [(n, *edge) for n, edge in enumerate(edges)], f"n int, {LOW} int, {HIGH} int"
+    )
+
+    clustered = cluster_parts(parts, dates, most)
+
+    located = spread_located(clustered).withColumn("file", F.spark_partition_id()).collect()
+    cells = [(row["n"], row[PLACE]) for row in located]
+    assert sorted(cells) == [(n, place) for n, (low, high) in enumerate(edges) for place in range(low, high)]
+    places_by_file: dict[int, list[int]] = {}
+    for row in located:
+        places_by_file.setdefault(row["file"], []).append(row[PLACE])
+    assert len(places_by_file) > 1
+    assert all(len(places) <= most or len(set(places)) == 1 for places in places_by_file.values())
+    ranges = sorted((min(places), max(places)) for places in places_by_file.values())
+    assert all(before[1] < after[0] for before, after in pairwise(ranges))

@@ -16,12 +16,12 @@ from .grid import HIGH, LOW, list_numbers
 _FILE = "__file"
 
 
-def cluster_parts(parts: DataFrame, dates: int) -> DataFrame:
+def cluster_parts(parts: DataFrame, dates: int, most: int = ROWS_PER_FILE) -> DataFrame:
     """Located parts of ranges, cut where a file ends, with those of one file in one Spark partition.
 
-    `dates` is the number of dates of the grid.
+    `dates` is the number of dates of the grid, `most` the number of rows of a file.
     """
-    starts = cut_dates(_count_cells(parts, dates), ROWS_PER_FILE)
+    starts = cut_dates(_count_cells(parts, dates), most)
     if len(starts) == 1:
         return parts
     file_of = list_numbers(bisect_right(starts, place) - 1 for place in range(dates))
