@@ -9,7 +9,7 @@ from strandline.lake.dates import read_dates
 from strandline.lake.heads import count_heads, count_heads_by_date
 from strandline.lake.location import Lake
 from strandline.lake.table import Table, open_table
-from strandline.model.business_dates import due_from, find_between, last_day_due
+from strandline.model.business_dates import due_from, find_between, find_dates, last_day_due
 from strandline.model.key_states import (
     DateKeys,
     HeadCount,
@@ -94,5 +94,5 @@ def _read_by_date(
     first = min((head.first_on for head in heads if head.first_on), default=None)
     if first is None:
         return ()
-    days = find_between(date.fromordinal(first.toordinal() - 1), due, listed)
+    days = find_dates(first, due, listed)
     return count_by_date(heads, days, valued.day)

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from strandline.model.business_dates import due_from, find_between, find_last, last_day_due
+from strandline.model.business_dates import due_from, find_between, find_dates, find_last, last_day_due
 from strandline.model.timeline import BusinessDates
 
 BERLIN = BusinessDates(due_at=timedelta(hours=18), timezone="Europe/Berlin")
@@ -43,3 +43,31 @@ def test_the_first_day_is_left_out_and_the_last_one_included() -> None:
     assert find_between(on(11), on(15), None) == [on(12), on(15)]
     assert find_between(on(12), on(12), None) == []
     assert find_between(on(15), on(12), None) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "due_at", "around"),
+    [
+        ("Europe/Berlin", "02:30", datetime(2024, 10, 27, tzinfo=UTC)),  # 02:00 to 03:00 comes twice
+        ("Europe/Berlin", "02:30", datetime(2024, 3, 31, tzinfo=UTC)),  # and never
+        ("America/Santiago", "23:30", datetime(2024, 4, 7, 3, tzinfo=UTC)),
+        ("America/St_Johns", "00:00", datetime(2010, 11, 7, 2, tzinfo=UTC)),  # a day ends, and ends again
+        ("Pacific/Apia", "18:00", datetime(2011, 12, 30, 4, tzinfo=UTC)),  # which has no 30 December
+    ],
+)
+def test_a_date_that_is_due_stays_due_when_clocks_are_set(zone: str, due_at: str, around: datetime) -> None:
+    hours, minutes = map(int, due_at.split(":"))
+    dates = BusinessDates(due_at=timedelta(hours=hours, minutes=minutes), timezone=zone)
+    days = [last_day_due(around + timedelta(minutes=n), dates) for n in range(-24 * 60, 48 * 60)]
+
+    assert days == sorted(days)
+    assert days[-1] > days[0]
+
+
+def test_dates_at_both_ends_of_the_calendar() -> None:
+    first, last = date.min, date.max
+
+    assert find_dates(first, date(1, 1, 7), None) == [date(1, 1, day) for day in (1, 2, 3, 4, 5)]
+    assert find_dates(first, on(8), (first, on(8), last)) == [first, on(8)]
+    assert find_dates(date(9999, 12, 30), last, None) == [date(9999, 12, 30), last]
+    assert last_day_due(datetime(9999, 12, 31, 20, tzinfo=UTC), BERLIN) == last
