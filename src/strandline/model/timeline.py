@@ -82,6 +82,9 @@ class Match:
     """The reference above that contains the value. Empty for a column of the key, or a field."""
     ours: str
 
+    def __str__(self) -> str:
+        return f"{self.reference}.{self.ours}" if self.reference else self.ours
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:

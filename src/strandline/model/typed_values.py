@@ -43,6 +43,31 @@ def find_stored_type(text: str) -> ColumnType | None:
     return find_type(declared.stored) if declared else None
 
 
+_WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Of the decimal as which Spark compares a whole number with another decimal."""
+_DECIMAL_DIGITS = 38
+
+
+def are_compared_exactly(one: str, other: str) -> bool:
+    """Whether Spark compares values of two types as they are, without rounding or parsing either of them."""
+    if one == other or {one, other} == {"float", "double"}:
+        return True
+    first, second = _find_digits(one), _find_digits(other)
+    if first and second:
+        return max(first[0], second[0]) + max(first[1], second[1]) <= _DECIMAL_DIGITS
+    return "double" in (one, other) and not {one, other}.isdisjoint({"tinyint", "smallint", "int"})
+
+
+def _find_digits(kind: str) -> tuple[int, int] | None:
+    """The digits before and after the point of an exact number. None for other types."""
+    if kind in _WHOLE_DIGITS:
+        return _WHOLE_DIGITS[kind], 0
+    decimal = find_type(kind)
+    if decimal is None or decimal.name is not TypeName.DECIMAL:
+        return None
+    return decimal.precision - decimal.scale, decimal.scale
+
+
 def fit_value(value: Scalar, kind: ColumnType) -> Scalar:
     """The value as exactly one of the type; for a double, the nearest.
 

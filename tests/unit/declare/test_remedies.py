@@ -785,6 +785,13 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     case(
+        "reference-type",
+        ("on: [fund], date", "on: {fund: held}, date"),
+        "Give both one type: `fund: {type: bigint}` under `columns:` of `quote`, beside its `path` if it has"
+        " one.",
+        ("{fund: fund, quoted_on", "{fund: {path: fund, type: bigint}, quoted_on"),
+    ),
+    case(
         "reference-not-unique",
         ("on: [fund], date: quoted_on", "on: [fund]"),
         "Match it on its whole key: `fund` and `quoted_on`. A date column of the key is named by `date`.",

@@ -9,6 +9,7 @@ from strandline.model.columns import METADATA_COLUMNS, POSITION
 from strandline.model.errors import Place
 from strandline.model.report import Report, listed, suggest
 from strandline.model.timeline import Match, Reference
+from strandline.model.typed_values import are_compared_exactly
 from strandline.sql.known_columns import Known
 
 from .datasets import FOLLOWING, check_column, check_date, find_known, is_understood
@@ -21,8 +22,8 @@ class References:
 
     timeline: str
     path: DataPath
-    names: tuple[str, ...]
-    """Of the key and the fields."""
+    types: Mapping[str, str | None]
+    """By column of the key and by field: the type it is stored as, where it is known."""
     specs: Mapping[str, ReferenceSpec]
     """By name as written, in the declared order. All other names here are in lower case."""
     datasets: Mapping[str, str]
@@ -62,6 +63,7 @@ class References:
             # A list names the columns of both sides at once: it is one mistake.
             of_ours = report if has_column or theirs != ours else report.without(("reference-on",))
             matches.append(self._match(name, theirs, ours, of_ours))
+            self._check_types(name, dataset, matches[-1], known.type_of(theirs), report)
         if len({match.theirs for match in matches}) < len(matches):
             report.add("named-twice", f"{what} names a column twice.", "Keep one of them.", place)
         if spec.date is not None:
@@ -90,7 +92,7 @@ class References:
         if dot and above in self.known:
             self.use(above, column, f"`on` of the reference `{name}`", place, report)
             return Match(theirs=theirs, reference=above, ours=column)
-        if ours not in self.names:
+        if ours not in self.types:
             what = (
                 f"`on` of the reference `{name}` names `{ours}`, which is not a column of the key, a field or"
                 " a column of a reference above."
@@ -98,11 +100,30 @@ class References:
             report.add("reference-on", what, self._suggest(name, above, ours), place)
         return Match(theirs=theirs, ours=ours)
 
+    def _check_types(self, name: str, dataset: str, match: Match, theirs: str | None, report: Report) -> None:
+        """Two types may look alike and be compared inexactly: `'01'` and `'1'` are both the number 1."""
+        above = self.known.get(match.reference)
+        ours = above.type_of(match.ours) if above else self.types.get(match.ours)
+        if theirs is None or ours is None or are_compared_exactly(theirs, ours):
+            return
+        what = (
+            f"`on` of the reference `{name}` compares `{match.theirs}` of `{dataset}`, which is {theirs},"
+            f" with `{match}`, which is {ours}."
+        )
+        if dataset in self.loading.drafts:
+            remedy = f"Let the query that makes `{dataset}` return `cast({match.theirs} as {ours})`."
+        else:
+            remedy = (
+                f"Give both one type: `{match.theirs}: {{type: {ours}}}` under `columns:` of `{dataset}`,"
+                " beside its `path` if it has one."
+            )
+        report.add("reference-type", what, remedy, self._place(name, "on"))
+
     def _suggest(self, name: str, above: str, ours: str) -> str:
         if above in map(str.lower, self.specs) and above != name and "." in ours:
             return f"Move `{above}` above `{name}`: references are resolved top down."
         columns = (f"{ref}.{c}" for ref, known in self.known.items() for c in sorted(known.names or ()))
-        return suggest(ours, (*self.names, *columns), "names")
+        return suggest(ours, (*self.types, *columns), "names")
 
     def _check_unique(self, name: str, dataset: str, matches: list[Match], date: str, report: Report) -> None:
         """A reference must have one row for each value of `on` and each date."""

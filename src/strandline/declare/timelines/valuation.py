@@ -65,7 +65,7 @@ class ValuationDraft:
         references = References(
             timeline=self.timeline,
             path=self.path,
-            names=(*key, *self.field_types),
+            types={**{column: history.type_of(column) for column in key}, **self.field_types},
             specs=self.spec.references,
             datasets={w.lower(): self.meant[r.dataset] for w, r in self.spec.references.items()},
             loading=loading,

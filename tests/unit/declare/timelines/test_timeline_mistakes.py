@@ -200,6 +200,14 @@ OF_REFERENCES: tuple[Told, ...] = (
     ),
     (
         PRICE,
+        PRICE.replace("on: [security_id]", "on: {security_id: quantity}"),
+        "`on` of the reference `price` compares `security_id` of `market_prices`, which is string, with"
+        " `quantity`, which is decimal(28,10).",
+        "Give both one type: `security_id: {type: decimal(28,10)}` under `columns:` of `market_prices`,"
+        " beside its `path` if it has one.  [reference-type]",
+    ),
+    (
+        PRICE,
         PRICE.replace(", date: price_on", ""),
         f"the reference `price` {OF} may have several rows: nothing proves that `market_prices` has one row"
         " for each `security_id`.",
