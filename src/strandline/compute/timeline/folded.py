@@ -11,6 +11,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from strandline.compute.keys import row_hash, user_columns
+from strandline.lake.normal import holds_map
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import quote
@@ -44,13 +45,14 @@ def fold_facts(work: Work, timeline: Timeline, facts: DataFrame, heads: DataFram
     `heads` has the keys that are folded although they may have no fact, with the state from which each
     continues. The key columns of both have the types of the table.
     """
+    _require_key_types(timeline, facts)
     stream = _stream_facts(timeline, facts)
     if heads is not None:
         stream = _stream_heads(timeline, heads, stream).unionByName(stream)
     order = [KEY_HASH, KEY_VALUES, IS_FACT, ON, _ORDER]
     ordered = stream.repartition(KEY_HASH).sortWithinPartitions(*order).drop(_ORDER)
     schema = _result_schema(timeline, facts)
-    folder = Folder(timeline, work.project.folder, to_arrow_schema(schema).serialize().to_pybytes())
+    folder = Folder(timeline, work.project.folder, serialize_schema(schema))
     results = map_in_arrow(ordered, folder, schema)
     is_head, failed = F.col(ROLE) == HEAD_ROLE, F.col(STATUS) == FAILED
     counts = {"keys": F.count_if(is_head), "failed": F.count_if(failed), "rows": F.count_if(~is_head)}
@@ -67,6 +69,19 @@ def require_fold(timeline: Timeline, folder: str) -> None:
             remedy="Correct the file.",
             slug="python-raised",
         ) from error
+
+
+def _require_key_types(timeline: Timeline, facts: DataFrame) -> None:
+    """Refuse a key that cannot be compared: Spark neither hashes nor orders maps."""
+    for column in timeline.key:
+        kind = facts.schema[column].dataType
+        if holds_map(kind):
+            raise WorkError(
+                f"{timeline.place}: `{column}` in the key of the timeline `{timeline.name}` is"
+                f" {kind.simpleString()}. A map cannot be part of a key.",
+                remedy="Take its entries: `map_entries(...)`, sorted, or single values of it.",
+                slug="key-type",
+            )
 
 
 def _stream_facts(timeline: Timeline, facts: DataFrame) -> DataFrame:
@@ -109,6 +124,12 @@ def _result_schema(timeline: Timeline, facts: DataFrame) -> StructType:
             StructField(REASON, StringType()),
         ]
     )
+
+
+def serialize_schema(schema: StructType) -> bytes:
+    """The schema as Arrow writes it, for Spark's Python workers. Instants are in UTC, as in the session."""
+    serialized: bytes = to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes()
+    return serialized
 
 
 def map_in_arrow(rows: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:

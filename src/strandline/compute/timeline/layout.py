@@ -73,6 +73,8 @@ def key_types(own: DataFrame, key: Sequence[str]) -> dict[str, str]:
 
 def field_columns(timeline: Timeline) -> list[StructField]:
     """The fields of a timeline as columns of its table."""
+    if not timeline.fields:
+        return []  # which Spark does not parse
     columns = StructType.fromDDL(", ".join(f"{quote(f.name)} {f.type.stored}" for f in timeline.fields))
     assert isinstance(columns, StructType)
     return columns.fields

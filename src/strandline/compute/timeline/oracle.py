@@ -10,7 +10,6 @@ from itertools import groupby
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from strandline.compute.keys import row_hash, user_columns
@@ -18,7 +17,7 @@ from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .folded import map_in_arrow
+from .folded import map_in_arrow, serialize_schema
 from .folding import Day, FoldError, fold_key
 from .layout import FAILED, field_columns
 from .streaming import in_utc, load_fold
@@ -65,7 +64,7 @@ def _fold_each(work: Work, timeline: Timeline, facts: DataFrame) -> DataFrame:
             StructField(STORED_STATE, StringType()),
         ]
     )
-    arrow = to_arrow_schema(schema).serialize().to_pybytes()
+    arrow = serialize_schema(schema)
     return map_in_arrow(grouped, _FoldEach(timeline, work.project.folder, arrow), schema)
 
 

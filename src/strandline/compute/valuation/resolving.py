@@ -15,7 +15,9 @@ from pyspark.sql import functions as F
 from strandline.compute.timeline.layout import hash_head, of_head, read_part
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, Role, quote
+from strandline.model.errors import WorkError
 from strandline.model.timeline import DATE, Match, Reference, Valuation
+from strandline.model.typed_values import are_compared_exactly
 
 from .grid import HIGH, LOW, PLACE, Grid
 from .raised import WHERE, refuse_expression
@@ -76,8 +78,25 @@ def resolve_references(
 ) -> DataFrame:
     """Cells with one struct per reference. It is NULL where the reference has no row."""
     for reference in references:
+        _require_types(work, reference, cells)
         cells = _resolve(work, reference, cells, grid)
     return cells
+
+
+def _require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
+    """Refuse values of types that Spark would round or parse to compare them."""
+    rows = work.read_live(reference.dataset)
+    ours = cells.select(*(value_of(match).alias(f"o{n}") for n, match in enumerate(reference.on))).schema
+    for match, found in zip(reference.on, ours, strict=True):
+        kinds = rows.schema[match.theirs].dataType.simpleString(), found.dataType.simpleString()
+        if not are_compared_exactly(*kinds):
+            raise WorkError(
+                f"the reference `{reference.name}` compares `{match.theirs}` of `{reference.dataset}`, which"
+                f" is {kinds[0]}, with `{match}`, which is {kinds[1]}.",
+                remedy=f"Give both one type: for example, let the query that makes `{reference.dataset}`"
+                f" return `cast({match.theirs} as {kinds[1]})`.",
+                slug="reference-type",
+            )
 
 
 def _resolve(work: Work, reference: Reference, cells: DataFrame, grid: Grid) -> DataFrame:
