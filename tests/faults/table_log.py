@@ -105,13 +105,12 @@ def replace_superseded(rows: Rows, lake: Lake, ticket: Ticket, superseding: Supe
         for row in rows.rows
         if row[HEAD] is not None and row[HEAD]["replaces"] is not None
     }
-    roles = {Role.ROW: superseding.dates is not None, Role.HEAD: superseding.heads, Role.EPOCH: False}
+    roles = {Role.ROW: bool(superseding.dates), Role.HEAD: superseding.heads, Role.EPOCH: False}
 
     def leaves(row: Row) -> bool:
         if not roles[Role(row[ROLE])] or (row[KEY], *(row[c] for c in columns)) not in named:
             return False
-        within = superseding.dates
-        return row[DATE] is None or within is None or within[0] <= row[DATE] <= within[1]
+        return row[DATE] is None or any(low <= row[DATE] <= high for low, high in superseding.dates)
 
     _commit(lake, ticket, lambda now: _replace(now, rows, leaves), OWNED_TABLE)
 

@@ -11,11 +11,10 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.faults.kinds.chain.oracle import canonical
-from tests.faults.kinds.snapshot.oracle import latest
 from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
 from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, size_up, weigh
 from tests.faults.soak.reader import ONCE, find_twice
-from tests.faults.soak.rest import Rest, check_appended, check_received, check_results
+from tests.faults.soak.rest import Rest, check_appended, check_received, check_results, latest_by
 
 pytestmark = pytest.mark.faults
 
@@ -47,7 +46,7 @@ def spoilt(rest: Rest, table: str, spoil: Callable[[Rows], Rows]) -> Iterator[Ro
 
 def tables_of(rest: Rest) -> dict[str, Rows]:
     """What the engine must make of what was sent."""
-    items, rates = latest(rest.item.facts.items(), "id"), latest(rest.rate.facts.items(), "kind")
+    items, rates = latest_by(rest.item, "id"), latest_by(rest.rate, "kind")
     worth = weigh(items.values(), rates, rest.factor)
     branch = {number: row["hash"] for number, row in canonical(rest.block.facts.items())[0].items()}
     tables: dict[str, Rows] = {

@@ -121,7 +121,7 @@ def test_backfill_of_some_partitions_asks_for_those_alone_stale_or_not() -> None
         ("hot_blocks --partitions 0-10", "no-partitions", "`hot_blocks` has no partitions."),
         ("blocks --partitions 0-10", "call", "means 2 nodes"),
         ("cold_blocks --where 'block_nmber > 3'", "unknown-column", "block_number"),
-        ("blocks --where 'block_number > 3'", "no-rows-to-filter", "is not one job"),
+        ("blocks --where 'block_number > 3'", "no-rows-to-filter", "is not one with scopes"),
         ("block_messages --all", "backfill-of-a-source", "what was received is never changed"),
         ("cold_block --all", "unknown-name", "Did you mean `cold_blocks`?"),
     ],

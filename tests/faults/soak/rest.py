@@ -126,9 +126,14 @@ def check_received(rest: Rest) -> None:
     require(blocks == wanted, "L10 each block once", len(blocks), len(wanted))
 
 
+def latest_by(sent: Sent, column: str) -> dict[Any, Row]:
+    """The latest of what was sent, by one column."""
+    return {row[column]: row for row in latest(sent.facts.items(), column).values()}
+
+
 def check_results(rest: Rest) -> None:
     """L2, L4 from the lines themselves: snapshots, jobs over them, and the canonical branch."""
-    items, rates = latest(rest.item.facts.items(), "id"), latest(rest.rate.facts.items(), "kind")
+    items, rates = latest_by(rest.item, "id"), latest_by(rest.rate, "kind")
     _same(
         _by_key(rest.rows("item", *ITEM)),
         {key: tuple(row[c] for c in ITEM[1:]) for key, row in items.items()},
