@@ -13,6 +13,7 @@ from strandline.model.errors import StrandlineError
 from strandline.model.node import Node
 from strandline.model.plan import Plan
 from strandline.model.thresholds import Thresholds
+from strandline.model.timeline import KeyStatus
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
 from .clock import now, parse_instant
@@ -144,8 +145,8 @@ def _verify_one(desk: Desk, observed: Observed, node: Node, sample_percent: floa
         as_of=as_of,
         examples=tuple({"only_in": e.only_in, "stale": e.stale, "row": e.row} for e in comparison.examples),
         reason=stale.reason if stale else "",
-        failed_keys=expected.keys.get("FAILED", 0) if expected.keys is not None else None,
-        reprocessing_keys=expected.keys.get("REPROCESSING", 0) if expected.keys is not None else None,
+        failed_keys=expected.keys.get(KeyStatus.FAILED, 0) if expected.keys is not None else None,
+        reprocessing_keys=expected.keys.get(KeyStatus.REPROCESSING, 0) if expected.keys is not None else None,
     )
 
 

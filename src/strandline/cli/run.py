@@ -12,7 +12,8 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome, Watcher
 from strandline.app.run import run as run_work
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.plan import REPROCESSING, Plan, Status, TaskResult, describe_covered
+from strandline.model.key_states import REPROCESSING
+from strandline.model.plan import Plan, Status, TaskResult, describe_covered
 from strandline.model.scope_text import describe
 from strandline.pages.wording import plural, share
 

@@ -229,9 +229,9 @@ def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
 def compact(own: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
     """Rewrite the same rows in other files. Delta marks the commit as changing no data.
 
-    Delta commits nothing if there is nothing to do. It takes the commit's metadata only from a session's
-    settings, so the session is the compaction's own, and there is no token. A late compaction by a writer
-    that lost its lease changes nothing visible either (L7).
+    Delta commits nothing if there is nothing to do. It takes the metadata of this commit from the settings of
+    a session, so a compaction has a session of its own. The commit carries no token that a newer writer could
+    fence. It needs none: a compaction by a writer that lost its lease changes no row (L7).
     """
     own.conf.set("spark.databricks.delta.commitInfo.userMetadata", ticket.metadata)
     own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from .key_states import REPROCESSING
 from .kind import NodeKind
 from .scope import Keys, Scope, is_empty
 from .scope_text import describe
@@ -174,12 +175,11 @@ def conclude(task: Task, status: Status) -> TaskResult:
     )
 
 
-REPROCESSING = "reprocessing"
-"""The count of keys that wait. After several batches it is that of the last one."""
-
-
 def add_batch(earlier: TaskResult, later: TaskResult) -> TaskResult:
-    """The result of a task that was done in batches, of which this is one more."""
+    """The result of a task that was done in batches, of which this is one more.
+
+    The keys that wait are those that the last batch left.
+    """
     counts = {
         name: (0 if name == REPROCESSING else earlier.counts.get(name, 0)) + later.counts.get(name, 0)
         for name in {**earlier.counts, **later.counts}

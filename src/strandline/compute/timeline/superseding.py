@@ -17,7 +17,7 @@ from strandline.lake.work import NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Superseding
 from strandline.model.columns import CONFIG, DELETED, HEAD, KEY, ROLE, Role, quote
 from strandline.model.commits import Operation
-from strandline.model.plan import REPROCESSING
+from strandline.model.key_states import REPROCESSING
 from strandline.model.scope import Scope
 from strandline.model.timeline import DATE, EPOCH
 

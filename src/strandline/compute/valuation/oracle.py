@@ -14,7 +14,7 @@ from strandline.compute.calendar import provide_calendar
 from strandline.compute.timeline.oracle import count_keys
 from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
-from strandline.model.timeline import DATE, EPOCH, Match, Reference, Valuation
+from strandline.model.timeline import DATE, EPOCH, KeyStatus, Match, Reference, Valuation
 
 from .dates import read_business_dates
 
@@ -32,8 +32,12 @@ def expect_valuation(work: Work, valuation: Valuation) -> Expected:
     assert own is not None
     key = valuation.timeline.key
     history = work.read_all(valuation.timeline.output)
-    failed = history.where((F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == "FAILED"))
-    waiting = own.where((F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == "REPROCESSING"))
+    failed = history.where(
+        (F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == str(KeyStatus.FAILED))
+    )
+    waiting = own.where(
+        (F.col(ROLE) == str(Role.HEAD)) & (F.col(f"{HEAD}.status") == str(KeyStatus.REPROCESSING))
+    )
     left_out = failed.select(*map(quote, key)).union(waiting.select(*map(quote, key)))
     rows = _anti(history.where(~F.col(DELETED)), left_out, key)
     expected = _value_all(work, valuation, rows).withColumn(EPOCH_IS_RIGHT, F.lit(True))

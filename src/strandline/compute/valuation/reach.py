@@ -38,15 +38,15 @@ def reach_all(keys: DataFrame, start: date | None = None, end: date | None = Non
     return keys.withColumns({START: F.lit(start).cast("date"), END: F.lit(end).cast("date")})
 
 
-def reach_of_history(work: Work, valuation: Valuation) -> list[DataFrame]:
+def reach_of_history(work: Work, valuation: Valuation) -> DataFrame:
     """From each changed date of a key to its next date that stays the same."""
     timeline = valuation.timeline
-    changed = [_changes(work, timeline.output, (*timeline.key, DATE))]
     names = [quote(c) for c in timeline.key]
-    changed_dates = _union(changed).withColumn(KEY_HASH, hash_head(timeline.key))
+    changed = _changes(work, timeline.output, (*timeline.key, DATE))
+    changed_dates = changed.withColumn(KEY_HASH, hash_head(timeline.key))
     rows = work.read_live(timeline.output).select(*names, DATE).withColumn(KEY_HASH, hash_head(timeline.key))
     rows = rows.join(changed_dates.select(KEY_HASH).distinct(), KEY_HASH, "left_semi")
-    return [_until_same(changed_dates, rows, (KEY_HASH, *timeline.key), DATE)]
+    return _until_same(changed_dates, rows, (KEY_HASH, *timeline.key), DATE)
 
 
 def reach_of_reference(
@@ -123,11 +123,7 @@ def _changes(work: Work, dataset: str, columns: Sequence[str]) -> DataFrame:
         live = work.read_live(dataset)
         filters = [typed_filter(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
         found.append(live.where(any_of(filters)).select(*names))
-    return _union(found).distinct()
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)
+    return reduce(DataFrame.unionByName, found).distinct()
 
 
 def _until_same(changed: DataFrame, rows: DataFrame, by: Sequence[str], column: str) -> DataFrame:

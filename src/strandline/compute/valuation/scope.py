@@ -104,9 +104,8 @@ def find_ranges(
     history = valuation.timeline.output
     reached = [_tag(_mended_keys(own, keys), BY_FACTS)]
     if _moved(work, history):
-        for ranges in reach_of_history(work, valuation):
-            folded = ranges.join(keys.select(KEY_HASH), KEY_HASH, "left_semi")
-            reached.append(_tag(folded, BY_FACTS))
+        ranges = reach_of_history(work, valuation)
+        reached.append(_tag(ranges.join(keys.select(KEY_HASH), KEY_HASH, "left_semi"), BY_FACTS))
     everywhere = Grid.of(dates.business)
     for reference in valuation.references:
         if _moved(work, reference.dataset):

@@ -90,7 +90,10 @@ class _Valued:
     """Key, date and values."""
     count: int
     missing: DataFrame | None
-    """Hash, key, date, and the required reference that has no row there. None if there is no such cell."""
+    """The dates on which a required reference has no row. None if there are none.
+
+    Its columns are the hash of the key, the key, the date, and the name of that reference.
+    """
 
 
 def _value(work: Work, valuation: Valuation, own: DataFrame | None, reached: Reached) -> _Valued:
