@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,6 +12,13 @@ PLACE = "__place"
 """The number of a date in the grid."""
 LOW, HIGH = "__low", "__high"
 """The number of the first date of a range, and of the first date after it."""
+
+_LONGEST_GAP = timedelta(days=366)
+
+
+def date_literal(day: date | None) -> Column:
+    """A date of any year. `F.lit` fails before the year 1000, and moves 5 to 14 October 1582 by ten days."""
+    return F.expr(f"DATE'{day}'") if day else F.lit(None).cast("date")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +35,28 @@ class Grid:
         """SQL for the number of the first date of the grid that is not before a day. NULL: before all."""
         if not self.dates:
             return "0"
-        first, last = self.dates[0], self.dates[-1]
-        places, place = [], 0
-        for offset in range((last - first).days + 1):
-            while self.dates[place] < first + timedelta(days=offset):
+        cases, place = [], 0
+        for run in self._runs():
+            cases.append(f"WHEN {day} <= DATE'{run[0]}' THEN {place}")
+            places = []
+            for one, following in pairwise(run):
                 place += 1
-            places.append(place)
-        listed = list_numbers(places)
-        return (
-            f"CASE WHEN {day} IS NULL OR {day} <= DATE'{first}' THEN 0"
-            f" WHEN {day} > DATE'{last}' THEN {len(self.dates)}"
-            f" ELSE {listed}[datediff({day}, DATE'{first}')] END"
-        )
+                places += [place] * (following - one).days
+            if places:
+                listed = list_numbers(places)
+                offset = f"datediff({day}, DATE'{run[0]}') - 1"
+                cases.append(f"WHEN {day} <= DATE'{run[-1]}' THEN {listed}[{offset}]")
+            place += 1
+        return f"CASE WHEN {day} IS NULL THEN 0 {' '.join(cases)} ELSE {len(self.dates)} END"
+
+    def _runs(self) -> list[list[date]]:
+        """The dates, cut where a year or more lies between two: what is listed has a number for every day."""
+        runs = [[self.dates[0]]]
+        for one, following in pairwise(self.dates):
+            if following - one > _LONGEST_GAP:
+                runs.append([])
+            runs[-1].append(following)
+        return runs
 
     def date_at(self, place: str) -> Column:
         """The date with a number."""

@@ -18,7 +18,7 @@ from strandline.model.columns import HEAD, KEY, Role, quote
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
 from .dates import Dates
-from .grid import Grid
+from .grid import Grid, date_literal
 from .reach import END, START
 from .resolving import KEY_HASH, MISSING
 from .scope import WAITS, Reached
@@ -145,7 +145,5 @@ def _with_published(heads: DataFrame, own: DataFrame | None, dates: Dates) -> Da
     )
     joined = heads.join(published, KEY_HASH, "left")
     current = F.col(f"{_OLD_HEAD}.status") == CURRENT
-    watermark = F.when(current, F.lit(dates.last_before).cast("date")).otherwise(
-        F.col(f"{_OLD_HEAD}.watermark_on")
-    )
+    watermark = F.when(current, date_literal(dates.last_before)).otherwise(F.col(f"{_OLD_HEAD}.watermark_on"))
     return joined.withColumns({HAD_HEAD: F.col(_OLD_HEAD).isNotNull(), OLD_WATERMARK: watermark})

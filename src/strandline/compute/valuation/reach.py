@@ -19,7 +19,7 @@ from strandline.model.filters import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
-from .grid import PLACE, Grid, spread_located
+from .grid import PLACE, Grid, date_literal, spread_located
 from .resolving import KEY_HASH, resolve_history, resolve_references, value_of
 
 START, END = "__start", "__end"
@@ -35,7 +35,7 @@ def find_keys(work: Work, valuation: Valuation) -> DataFrame:
 
 
 def reach_all(keys: DataFrame, start: date | None = None, end: date | None = None) -> DataFrame:
-    return keys.withColumns({START: F.lit(start).cast("date"), END: F.lit(end).cast("date")})
+    return keys.withColumns({START: date_literal(start), END: date_literal(end)})
 
 
 def reach_of_history(work: Work, valuation: Valuation) -> DataFrame:

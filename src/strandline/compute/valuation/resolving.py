@@ -19,7 +19,7 @@ from strandline.model.errors import WorkError
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 from strandline.model.typed_values import are_compared_exactly
 
-from .grid import HIGH, LOW, PLACE, Grid
+from .grid import HIGH, LOW, PLACE, Grid, date_literal
 from .raised import WHERE, refuse_expression
 
 KEY_HASH = "__k"
@@ -60,12 +60,12 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid)
     heads = read_part(history, Role.HEAD).withColumnRenamed(KEY, KEY_HASH)
     heads = heads.where(of_head("state").isNotNull()).join(keys, KEY_HASH, "left_semi")
     first = grid.dates[0]
-    settled = of_head("last_on") <= F.lit(first)
+    settled = of_head("last_on") <= date_literal(first)
     last = heads.where(settled).withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
     moving = heads.where(~settled).select(KEY_HASH)
     if moving.isEmpty():
         return last.select(*columns)
-    rows = read_part(history, Role.ROW).where(F.col(DATE) <= F.lit(grid.dates[-1]))
+    rows = read_part(history, Role.ROW).where(F.col(DATE) <= date_literal(grid.dates[-1]))
     rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
     of_key = f"OVER (PARTITION BY {', '.join(map(quote, timeline.key))} ORDER BY {DATE})"
     rows = rows.withColumn(_NEXT, F.expr(f"lead({DATE}) {of_key}"))
