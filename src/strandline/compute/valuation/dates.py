@@ -18,8 +18,8 @@ from strandline.model.timeline import DATE, BusinessDates, Valuation
 class Dates:
     business: tuple[date, ...]
     """All business dates that are due, ascending."""
-    changed: tuple[date, ...] = ()
-    """Dates that became or ceased to be business dates, due or not."""
+    changed: tuple[tuple[date, date], ...] = ()
+    """Ranges, their ends excluded, of due dates that became or ceased to be business dates."""
     last_before: date | None = None
     """The last business date that was due when the output was last written."""
     new: tuple[date, ...] = ()
@@ -33,12 +33,13 @@ def read_dates(work: Work, valuation: Valuation) -> Dates:
     if work.as_of_before is None:
         return Dates(business=business, new=business)
     day_before = last_day_due(work.as_of_before, calendar)
-    changed: set[date] = set()
+    changed: tuple[tuple[date, date], ...] = ()
     increment = work.task.strategy is not Strategy.FULL
     if calendar.dataset and increment and work.has_changes(calendar.dataset):
         rows = work.read(calendar.dataset, work.after(calendar.dataset))
         earlier = _dates_in(rows.where(~F.col(DELETED)) if DELETED in rows.columns else rows, calendar)
-        changed = earlier ^ _dates_in(work.read_live(calendar.dataset), calendar)
+        last = max(last_day_due(work.as_of, calendar), day_before)
+        changed = find_changed(earlier, _dates_in(work.read_live(calendar.dataset), calendar), last)
         were_business = sorted(earlier)
     elif calendar.dataset:
         were_business = list(business)
@@ -46,10 +47,27 @@ def read_dates(work: Work, valuation: Valuation) -> Dates:
         were_business = list(weekdays(day_before - timedelta(days=6), day_before))
     return Dates(
         business=business,
-        changed=tuple(sorted(changed)),
+        changed=changed,
         last_before=max((day for day in were_business if day <= day_before), default=None),
         new=tuple(day for day in business if day > day_before),
     )
+
+
+def find_changed(before: set[date], now: set[date], last: date) -> tuple[tuple[date, date], ...]:
+    """Ranges, their ends excluded, that hold the dates up to `last` of one calendar that the other lacks.
+
+    There is no date of both calendars in them. A calendar that comes late, with thousands of dates, is few.
+    """
+    ranges: list[tuple[date, date]] = []
+    follows = False
+    for day in sorted(day for day in before | now if day <= last):
+        if day in before and day in now:
+            follows = False
+            continue
+        first = ranges.pop()[0] if follows else day
+        ranges.append((first, day + timedelta(days=1)))
+        follows = True
+    return tuple(ranges)
 
 
 def read_business_dates(work: Work, calendar: BusinessDates, history: str) -> list[date]:

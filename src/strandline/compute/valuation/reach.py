@@ -38,6 +38,14 @@ def reach_all(keys: DataFrame, start: date | None = None, end: date | None = Non
     return keys.withColumns({START: date_literal(start), END: date_literal(end)})
 
 
+def reach_ranges(keys: DataFrame, ranges: Sequence[tuple[date, date]]) -> DataFrame:
+    """All of these ranges of dates, for all keys. There may be hundreds, so they are written as one text."""
+    edges = ",".join(f"{start}/{end}" for start, end in ranges)
+    each = keys.withColumn("__edges", F.explode(F.split(F.lit(edges), ",")))
+    dates = {name: F.split("__edges", "/")[place].cast("date") for place, name in enumerate((START, END))}
+    return each.withColumns(dates).drop("__edges")
+
+
 def reach_of_history(work: Work, valuation: Valuation) -> DataFrame:
     """From each changed date of a key to its next date that stays the same."""
     timeline = valuation.timeline

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import reduce
 from operator import and_
 
@@ -19,7 +19,7 @@ from strandline.model.timeline import DATE, Valuation
 
 from .dates import Dates
 from .grid import PLACE, Grid
-from .reach import END, START, reach_all, reach_of_history, reach_of_reference
+from .reach import END, START, reach_all, reach_of_history, reach_of_reference, reach_ranges
 from .resolving import KEY_HASH
 
 WHY, WAITS = "__why", "__waits"
@@ -111,8 +111,8 @@ def find_ranges(
         if _moved(work, reference.dataset):
             ranges = reach_of_reference(work, valuation, reference, keys, everywhere)
             reached.append(_tag(ranges, BY_OTHERS))
-    for day in dates.changed:
-        reached.append(_tag(reach_all(keys, day, day + timedelta(days=1)), BY_OTHERS))
+    if dates.changed:
+        reached.append(_tag(reach_ranges(keys, dates.changed), BY_OTHERS))
     if dates.new:
         reached.append(_tag(reach_all(keys, min(dates.new)), DUE))
     if (request := find_filter(work.task.scope)) is not None:

@@ -1,4 +1,4 @@
-"""Ranges of dates: united where they touch, and cut into files."""
+"""Ranges of dates: united where they touch, cut into files, and those of a calendar that changed."""
 
 from datetime import date, timedelta
 
@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.compute.valuation.clustering import cut_dates
+from strandline.compute.valuation.dates import find_changed
 from strandline.compute.valuation.scope import unite
 
 FIRST = date(2024, 1, 1)
@@ -51,3 +52,20 @@ def test_a_file_of_several_dates_is_not_larger_than_allowed(counts: list[int], m
     files = [counts[a:b] for a, b in zip(starts, [*starts[1:], len(counts)], strict=True)]
     assert [count for file in files for count in file] == counts
     assert all(sum(file) <= most or sum(count > 0 for count in file) == 1 for file in files)
+
+
+@given(st.sets(st.sampled_from(DAYS)), st.sets(st.sampled_from(DAYS)), st.sampled_from(DAYS))
+def test_changed_dates_lie_in_ranges_without_a_date_that_stayed(
+    before: set[date], now: set[date], last: date
+) -> None:
+    ranges = find_changed(before, now, last)
+
+    dates = [day for one in ranges for day in _dates(one)]
+    assert {day for day in dates if day in before | now} == {day for day in before ^ now if day <= last}
+    assert len(dates) == len(set(dates))
+
+
+def test_a_calendar_that_comes_late_is_one_range() -> None:
+    assert find_changed({DAYS[0], DAYS[9]}, {DAYS[0], *DAYS[2:8:2], DAYS[9]}, DAYS[11]) == (
+        (DAYS[2], DAYS[7]),
+    )
