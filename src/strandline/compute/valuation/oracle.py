@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from strandline.compute.calendar import provide_calendar
+from strandline.compute.keys import user_columns
 from strandline.compute.timeline.oracle import count_keys
 from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
@@ -84,7 +85,7 @@ def _value_all(work: Work, valuation: Valuation, history: DataFrame) -> DataFram
 
 def _look_up(work: Work, reference: Reference, cells: DataFrame) -> DataFrame:
     rows = work.read_live(reference.dataset)
-    content = F.struct(*(quote(c) for c in rows.columns if not c.startswith("_")))
+    content = F.struct(*map(quote, user_columns(rows.columns)))
     theirs = rows.select(
         content.alias(reference.name), *(F.col(quote(m.theirs)).alias(f"__{m.theirs}") for m in reference.on)
     )
