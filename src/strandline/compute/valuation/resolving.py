@@ -38,12 +38,14 @@ def resolve_history(work: Work, valuation: Valuation, ranges: DataFrame, grid: G
     key = valuation.timeline.key
     fields = [quote(f.name) for f in valuation.timeline.fields]
     steps = grid.locate(_find_steps(work, valuation, ranges, grid), DATE, _NEXT)
-    theirs = {KEY_HASH: "__their_hash", LOW: "__their_low", HIGH: "__their_high"}
-    steps = steps.withColumnsRenamed({**theirs, **{c: f"__their_{c}" for c in key}})
-    same = [F.col(quote(c)).eqNullSafe(F.col(quote(f"__their_{c}"))) for c in key]
-    overlap = [F.col(LOW) < F.col(theirs[HIGH]), F.col(theirs[LOW]) < F.col(HIGH)]
-    both = ranges.join(steps, reduce(and_, [F.col(KEY_HASH) == F.col(theirs[KEY_HASH]), *same, *overlap]))
-    low, high = F.greatest(LOW, theirs[LOW]).alias(LOW), F.least(HIGH, theirs[HIGH]).alias(HIGH)
+    # Only the ranges are renamed. Of a hash beside renamed key columns, Spark's optimizer would write down
+    # every mix of old and new names, which doubles with each key column.
+    asked = {c: f"__asked_{c}" for c in (KEY_HASH, *key, LOW, HIGH)}
+    ranges = ranges.withColumnsRenamed(asked)
+    same = [F.col(quote(c)).eqNullSafe(F.col(quote(asked[c]))) for c in key]
+    overlap = [F.col(LOW) < F.col(asked[HIGH]), F.col(asked[LOW]) < F.col(HIGH)]
+    both = ranges.join(steps, reduce(and_, [F.col(KEY_HASH) == F.col(asked[KEY_HASH]), *same, *overlap]))
+    low, high = F.greatest(LOW, asked[LOW]).alias(LOW), F.least(HIGH, asked[HIGH]).alias(HIGH)
     return both.select(KEY_HASH, *map(quote, key), *fields, low, high)
 
 
