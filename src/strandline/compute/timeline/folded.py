@@ -11,7 +11,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from strandline.compute.keys import row_hash, user_columns
-from strandline.lake.normal import holds_map
+from strandline.lake.normal import is_nested
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import quote
@@ -72,14 +72,15 @@ def require_fold(timeline: Timeline, folder: str) -> None:
 
 
 def _require_key_types(timeline: Timeline, facts: DataFrame) -> None:
-    """Refuse a key that cannot be compared: Spark neither hashes nor orders maps."""
+    """Refuse a key of values inside values: two that differ only in NULLs inside have one hash."""
     for column in timeline.key:
         kind = facts.schema[column].dataType
-        if holds_map(kind):
+        if is_nested(kind):
             raise WorkError(
                 f"{timeline.place}: `{column}` in the key of the timeline `{timeline.name}` is"
-                f" {kind.simpleString()}. A map cannot be part of a key.",
-                remedy="Take its entries: `map_entries(...)`, sorted, or single values of it.",
+                f" {kind.simpleString()}. A list, a struct or a map cannot be part of it.",
+                remedy=f"Let the query that makes `{timeline.facts}` return single values of it, or its text:"
+                f" `to_json({column})`.",
                 slug="key-type",
             )
 
