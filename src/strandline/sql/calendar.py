@@ -4,6 +4,8 @@ from sqlglot import exp, parse_one
 
 from strandline.model.project import Calendar
 
+from .spark import SPARK
+
 
 def _bodies(calendar: Calendar) -> dict[str, tuple[str, str]]:
     """Name -> (type, SQL over `ts`)."""
@@ -43,14 +45,14 @@ def inline_calendar(sql: str, calendar: Calendar) -> str:
     def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Anonymous) and node.name.lower() in bodies and len(node.expressions) == 1:
             argument = node.expressions[0].sql(dialect="spark")
-            body = parse_one(bodies[node.name.lower()][1], read="spark")
+            body = parse_one(bodies[node.name.lower()][1], read=SPARK)
             return body.transform(
                 lambda n: (
-                    parse_one(f"CAST({argument} AS TIMESTAMP)", read="spark")
+                    parse_one(f"CAST({argument} AS TIMESTAMP)", read=SPARK)
                     if isinstance(n, exp.Column) and n.name == "ts"
                     else n
                 )
             )
         return node
 
-    return parse_one(sql, read="spark").transform(rewrite).sql(dialect="spark")
+    return parse_one(sql, read=SPARK).transform(rewrite).sql(dialect="spark")

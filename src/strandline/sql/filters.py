@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from strandline.model.errors import CallError
 from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.typed_values import Scalar, parse_date, parse_instant
 
+from .spark import SPARK
+
 LONGEST_TEXT = 64 * 1024
 """In bytes."""
 
-_SPARK = Dialect.get_or_raise("spark")
 _SHOWN_LETTERS = 60
 
 # A NULL is neither equal nor null-safe equal to a value, so as a filter `<=>` is `=`.
@@ -56,7 +56,7 @@ def parse_filter(text: str) -> Filter:
 
 def _parse(text: str) -> exp.Expr:
     try:
-        trees = _SPARK.parser().parse_into(exp.Condition, _SPARK.tokenize(text), text)
+        trees = SPARK.parser().parse_into(exp.Condition, SPARK.tokenize(text), text)
     except ParseError as error:
         near = str(error.errors[0].get("highlight") or "")[:_SHOWN_LETTERS] if error.errors else ""
         raise _unknown(f"The filter is wrong at `{near}`.") from None
@@ -144,7 +144,7 @@ def _number(text: str) -> int | float | Decimal:
 
 
 def _not_understood(node: exp.Expr, expected: str) -> CallError:
-    shown = node.sql(dialect=_SPARK, comments=False, unsupported_level=ErrorLevel.IGNORE)
+    shown = node.sql(dialect=SPARK, comments=False, unsupported_level=ErrorLevel.IGNORE)
     shown = shown if len(shown) <= _SHOWN_LETTERS else shown[:_SHOWN_LETTERS] + "..."
     return _unknown(f"`{shown}` is not understood as {expected}.")
 

@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 import sqlglot
 from sqlglot import TokenType, exp
 
+from .spark import SPARK
+
 
 def parse_known(sql: str) -> exp.Expr:
     """SQL that has already been parsed without a mistake, as a tree."""
-    return sqlglot.parse_one(sql, read="spark")
+    return sqlglot.parse_one(sql, read=SPARK)
 
 
 def find_column_names(sql: str) -> set[str]:
@@ -36,7 +38,7 @@ def fill_parameters(sql: str, values: Mapping[str, object], spell: Callable[[str
 
     Spark does not bind its own parameters where an extension, here Delta, brings its own parser.
     """
-    tokens = sqlglot.tokenize(sql, read="spark")
+    tokens = sqlglot.tokenize(sql, read=SPARK)
     pieces: list[str] = []
     done = 0
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):

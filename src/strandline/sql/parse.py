@@ -7,19 +7,19 @@ from typing import TypeAlias
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from strandline.model.errors import Place
 from strandline.model.report import Report
 
+from .spark import SPARK
+
 PlaceOfLine = Callable[[int], Place]
 # Trees, for callers that hand them on and never look inside.
 Query: TypeAlias = exp.Query
 Table: TypeAlias = exp.Table
 
-_SPARK = Dialect.get_or_raise("spark")
 _WRITTEN_AS_IS = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEX_STRING}
 _KEYWORDS = frozenset(
     """
@@ -45,7 +45,7 @@ def parse_query(text: str, place_of: PlaceOfLine, report: Report) -> exp.Query |
             what = "a comment ends with a backslash, so Spark reads the next line as part of it."
             report.add("sql-syntax", what, "Remove the backslash.", place_of(token.line))
             return None
-    trees = _parse(lambda: _SPARK.parser().parse(tokens, text), place_of, report)
+    trees = _parse(lambda: SPARK.parser().parse(tokens, text), place_of, report)
     if trees is None:
         return None
     statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
@@ -75,7 +75,7 @@ def parse_expression(text: str, of: str, place_of: PlaceOfLine, report: Report) 
     tokens = _tokenize(text, place_of, report, sql)
     if tokens is None:
         return None
-    trees = _parse(lambda: _SPARK.parser().parse_into(exp.Condition, tokens, text), place_of, report, sql)
+    trees = _parse(lambda: SPARK.parser().parse_into(exp.Condition, tokens, text), place_of, report, sql)
     if trees is None:
         return None
     if len(trees) != 1 or not isinstance(tree := trees[0], exp.Expr):
@@ -93,7 +93,7 @@ def hashed_sql(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        tokens = _SPARK.tokenize(text)
+        tokens = SPARK.tokenize(text)
     except SqlglotError:
         return text
     # Only a keyword that is not in small letters may be a name whose case counts: else nothing is parsed.
@@ -119,7 +119,7 @@ def _find_fields(text: str) -> set[str]:
     `Order` may be one, and then it is not the keyword.
     """
     try:
-        tree = sqlglot.parse_one(text, read="spark")
+        tree = sqlglot.parse_one(text, read=SPARK)
     except (SqlglotError, RecursionError, ValueError):
         return set()
     return {identifier.name for identifier in tree.find_all(exp.Identifier)}
@@ -208,7 +208,7 @@ def _tokenize(text: str, place_of: PlaceOfLine, report: Report, sql: str = "the 
         report.add("substitution", what, remedy, place_of(text[: match.start()].count("\n") + 1))
         return None
     try:
-        return list(_SPARK.tokenize(text))
+        return list(SPARK.tokenize(text))
     except SqlglotError:
         what = f"{sql} cannot be split into words: a quote or a comment is not closed."
         report.add("sql-syntax", what, "Close it.", place_of(1))

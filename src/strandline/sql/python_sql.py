@@ -7,12 +7,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from .checks import function_name
+from .spark import SPARK
 
 
 def try_parse(sql: str) -> exp.Expr | None:
     """A text as a tree. None if it is not SQL."""
     try:
-        return sqlglot.parse_one(sql, read="spark")
+        return sqlglot.parse_one(sql, read=SPARK)
     except (SqlglotError, RecursionError, ValueError):
         return None
 

@@ -255,6 +255,7 @@ def test_other_json_is_refused_with_what_is_wrong(value: object, what: str) -> N
         ("a = -0." + "7" * 38, filter_of(("a", "eq", Decimal("-0." + "7" * 38)))),
         ("a = 1e3", filter_of(("a", "eq", 1000.0))),
         (r"a = 'it\'s' AND b = 'or 1=1; --'", filter_of(("a", "eq", "it's"), ("b", "eq", "or 1=1; --"))),
+        ('a = \'it\'\'s\' AND b = "say ""hi"""', filter_of(("a", "eq", "it's"), ("b", "eq", 'say "hi"'))),
         ("a >= DATE '2024-01-13'", filter_of(("a", "gte", date(2024, 1, 13)))),
         (
             "a < TIMESTAMP '2024-01-13 08:30:00+05:30'",
