@@ -4,8 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from strandline.compute.filtering import any_of, filter_column
@@ -84,3 +87,17 @@ def test_every_operator_holds_the_rows_that_plain_python_holds() -> None:
     both = any_of([cases[0][1], cases[1][1]])
     assert {row["place"] for row in rows.where(both).collect()} == cases[0][2] | cases[1][2]
     assert rows.where(any_of([])).count() == 0
+
+
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+@pytest.mark.parametrize("operator", [Operator.EQ, Operator.GTE, Operator.LTE])
+def test_a_zero_that_is_stored_is_found_whatever_its_sign(
+    stored: float, operator: Operator, tmp_path: Path
+) -> None:
+    session = get_session(Settings(lake="", catalog="", spark_master="local[2]", spark_conf={}))
+    pq.write_table(pa.table({"ratio": [stored, 5.0]}), tmp_path / "rows.parquet")  # with a dictionary
+    rows = session.read.parquet(str(tmp_path / "rows.parquet")).where("ratio < 1")
+
+    for value in (0.0, -0.0):
+        filter = Filter(comparisons=(Comparison(column="ratio", operator=operator, value=value),))
+        assert rows.where(filter_column(filter)).count() == 1, value

@@ -44,6 +44,9 @@ def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -
 
 def _compare(column: Column, comparison: Comparison) -> Column:
     values = [F.expr(spark_literal(value) or "NULL") for value in comparison.values]
+    if any(isinstance(value, float) and value == 0 for value in comparison.values):
+        # Readers of Parquet skip a file with 0.0 when -0.0 is looked for. They are not handed a sum.
+        column = column + F.lit(0.0)
     match comparison.operator:
         case Operator.EQ:
             return column == values[0]
