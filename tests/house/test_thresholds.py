@@ -39,6 +39,8 @@ NOT_A_PATH = {
     "DIGITS": "of decimals",
     "_MOST_RANGES": "how precisely files are skipped; which rows are read is decided after that",
     "_MOST_PAIRS": "the same",
+    "_MOST_VALUES": "how precisely pages are skipped; which rows are read is decided after that",
+    "_USUAL": "a larger number in a state is examined before it is copied",
 }
 """Numbers that do not choose a path to a result, each with the reason."""
 

@@ -1,6 +1,7 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -176,11 +177,22 @@ def hash_schema(write: Write) -> str:
     return digest([[f.name, f.dataType.simpleString()] for f in write.rows.schema])
 
 
+@contextmanager
+def _naming_errors(write: Write) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        named = write.name_error(error) if write.name_error else None
+        if named is None:
+            raise
+        raise named from error
+
+
 def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     """Commit a prepared write by the primitive it names."""
     ticket = writes.Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
     assert write.rows is not None
-    with writes.explained(ticket.dataset):
+    with writes.explained(ticket.dataset), _naming_errors(write):
         match write.operation:
             case Operation.APPEND | Operation.COUNTS:
                 writes.append(

@@ -7,7 +7,7 @@ tables are left to Spark.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -17,33 +17,46 @@ from deltalake import QueryBuilder, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from strandline.model.columns import HEAD, Role
 from strandline.model.thresholds import SHIPPED, Thresholds
 
 from .location import Lake, for_delta_rs, write_parquet
 from .table import Table, get_table
 
+_Keep = Callable[[str, int], "tuple[str, StructType] | None"]
+"""Writes what is kept of a table at a version. Gives the file and its schema, or None if it is not small."""
+
 
 @dataclass(slots=True)
 class SmallTables:
-    """The small tables of one run, by dataset and version."""
+    """The small tables of one run, and the heads in large ones, by dataset and version."""
 
     lake: Lake
     folder: str
     thresholds: Thresholds = SHIPPED
-    _paths: dict[tuple[str, int], tuple[str, StructType] | None] = field(default_factory=dict)
-    _locks: dict[tuple[str, int], Lock] = field(default_factory=dict)
+    _paths: dict[tuple[str, int, bool], tuple[str, StructType] | None] = field(default_factory=dict)
+    _locks: dict[tuple[str, int, bool], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _numbers: Iterator[int] = field(default_factory=count)
     """No file is written twice, because somebody may be reading it."""
 
     def find(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """A table at a version, if it is small."""
-        key = (dataset, version)
+        return self._find(session, dataset, version, self._keep, heads=False)
+
+    def find_heads(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
+        """The heads in an output of a timeline at a version, without their states, if they are small."""
+        return self._find(session, dataset, version, self._keep_heads, heads=True)
+
+    def _find(
+        self, session: SparkSession, dataset: str, version: int, keep: _Keep, *, heads: bool
+    ) -> DataFrame | None:
+        key = (dataset, version, heads)
         with self._lock:
             own = self._locks.setdefault(key, Lock())
         with own:
             if key not in self._paths:
-                self._paths[key] = self._keep(dataset, version)
+                self._paths[key] = keep(dataset, version)
             staged = self._paths[key]
         if staged is None:
             return None
@@ -105,6 +118,20 @@ class SmallTables:
             number = next(self._numbers)
         rows = table.ask("SELECT * FROM t")
         return self._write(table, rows, f"{dataset}_{number}")
+
+    def _keep_heads(self, dataset: str, version: int) -> tuple[str, StructType] | None:
+        table = get_table(self.lake.table(dataset), version)
+        if table.count_bytes(Role.HEAD) > self.thresholds.small_heads_bytes:
+            return None
+        with self._lock:
+            number = next(self._numbers)
+        rows = table.read_role(Role.HEAD)
+        heads = rows.column(HEAD).combine_chunks()
+        fields = {name: heads.field(name) for name in heads.type.names}
+        fields["state"] = pa.nulls(len(heads), heads.type.field("state").type)
+        stateless = pa.StructArray.from_arrays(list(fields.values()), fields=list(heads.type))
+        rows = rows.set_column(rows.column_names.index(HEAD), HEAD, stateless)
+        return self._write(table, rows, f"{dataset}_{number}_heads")
 
     def _write(self, table: Table, content: pa.Table, name: str) -> tuple[str, StructType]:
         schema = spark_schema(table)

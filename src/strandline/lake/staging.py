@@ -3,7 +3,7 @@
 The write then knows their size, and its metadata exact counts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,6 +34,14 @@ class Staged:
     def read(self, session: SparkSession) -> DataFrame:
         """Read the rows back with their known schema: nothing is inferred, and Spark knows the size."""
         return session.read.schema(self.schema).parquet(self.path)
+
+    def scan(self, columns: list[str]) -> Iterator[pa.Table]:
+        """Some columns of the rows, without Spark, a batch at a time."""
+        file_system, path = open_folder(self.path)
+        for info in file_system.get_file_info(pyarrow.fs.FileSelector(path)):
+            if info.extension == "parquet":
+                file = pq.ParquetFile(info.path, filesystem=file_system, page_checksum_verification=True)
+                yield from (pa.table(batch) for batch in file.iter_batches(columns=columns))
 
     def fetch(self, columns: list[str]) -> pa.Table:
         """Some columns of few rows, without Spark."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from strandline.model.columns import DELETED
+from strandline.model.columns import DELETED, ROLE, Role
 from strandline.model.errors import OutsideError
 
 from .checksums import require_sound
@@ -113,6 +113,16 @@ class Table:
         """The size of the live files."""
         return sum(self._of_files("size_bytes"))
 
+    def count_bytes(self, role: Role) -> int:
+        """The size of the live files with rows of one role, in a table that has roles."""
+        return sum(size for _, size in self._list_files(role))
+
+    def _list_files(self, role: Role) -> list[tuple[str, int]]:
+        """Path and size of those files."""
+        roles = self._files.column(f"partition.{ROLE}").to_pylist() if self.file_count else []
+        files = zip(self.paths, self._of_files("size_bytes"), roles, strict=True)
+        return [(path, size) for path, size, its_role in files if its_role == role]
+
     @cached_property
     def live_rows(self) -> int:
         """The rows a reader sees, counted."""
@@ -152,6 +162,11 @@ class Table:
     @cached_property
     def _session(self) -> QueryBuilder:
         return self.register(QueryBuilder(), "t")
+
+    def read_role(self, role: Role) -> pa.Table:
+        """The rows of one role. Its files are checked, also where the whole table is too large for that."""
+        require_sound(self.uri, [path for path, _ in self._list_files(role)], self.count_bytes(role))
+        return self.ask(f"SELECT * FROM t WHERE {ROLE} = '{role}'")
 
     def ask(self, sql: str) -> pa.Table:
         """Rows by DataFusion's SQL, in which the table is `t`."""

@@ -3,7 +3,7 @@
 It gets one attempt with everything pinned, and returns a write that is ready.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.model.catalog_records import PartitionVersion
-from strandline.model.columns import DELETED
+from strandline.model.columns import DELETED, ROLE, Role
 from strandline.model.commits import BuiltPartition, Invalidation, Operation, WrittenConfig
 from strandline.model.errors import StrandlineError
 from strandline.model.files import FileRead
@@ -33,6 +33,10 @@ NEW, OLD, GONE = "new", "old", "gone"
 """Rows as they will be, rows as they are, and the only `_deleted` row of a key that vanishes."""
 
 
+ErrorNamer = Callable[[Exception], StrandlineError | None]
+"""An error that names the user's expression that Spark failed in. None if it is about something else."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """A write that is ready. `operation` says which primitive commits it."""
@@ -50,6 +54,8 @@ class Write:
     """
     superseding: Superseding | None = None
     """For a replace: each row names the published row that it takes the place of, and others stay."""
+    name_error: ErrorNamer | None = None
+    """For rows that are computed while they are written: what to report in place of an error of Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +247,29 @@ class Work:
         """The output's own table, with deleted rows. None before the first commit."""
         return None if self.own_version is None else self.read(self.node.name, self.own_version)
 
+    def read_rows(self, dataset: str) -> DataFrame:
+        """What readers see of an output of a timeline: an input at its pinned version, or the own table.
+
+        Delta reads only the files with such rows.
+        """
+        return _of_role(self.read(dataset, self._read_version(dataset)), Role.ROW)
+
+    def read_heads(self, dataset: str, *, states: bool = False) -> DataFrame:
+        """The heads in an output of a timeline, which have one row per key.
+
+        States of a fold are large and only it needs them. Where they are not asked for, they may be NULL.
+        """
+        version = self._read_version(dataset)
+        few = None if states else self.shared.small.find_heads(self.session, dataset, version)
+        return _of_role(self.read(dataset, version), Role.HEAD) if few is None else few
+
+    def _read_version(self, dataset: str) -> int:
+        """The version of an input, or of the own table, that this attempt reads."""
+        if dataset != self.node.name:
+            return self.version(dataset)
+        assert self.own_version is not None
+        return self.own_version
+
     def after(self, dataset: str) -> int:
         """The cursor's version before this attempt; -1 if nothing was read."""
         planned = next((i for i in self.task.inputs if i.dataset == dataset), None)
@@ -274,9 +303,17 @@ class Work:
         after, upto = self.after(dataset), self.version(dataset)
         if self.project.get(dataset).traits.only_grows:
             return self.read_added(dataset).withColumn(SIGN, F.lit(1))
-        if staged := self.shared.find_changes(dataset, after, upto):
+        if staged := self.find_staged_changes(dataset):
             return read_signed(staged, self.session)
         return read_feed(self.session, self.lake, dataset, after, upto)
+
+    def find_staged_changes(self, dataset: str) -> Staged | None:
+        """All rows of an input that changed since the cursor, if one commit of this run changed them."""
+        return self.shared.find_changes(dataset, self.after(dataset), self.version(dataset))
+
+
+def _of_role(rows: DataFrame, role: Role) -> DataFrame:
+    return rows.where((F.col(DELETED) == F.lit(role is not Role.ROW)) & (F.col(ROLE) == F.lit(str(role))))
 
 
 def read_signed(staged: Staged, session: SparkSession) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
-from strandline.model.columns import DELETED, HEAD, KEY, PARTITIONED_BY, ROLE, Role, quote
+from strandline.model.columns import DELETED, HEAD, KEY, ROLE, Role, quote
 from strandline.model.errors import ConflictError, OutsideError, StrandlineError
 from strandline.model.timeline import DATE
 from strandline.spark.session import SPARK_LOST, answers
@@ -77,6 +77,19 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Among:
+    """Few values of a column that contain those of all affected rows."""
+
+    column: str
+    literals: tuple[str, ...]
+    """As Spark's SQL spells them. There is at least one."""
+
+    def spell(self, prefix: str = "") -> str:
+        """As a condition of Spark's SQL."""
+        return f"{prefix}{quote(self.column)} IN ({', '.join(self.literals)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Superseding:
     """Which published rows a write may take the place of. At least one of `dates` and `heads` is set."""
 
@@ -86,19 +99,21 @@ class Superseding:
     """Few ranges, each with its first and its last date, that contain those rows. None: only heads."""
     heads: bool = True
     """Whether heads are replaced. They have no date."""
+    among: Among | None = None
 
     def spell(self) -> str:
         """Which rows are replaced, as a condition of Spark's SQL.
 
         What it says about the table alone saves reading: superseded rows are left out as a partition, other
-        dates as row groups, by the statistics in the files' footers. An alternative between a partition and a
-        date would leave out neither, so heads are found by the missing date.
+        dates as row groups, other keys as pages, by the statistics in the files. An alternative between a
+        partition and a date would leave out neither, so heads are found by the missing date.
         """
         same = [
             f"{_THERE}.{KEY} = {_HERE}.{HEAD}.replaces",
             *(f"{_THERE}.{quote(column)} <=> {_HERE}.{quote(column)}" for column in (*self.key, DATE)),
         ]
-        return " AND ".join([*same, f"{_THERE}.{ROLE} IN ({self._roles()})", *self._dates()])
+        among = [self.among.spell(f"{_THERE}.")] if self.among else []
+        return " AND ".join([*same, f"{_THERE}.{ROLE} IN ({self._roles()})", *self._dates(), *among])
 
     def _roles(self) -> str:
         roles = [Role.ROW] if self.dates else []
@@ -159,8 +174,9 @@ def replace_superseded(rows: DataFrame, lake: Lake, ticket: Ticket, superseding:
     `_head.replaces` of a row is the hash of that one. Key and date are compared as well, so that two keys
     with one hash do not touch each other. `rows` must be staged, as for `replace_keys`.
     """
-    sorted_rows = _sort_by_partition(rows, PARTITIONED_BY, [DATE])
-    writer = _writer(sorted_rows.alias(_HERE), ticket).option("replaceOn", superseding.spell())
+    writer = _writer(rows.sortWithinPartitions(DATE).alias(_HERE), ticket).option(
+        "replaceOn", superseding.spell()
+    )
     _save(writer.option("targetAlias", _THERE).option("mergeSchema", "true").mode("overwrite"), lake, ticket)
 
 
@@ -195,8 +211,6 @@ def overwrite(
     """
     columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
     statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
-    if partitioned_by:
-        rows = _sort_by_partition(rows, partitioned_by, columns)
     _save(
         _writer(rows, ticket)
         .options(**OWNED_TABLE, **statistics)
@@ -206,12 +220,6 @@ def overwrite(
         lake,
         ticket,
     )
-
-
-def _sort_by_partition(rows: DataFrame, partitioned_by: Sequence[str], indexed: Sequence[str]) -> DataFrame:
-    """Spark sorts the rows of a partitioned table by partition. With the columns that have statistics, too,
-    each file has a narrow range of them."""
-    return rows.sortWithinPartitions(*(quote(column) for column in (*partitioned_by, *indexed)))
 
 
 def commit_nothing(session: SparkSession, lake: Lake, ticket: Ticket) -> None:

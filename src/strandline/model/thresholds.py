@@ -19,6 +19,8 @@ class Thresholds:
 
     In bytes of Parquet: about 100,000 rows.
     """
+    small_heads_bytes: int = 32 << 20
+    """The heads of a timeline's table are read once through delta-rs and cached, else by Spark."""
     looked_up_table_bytes: int = 1 << 30
     """Rows of some keys are looked up in a table through delta-rs, else read by Spark: a cluster helps."""
     looked_up_rows: int = 100_000

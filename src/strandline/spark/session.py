@@ -80,6 +80,11 @@ def _settings(cores: int) -> dict[str, str]:
         # The change data feed carries a file's deletion vector as one string of at most 64 KiB. Small files
         # keep any change below that.
         "spark.sql.files.maxRecordsPerFile": "300000",
+        # Otherwise Spark sorts the rows of a partitioned table by partition, and the order in which we write
+        # them is lost. Outputs of timelines have three partitions.
+        "spark.sql.maxConcurrentOutputFileWriters": "8",
+        # Rows of few keys are found by the least and greatest value in each page of a file.
+        "spark.hadoop.parquet.page.row.count.limit": "5000",
         # A staged increment must be broadcast, so that a write does not sort and shuffle the whole table.
         "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
         # The writer takes statistics from the files' footers; nothing reads the table-level ones.

@@ -3,15 +3,15 @@
 Files are clustered by date, so that a later correction reads only those of the dates it reaches.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.keys import user_columns
-from strandline.lake.work import Prepared, Work, Write
-from strandline.model.columns import ROLE
+from strandline.lake.work import ErrorNamer, Prepared, Work, Write
+from strandline.model.columns import ROLE, quote
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
 from strandline.model.scope import EVERYTHING
@@ -37,12 +37,23 @@ def keep_published(work: Work, columns: Collection[str]) -> Work:
     return replace(work, task=replace(task, overwrite=False, reshapes=True))
 
 
-def build_table(work: Work, candidates: Candidates, count: int) -> Prepared:
-    """Everything that was computed, `count` rows and the heads, as a new table."""
+def build_table(
+    work: Work,
+    candidates: Candidates,
+    count: int,
+    order: Sequence[str] = (DATE,),
+    name_error: ErrorNamer | None = None,
+) -> Prepared:
+    """Everything that was computed, `count` rows and the heads, as a new table.
+
+    Rows are written in an order, so that each page of a file has few of the values in it.
+    """
     read = sum(work.input_rows.values())
     rows = make_first_rows(work, candidates)
+    rows = rows.coalesce(1) if count <= ROWS_PER_FILE else rows
+    rows = rows.sortWithinPartitions(*map(quote, order))
     return Prepared(
-        write=Write(operation=Operation.OVERWRITE, rows=rows.coalesce(1) if count <= ROWS_PER_FILE else rows),
+        write=Write(operation=Operation.OVERWRITE, rows=rows, name_error=name_error),
         scope=EVERYTHING,
         rows_read=read,
         rows_written=count,

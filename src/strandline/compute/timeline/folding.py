@@ -16,6 +16,7 @@ Fold = Callable[[Any, Sequence[Fact]], Any]
 
 DIGITS = 38
 """Of the Decimal context in which a fold computes."""
+_COMPUTING = Context(prec=DIGITS)
 _ROUNDING = Context(prec=1000, rounding=ROUND_HALF_UP)
 """Precise enough that a field loses no digit before it is rounded to its scale."""
 
@@ -67,13 +68,14 @@ def fold_key(
     always gets a copy of its last state that shares nothing with it, as if the state had been stored.
     """
     folded: list[FoldedDay] = []
+    takes = {name: _make_take(name, kind) for name, kind in fields.items()}
     current = None if state is None else decode_state(state)
     for day in days:
         try:
-            with localcontext(Context(prec=DIGITS)):
+            with localcontext(_COMPUTING):
                 current = fold(current, day.facts)
             current = copy_state(_require_dict(current))
-            values = {name: _take_field(current, name, kind) for name, kind in fields.items()}
+            values = {name: take(current) for name, take in takes.items()}
         except StateError as error:
             raise FoldError(day.on, "fold-state", str(error)) from error
         except _FieldError as error:
@@ -90,11 +92,34 @@ def _require_dict(state: object) -> dict[str, Any]:
     return state
 
 
-def _take_field(state: Mapping[str, Any], name: str, kind: ColumnType) -> object:
+def _make_take(name: str, kind: ColumnType) -> Callable[[Mapping[str, Any]], object]:
+    """A function that takes a field from a state, as its column stores it.
+
+    Most fields are decimals in a state that has them as decimals.
+    """
+    unit = Decimal(1).scaleb(-kind.scale)
+    limit = Decimal(1).scaleb(kind.precision - kind.scale)
+    """The first decimal that has too many digits."""
+    is_decimal, round_ = kind.name is TypeName.DECIMAL, _ROUNDING.quantize
+
+    def take(state: Mapping[str, Any]) -> object:
+        value = state.get(name, _ABSENT)
+        if is_decimal and type(value) is Decimal and value.is_finite():
+            rounded = round_(value, unit)
+            if -limit < rounded < limit:
+                return rounded
+        return _take_field(value, name, kind)
+
+    return take
+
+
+_ABSENT = object()
+
+
+def _take_field(value: Any, name: str, kind: ColumnType) -> object:
     """The value of a field, as its column stores it."""
-    if name not in state:
+    if value is _ABSENT:
         raise _FieldError(f"the state has no `{name}`")
-    value = state[name]
     if value is None:
         return None
     try:

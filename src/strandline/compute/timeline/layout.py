@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     DateType,
+    IntegerType,
     LongType,
     StringType,
     StructField,
@@ -15,8 +16,11 @@ from pyspark.sql.types import (
 )
 
 from strandline.compute.keys import key_hash
-from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
+from strandline.lake.staging import Staged
+from strandline.lake.writes import Among
+from strandline.model.columns import HEAD, quote
 from strandline.model.timeline import DATE, KeyStatus, Timeline
+from strandline.sql.literals import spark_literal
 
 CURRENT, REPROCESSING, FAILED = map(str, KeyStatus)
 """The states of a key."""
@@ -57,9 +61,22 @@ def make_head(values: Mapping[str, Column]) -> Column:
     ).cast(HEAD_TYPE)
 
 
-def read_part(own: DataFrame, role: Role) -> DataFrame:
-    """The rows, the heads or the superseded rows of a table. Delta reads only the files of that part."""
-    return own.where((F.col(DELETED) == F.lit(role is not Role.ROW)) & (F.col(ROLE) == F.lit(str(role))))
+def name_values(keys: Staged, own: StructType, key: Sequence[str]) -> Among | None:
+    """The values of these keys in the first column of the key, if they are few texts or whole numbers."""
+    column = key[0]
+    simple = {StringType: str, IntegerType: int, LongType: int}.get(type(own[column].dataType))
+    values: set[object] = set()
+    for batch in keys.scan([column]) if simple else ():
+        values.update(batch.column(column).unique().to_pylist())
+        if len(values) > _MOST_VALUES:
+            return None
+    if not values or any(type(value) is not simple for value in values):
+        return None
+    literals = [spark_literal(value) for value in values]
+    return Among(column=column, literals=tuple(sorted(text for text in literals if text is not None)))
+
+
+_MOST_VALUES = 20
 
 
 def of_head(name: str) -> Column:

@@ -14,6 +14,10 @@ from zoneinfo import ZoneInfo
 
 _AS_THEY_ARE = (type(None), bool, int, str)
 """Types that JSON has too."""
+_SHARED = frozenset({type(None), bool, float, bytes, Decimal, date})
+"""Types whose values never change and can always be stored."""
+_USUAL = 2**63
+"""Whole numbers below it are stored without a look at their digits."""
 _DEEPEST = 100
 """Lists and dicts inside each other. Python's own limit depends on who calls."""
 _LARGEST = 10**4000
@@ -24,21 +28,55 @@ class StateError(ValueError):
     """A state contains something that cannot be stored."""
 
 
-def copy_state(state: object, path: str = "state", depth: int = 0) -> Any:
+class _UnusualError(Exception):
+    """A state contains something that has to be examined."""
+
+
+def copy_state(state: object) -> Any:
     """A copy of a state that shares nothing with it, as if it had been stored and read.
 
-    Raises StateError for what cannot be stored. `path` names the place in messages.
+    Raises StateError for what cannot be stored.
     """
+    try:
+        return _copy_usual(state, 0)
+    except _UnusualError:
+        return _copy_examined(state, "state", 0)
+
+
+def _copy_usual(state: Any, depth: int) -> Any:
+    """A copy of what most states contain. This is called for every value of every date."""
+    kind = type(state)
+    if kind in _SHARED:
+        return state
+    if kind is str and state.isascii():
+        return state
+    if kind is int and -_USUAL < state < _USUAL:
+        return state
+    if kind is list and depth < _DEEPEST:
+        return [item if type(item) in _SHARED else _copy_usual(item, depth + 1) for item in state]
+    if kind is dict and depth < _DEEPEST:
+        copied = state.copy()
+        for key, item in state.items():
+            if type(key) is not str or not key.isascii():
+                raise _UnusualError
+            if type(item) not in _SHARED:
+                copied[key] = _copy_usual(item, depth + 1)
+        return copied
+    raise _UnusualError
+
+
+def _copy_examined(state: object, path: str, depth: int) -> Any:
+    """A copy of any state. `path` names the place in messages."""
     kind = type(state)
     if depth > _DEEPEST:
         raise StateError(f"lists and dicts lie more than {_DEEPEST} deep in each other")
     if kind is list:
         assert isinstance(state, list)
-        return [copy_state(item, f"{path}[{number}]", depth + 1) for number, item in enumerate(state)]
+        return [_copy_examined(item, f"{path}[{number}]", depth + 1) for number, item in enumerate(state)]
     if kind is dict:
         assert isinstance(state, dict)
         return {
-            _require_text(key, path): copy_state(item, f"{path}.{key}", depth + 1)
+            _require_text(key, path): _copy_examined(item, f"{path}.{key}", depth + 1)
             for key, item in state.items()
         }
     if kind is str:
@@ -50,14 +88,18 @@ def copy_state(state: object, path: str = "state", depth: int = 0) -> Any:
         assert isinstance(state, datetime)
         _encode_zone(state, path)
         return state
-    if kind in _AS_THEY_ARE or kind in (float, bytes, Decimal, date):
+    if kind in _AS_THEY_ARE or kind in _SHARED:
         return state
     raise StateError(f"`{path}` is a {kind.__name__}, which cannot be stored")
 
 
 def encode_state(state: object) -> str:
     """A state as text. Equal states have equal text if their dicts have the same order."""
-    return json.dumps(_encode(state, "state"), ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(_encode(state), ensure_ascii=False, separators=(",", ":"))
+    except StateError:
+        _copy_examined(state, "state", 0)  # raises, too, and names the place
+        raise
 
 
 def decode_state(text: str) -> Any:
@@ -65,31 +107,31 @@ def decode_state(text: str) -> Any:
     return _decode(json.loads(text))
 
 
-def _encode(value: object, path: str) -> object:
+def _encode(value: object) -> object:
     """A JSON value. What JSON lacks is an object with one key that names the type."""
+    kind = type(value)
+    if kind is Decimal:
+        return {"decimal": str(value)}
+    if kind in _AS_THEY_ARE:
+        return value
     match value:
-        case list() if type(value) is list:
-            return [_encode(item, f"{path}[{number}]") for number, item in enumerate(value)]
-        case dict() if type(value) is dict:
-            items = {_require_text(key, path): _encode(item, f"{path}.{key}") for key, item in value.items()}
-            return {"dict": items}
-        case float() if type(value) is float:
+        case list() if kind is list:
+            return [_encode(item) for item in value]
+        case dict() if kind is dict:
+            return {"dict": {_require_text(key): _encode(item) for key, item in value.items()}}
+        case float() if kind is float:
             return {"float": repr(value)}
-        case bytes() if type(value) is bytes:
+        case bytes() if kind is bytes:
             return {"bytes": base64.b64encode(value).decode()}
-        case Decimal() if type(value) is Decimal:
-            return {"decimal": str(value)}
-        case datetime() if type(value) is datetime:
+        case datetime() if kind is datetime:
             local = value.replace(tzinfo=None).isoformat()
-            return {"datetime": [local, value.fold, _encode_zone(value, path)]}
-        case date() if type(value) is date:
+            return {"datetime": [local, value.fold, _encode_zone(value)]}
+        case date() if kind is date:
             return {"date": value.isoformat()}
-        case _ if type(value) in _AS_THEY_ARE:
-            return value
-    raise StateError(f"`{path}` is a {type(value).__name__}, which cannot be stored")
+    raise StateError(f"a {kind.__name__} cannot be stored")
 
 
-def _encode_zone(value: datetime, path: str) -> object:
+def _encode_zone(value: datetime, path: str = "state") -> object:
     """The time zone of a datetime: none, an offset in seconds, or a name."""
     zone = value.tzinfo
     if zone is None:
@@ -130,7 +172,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _require_text(key: object, path: str) -> str:
+def _require_text(key: object, path: str = "state") -> str:
     if type(key) is not str:
         raise StateError(f"`{path}` has the key {key!r}, which is not text")
     return _require_unicode(key, path)

@@ -100,7 +100,12 @@ def _on(record: Record) -> date:
 
 def _identity(record: Record) -> tuple[object, ...]:
     """Equal for records of one key. NaN is equal to itself, and 0.0 to -0.0, as in Spark."""
-    return (record[KEY_HASH], *(_comparable(value) for value in record[KEY_VALUES].values()))
+    values = record[KEY_VALUES].values()
+    return (record[KEY_HASH], *(v if type(v) in _SIMPLE else _comparable(v) for v in values))
+
+
+_SIMPLE = frozenset({str, int, date, type(None)})
+"""Types whose values are compared as they are."""
 
 
 def _comparable(value: object) -> object:
@@ -117,10 +122,35 @@ def _comparable(value: object) -> object:
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
     for batch in batches:
-        for record in batch.to_pylist():
-            if record[FACT] is not None:
-                record[FACT] = in_utc(record[FACT])
+        instants = [field.name for field in batch.schema.field(FACT).type if _may_hold_instant(field.type)]
+        columns = [
+            _list_dicts(column) if pa.types.is_struct(column.type) else column.to_pylist()
+            for column in batch.columns
+        ]
+        names = batch.schema.names
+        for values in zip(*columns, strict=True):
+            record = dict(zip(names, values, strict=True))
+            if instants and record[FACT] is not None:
+                record[FACT] |= in_utc({name: record[FACT][name] for name in instants})
             yield record
+
+
+def _list_dicts(structs: pa.StructArray) -> list[dict[str, Any] | None]:
+    """`to_pylist`, column by column, which takes half the time."""
+    names = structs.type.names
+    columns = [column.to_pylist() for column in structs.flatten()]
+    dicts: list[dict[str, Any] | None] = [
+        dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
+    ]
+    if not structs.null_count:
+        return dicts
+    return [
+        found if valid else None for found, valid in zip(dicts, structs.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _may_hold_instant(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_nested(kind))
 
 
 def in_utc(fact: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from strandline.model.key_states import REPROCESSING
 from strandline.model.scope import Scope
 from strandline.model.timeline import DATE, EPOCH
 
-from .layout import HEAD_TYPE, hash_head, hash_row, make_head
+from .layout import HEAD_TYPE, hash_head, hash_row, make_head, name_values
 
 HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, HEAD_DIFFERS = "__had_head", "__old_epoch", "__old_watermark", "__differs"
 """What a candidate for a head has beside its own columns.
@@ -53,29 +53,34 @@ def stage_superseding(work: Work, candidates: Candidates) -> Staged:
     """Stage the rows and heads that come and the rows that leave."""
     key, values = candidates.key, candidates.values
     columns = [*map(quote, key), DATE, *map(quote, values)]
-    rows = _tag(candidates.new.select(*columns), NEW)
+    sides = _tag(candidates.new.select(*columns), NEW)
+    sides = sides.unionByName(_tag(candidates.heads, _AS_HEAD), allowMissingColumns=True)
     if candidates.old is not None:
         old = candidates.old.select(*columns, EPOCH, KEY, CONFIG)
-        rows = rows.unionByName(_tag(old, OLD), allowMissingColumns=True)
-        rows = _keep_differing(rows, candidates)
-    heads = _tag(candidates.heads, _AS_HEAD)
-    both = rows.unionByName(heads, allowMissingColumns=True)
+        sides = sides.unionByName(_tag(old, OLD), allowMissingColumns=True)
+        # Once by key: both comparisons, of a date and of a key, then need no other shuffle.
+        sides = _keep_differing(sides.repartition(*map(quote, key)), candidates)
     of_key = f"OVER (PARTITION BY {', '.join(map(quote, key))})"
-    restates = (
-        f"{SIDE} = '{OLD}' OR ({SIDE} = '{NEW}'"
-        f" AND {DATE} <= max({OLD_WATERMARK}) {of_key} AND max({HAD_HEAD}) {of_key})"
+    is_new = f"{SIDE} = '{NEW}'"
+    found = {
+        "__leaves": f"max({SIDE} = '{OLD}') {of_key}",
+        "__first_new": f"min(CASE WHEN {is_new} THEN {DATE} END) {of_key}",
+        "__complete": f"max(CASE WHEN {HAD_HEAD} THEN {OLD_WATERMARK} END) {of_key}",
+        "__epoch": f"coalesce(max({OLD_EPOCH}) {of_key}, 0L)",
+        "__news": f"count_if({is_new}) {of_key}",
+    }
+    sides = sides.withColumns({name: F.expr(sql) for name, sql in found.items()})
+    restated = "__leaves OR coalesce(__first_new <= __complete, false)"
+    sides = sides.withColumn("__restated", F.expr(restated))
+    sides = sides.withColumns(
+        {
+            _NEW_EPOCH: F.expr("__epoch + CASE WHEN __restated THEN 1L ELSE 0L END"),
+            # The shares of a key that is not restated add up to 1, so their sum is the number of such keys.
+            "__share": F.expr(f"CASE WHEN {is_new} AND NOT __restated THEN 1D / __news END"),
+        }
     )
-    both = both.withColumn("__restates", F.expr(restates))
-    both = both.withColumn("__restated", F.expr(f"max(__restates) {of_key}"))
-    both = both.withColumn(
-        _NEW_EPOCH,
-        F.expr(f"coalesce(max({OLD_EPOCH}) {of_key}, 0L) + CASE WHEN __restated THEN 1L ELSE 0L END"),
-    )
-    # The shares of a key that is not restated add up to 1, so their sum is the number of such keys.
-    share = f"CASE WHEN {SIDE} = '{NEW}' AND NOT __restated THEN 1D / count_if({SIDE} = '{NEW}') {of_key} END"
-    both = both.withColumn("__share", F.expr(share))
-    both = both.where(f"{SIDE} != '{_AS_HEAD}' OR __restated OR {HEAD_DIFFERS}")
-    return _stage(work, _finish(work, both, candidates), candidates)
+    sides = sides.where(f"{SIDE} != '{_AS_HEAD}' OR __restated OR {HEAD_DIFFERS}")
+    return _stage(work, _finish(work, sides, candidates), candidates)
 
 
 def make_first_rows(work: Work, candidates: Candidates) -> DataFrame:
@@ -91,11 +96,11 @@ def _tag(rows: DataFrame, side: str) -> DataFrame:
 
 
 def _keep_differing(rows: DataFrame, candidates: Candidates) -> DataFrame:
-    """Rows of the dates on which new and published values differ."""
+    """Heads, and the rows of the dates on which new and published values differ."""
     first, second = signatures(rows, candidates.values)
     of_date = f"OVER (PARTITION BY {', '.join(map(quote, candidates.key))}, {DATE})"
     rows = rows.withColumns({"__s1": first, "__s2": second})
-    same = (
+    same = (  # a head has no date, and is alone there
         f"count(*) {of_date} = 2 AND min({SIDE}) {of_date} != max({SIDE}) {of_date}"
         f" AND min(__s1) {of_date} = max(__s1) {of_date} AND min(__s2) {of_date} = max(__s2) {of_date}"
     )
@@ -224,7 +229,12 @@ def _make_write(
             low = max(start or first, first)
             high = min(end - timedelta(days=1) if end else last, last)
             dates += [(low, high)] if low <= high else []
-    superseding = Superseding(key=tuple(key), dates=tuple(dates), heads=counts["known_heads"] > 0)
+    superseding = Superseding(
+        key=tuple(key),
+        dates=tuple(dates),
+        heads=counts["known_heads"] > 0,
+        among=name_values(staged, staged.schema, key),
+    )
     return Write(operation=Operation.REPLACE_KEYS, rows=rows, superseding=superseding)
 
 

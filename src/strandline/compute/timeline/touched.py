@@ -8,47 +8,50 @@ from pyspark.sql import functions as F
 from strandline.compute.filtering import any_of, typed_filter
 from strandline.lake.reads import SIGN
 from strandline.lake.work import Work
-from strandline.model.columns import KEY, Role, quote
+from strandline.model.columns import HEAD, KEY, quote
 from strandline.model.filters import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .layout import FAILED, hash_head, key_types, of_head, read_part
+from .layout import FAILED, hash_head, key_types
 from .streaming import KEY_HASH, STATE
 
-FIRST_ON, LEAVES, CONTINUES = "__first_on", "__leaves", "__continues"
+FIRST_ON, LEAVES, CONTINUES, PUBLISHED = "__first_on", "__leaves", "__continues", "__published"
 
 
 def find_touched(work: Work, timeline: Timeline, own: DataFrame) -> DataFrame:
-    """The touched keys, each with its hash, and with the state from which it continues if it does.
+    """The touched keys with their hashes, published heads, and the states from which those continue that do.
 
     A key continues if facts were only added to it, all of them later than its last date, and its last fold
     did not fail. A key without a head continues from nothing.
     """
-    touched = reduce(DataFrame.unionByName, _find_origins(work, timeline, own))
+    touched = reduce(DataFrame.unionByName, _find_origins(work, timeline))
     names = [quote(c) for c in timeline.key]
     touched = touched.groupBy(*names).agg(F.min(FIRST_ON).alias(FIRST_ON), F.max(LEAVES).alias(LEAVES))
     touched = touched.withColumn(KEY_HASH, hash_head(timeline.key, key_types(own, timeline.key)))
-    heads = read_part(own, Role.HEAD).select(
+    heads = work.read_heads(timeline.output, states=True).select(
+        F.struct("*").alias(PUBLISHED),
         F.col(KEY).alias("__head_hash"),
         *(F.col(quote(c)).alias(f"__head_{c}") for c in timeline.key),
-        of_head("state").alias(STATE),
-        of_head("last_on").alias("__last_on"),
-        of_head("status").alias("__status"),
     )
     same = [F.col(KEY_HASH) == F.col("__head_hash")]
     same += [F.col(quote(c)).eqNullSafe(F.col(quote(f"__head_{c}"))) for c in timeline.key]
+    head = f"{PUBLISHED}.{HEAD}"
     continues = (
-        f"NOT {LEAVES} AND (__status IS NULL OR (__status != '{FAILED}'"
-        f" AND {STATE} IS NOT NULL AND {FIRST_ON} > __last_on))"
+        f"NOT {LEAVES} AND ({PUBLISHED} IS NULL OR ({head}.status != '{FAILED}'"
+        f" AND {head}.state IS NOT NULL AND {FIRST_ON} > {head}.last_on))"
     )
     joined = heads.join(F.broadcast(touched), same, "right")
     return joined.withColumn(CONTINUES, F.expr(continues)).select(
-        *names, KEY_HASH, CONTINUES, F.expr(f"CASE WHEN {CONTINUES} THEN {STATE} END").alias(STATE)
+        *names,
+        KEY_HASH,
+        CONTINUES,
+        F.expr(f"CASE WHEN {CONTINUES} THEN {head}.state END").alias(STATE),
+        PUBLISHED,
     )
 
 
-def _find_origins(work: Work, timeline: Timeline, own: DataFrame) -> list[DataFrame]:
+def _find_origins(work: Work, timeline: Timeline) -> list[DataFrame]:
     names = [quote(c) for c in timeline.key]
     date = quote(timeline.date)
     again = {FIRST_ON: F.lit(None).cast("date"), LEAVES: F.lit(True)}
@@ -62,7 +65,7 @@ def _find_origins(work: Work, timeline: Timeline, own: DataFrame) -> list[DataFr
         origins.append(live.where(any_of(filters)).select(*names).withColumns(again))
     if (request := find_filter(work.task.scope)) is not None:
         facts = work.read_live(timeline.facts).select(*names, F.col(date).alias(DATE))
-        published = read_part(own, Role.ROW).select(*names, DATE, EPOCH)
+        published = work.read_rows(timeline.output).select(*names, DATE, EPOCH)
         for rows in (facts, published.drop(EPOCH)):
             wanted = any_of([typed_filter(request, rows)])
             origins.append(rows.where(wanted).select(*names).withColumns(again))

@@ -10,7 +10,7 @@ from strandline.compute.shape import fit_types
 from strandline.lake.reads import SIGN
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Expected, Prepared, Work
-from strandline.model.columns import HEAD, KEY, Role, quote
+from strandline.model.columns import HEAD, KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.node import Node
 from strandline.model.plan import Strategy
@@ -19,7 +19,7 @@ from strandline.model.timeline import DATE, EPOCH, Timeline
 
 from .building import build_table, cluster, keep_published
 from .folded import fold_facts, require_fold
-from .layout import FAILED, hash_head, key_types, make_head, of_head, read_part
+from .layout import FAILED, hash_head, key_types, make_head, name_values, of_head
 from .oracle import expect_timeline
 from .streaming import HEAD_ROLE, KEY_HASH, LAST_ON, REASON, ROLE, STATE, STATUS
 from .superseding import (
@@ -32,7 +32,7 @@ from .superseding import (
     stage_superseding,
     write_superseding,
 )
-from .touched import CONTINUES, find_touched
+from .touched import CONTINUES, PUBLISHED, find_touched
 
 _SHOWN_FAILURES = 3
 _OLD = "__old_"
@@ -72,7 +72,7 @@ def _build(work: Work, timeline: Timeline) -> Prepared:
     heads = _judge_heads(timeline, results, None)
     count = folded.counts["rows"]
     candidates = Candidates(key=timeline.key, values=values, new=cluster(new, count), old=None, heads=heads)
-    prepared = build_table(work, candidates, count)
+    prepared = build_table(work, candidates, count, (DATE, *timeline.key))
     return _tell(work, timeline, prepared, folded, unplaced)
 
 
@@ -81,13 +81,13 @@ def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared
     facts, unplaced = _placed(work, timeline), _find_unplaced(work, timeline)
     if work.task.reshapes:
         fit_types(_shape_of(timeline, facts), own.drop(EPOCH), work)
-    known = read_part(own, Role.HEAD).select(
+    known = work.read_heads(timeline.output).select(
         *map(quote, timeline.key), F.col(KEY).alias(KEY_HASH), F.lit(None).cast("string").alias(STATE)
     )
     folded = fold_facts(work, timeline, _in_types_of(own, timeline, facts), known)
-    old = read_part(own, Role.ROW)
+    old = work.read_rows(timeline.output)
     rows_full = work.input_rows.get(timeline.facts, 0)
-    staged = _compare(work, timeline, own, folded, old)
+    staged = _compare(work, timeline, folded, old, work.read_heads(timeline.output, states=True))
     prepared = write_superseding(
         work, staged, timeline.key, scope=EVERYTHING, rows_read=rows_full, rows_full=rows_full, whole=True
     )
@@ -118,10 +118,14 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
         facts = facts.unionByName(
             hashed.join(again, KEY_HASH, "left_semi").drop(KEY_HASH), allowMissingColumns=True
         )
-        published = read_part(own, Role.ROW).withColumn(KEY_HASH, hash_head(timeline.key))
+        rows = work.read_rows(timeline.output)
+        if among := name_values(touched, own.schema, timeline.key):
+            rows = rows.where(among.spell())
+        published = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = published.join(again, KEY_HASH, "left_semi").drop(KEY_HASH)
-    folded = fold_facts(work, timeline, facts, keys.drop(CONTINUES))
-    staged = _compare(work, timeline, own, folded, old)
+    folded = fold_facts(work, timeline, facts, keys.drop(CONTINUES, PUBLISHED))
+    published = keys.where(f"{PUBLISHED} IS NOT NULL").select(f"{PUBLISHED}.*")
+    staged = _compare(work, timeline, folded, old, published)
     prepared = write_superseding(
         work,
         staged,
@@ -134,8 +138,13 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     return _tell(work, timeline, prepared, folded, unplaced)
 
 
-def _compare(work: Work, timeline: Timeline, own: DataFrame, folded: Staged, old: DataFrame | None) -> Staged:
-    """Compare what folding gave with what is published. A key that failed keeps its rows."""
+def _compare(
+    work: Work, timeline: Timeline, folded: Staged, old: DataFrame | None, published: DataFrame
+) -> Staged:
+    """Compare what folding gave with what is published. A key that failed keeps its rows.
+
+    `old` and `published` are rows and heads.
+    """
     results = folded.read(work.session)
     values = [f.name for f in timeline.fields]
     new = results.where(F.col(ROLE) != HEAD_ROLE).select(*map(quote, (*timeline.key, DATE, *values)))
@@ -143,18 +152,18 @@ def _compare(work: Work, timeline: Timeline, own: DataFrame, folded: Staged, old
         failed = results.where(F.col(STATUS) == FAILED).select(hash_head(timeline.key).alias(KEY_HASH))
         kept = old.withColumn(KEY_HASH, hash_head(timeline.key))
         old = kept.join(F.broadcast(failed), KEY_HASH, "left_anti").drop(KEY_HASH)
-    heads = _judge_heads(timeline, results, own)
+    heads = _judge_heads(timeline, results, published)
     return stage_superseding(work, Candidates(key=timeline.key, values=values, new=new, old=old, heads=heads))
 
 
-def _judge_heads(timeline: Timeline, results: DataFrame, own: DataFrame | None) -> DataFrame:
+def _judge_heads(timeline: Timeline, results: DataFrame, published: DataFrame | None) -> DataFrame:
     """One head per folded key as it shall be, beside what it was.
 
     The watermark never goes back, and a key that failed keeps its own.
     """
     values = [f.name for f in timeline.fields]
     heads = results.where(F.col(ROLE) == HEAD_ROLE).drop(ROLE, DATE)
-    if own is None:
+    if published is None:
         heads = heads.withColumns(
             {
                 HAD_HEAD: F.lit(False),
@@ -165,7 +174,7 @@ def _judge_heads(timeline: Timeline, results: DataFrame, own: DataFrame | None) 
             }
         )
     else:
-        published = read_part(own, Role.HEAD).select(
+        published = published.select(
             F.col(KEY).alias(f"{_OLD}hash"),
             *(F.col(quote(c)).alias(f"{_OLD}{c}") for c in (*timeline.key, *values)),
             F.col(EPOCH).alias(OLD_EPOCH),

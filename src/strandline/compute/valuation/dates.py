@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from strandline.lake.dates import read_dates as list_dates
 from strandline.lake.work import Work
 from strandline.model.business_dates import last_day_due, weekdays
-from strandline.model.columns import DELETED, quote
 from strandline.model.errors import WorkError
 from strandline.model.plan import Strategy
 from strandline.model.timeline import DATE, BusinessDates, Valuation
@@ -36,10 +35,9 @@ def read_dates(work: Work, valuation: Valuation) -> Dates:
     changed: tuple[tuple[date, date], ...] = ()
     increment = work.task.strategy is not Strategy.FULL
     if calendar.dataset and increment and work.has_changes(calendar.dataset):
-        rows = work.read(calendar.dataset, work.after(calendar.dataset))
-        earlier = _dates_in(rows.where(~F.col(DELETED)) if DELETED in rows.columns else rows, calendar)
+        earlier = _dates_in(work, calendar, work.after(calendar.dataset))
         last = max(last_day_due(work.as_of, calendar), day_before)
-        changed = find_changed(earlier, _dates_in(work.read_live(calendar.dataset), calendar), last)
+        changed = find_changed(earlier, _dates_in(work, calendar), last)
         were_business = sorted(earlier)
     elif calendar.dataset:
         were_business = list(business)
@@ -74,7 +72,7 @@ def read_business_dates(work: Work, calendar: BusinessDates, history: str) -> li
     """All business dates that are due, ascending. Weekdays are listed from the first of the history on."""
     last = last_day_due(work.as_of, calendar)
     if calendar.dataset:
-        dates = _dates_in(work.read_live(calendar.dataset), calendar)
+        dates = _dates_in(work, calendar)
         return sorted(day for day in dates if day <= last)
     first = work.read_live(history).agg(F.min(DATE)).collect()[0][0]
     return [] if first is None else list(weekdays(first, last))
@@ -83,7 +81,7 @@ def read_business_dates(work: Work, calendar: BusinessDates, history: str) -> li
 def find_empty_calendar(work: Work, valuation: Valuation) -> WorkError | None:
     """What to tell if a calendar has no date at all. One whose dates are not due yet is right."""
     calendar, name = valuation.calendar, valuation.timeline.name
-    if not calendar.dataset or _dates_in(work.read_live(calendar.dataset), calendar):
+    if not calendar.dataset or _dates_in(work, calendar):
         return None
     return WorkError(
         f"{valuation.place}: the calendar of the timeline `{name}`, `{calendar.dataset}`, has no row with a"
@@ -94,6 +92,7 @@ def find_empty_calendar(work: Work, valuation: Valuation) -> WorkError | None:
     )
 
 
-def _dates_in(rows: DataFrame, calendar: BusinessDates) -> set[date]:
-    column = F.col(quote(calendar.column))
-    return {row[0] for row in rows.where(column.isNotNull()).select(column).distinct().collect()}
+def _dates_in(work: Work, calendar: BusinessDates, version: int | None = None) -> set[date]:
+    assert calendar.dataset is not None
+    version = work.version(calendar.dataset) if version is None else version
+    return set(list_dates(work.lake, calendar.dataset, version, calendar.column))

@@ -6,31 +6,30 @@ from pyspark.sql import functions as F
 from strandline.compute.timeline.layout import (
     CURRENT,
     FAILED,
-    RANGE_TYPE,
     REPROCESSING,
     make_head,
     of_head,
-    read_part,
 )
 from strandline.compute.timeline.superseding import HAD_HEAD, HEAD_DIFFERS, OLD_EPOCH, OLD_WATERMARK
 from strandline.lake.work import Work
-from strandline.model.columns import HEAD, KEY, Role, quote
+from strandline.model.columns import HEAD, KEY, quote
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
 from .dates import Dates
 from .grid import Grid, date_literal
 from .reach import END, START
 from .resolving import KEY_HASH, MISSING
-from .scope import WAITS, Reached
+from .scope import NO_END, WAITS, Reached
 
 _COMPARED = ("watermark_on", "status", "reason", "waits", "pending")
-_WAITS, _WAITS_FOR, _FOLD, _WHY, _FIRST, _PENDING = (
+_WAITS, _WAITS_FOR, _FOLD, _WHY, _FIRST, _PENDING, _COMPUTED = (
     "__waits_on",
     "__waits_for",
     "__fold",
     "__why",
     "__first",
     "__pending",
+    "__computed",
 )
 _OLD_HEAD = "__old_head"
 
@@ -50,15 +49,13 @@ def judge_heads(
     everything else.
     """
     names = [quote(c) for c in valuation.timeline.key]
-    history = read_part(work.read_all(valuation.timeline.output), Role.HEAD)
     status, reason = of_head("status").alias(_FOLD), of_head("reason").alias(_WHY)
+    history = work.read_heads(valuation.timeline.output)
     known = history.select(F.col(KEY).alias(KEY_HASH), *names, status, reason)
-    touched = reached.ranges.select(KEY_HASH).distinct()
-    valued = known.where(F.col(_FOLD) != FAILED).join(touched, KEY_HASH, "left_semi")
-    heads = valued.unionByName(known.where(F.col(_FOLD) == FAILED))
-    heads = _with_waits(heads, own, reached, missing)
-    heads = _with_pending(heads, reached)
-    heads = _with_published(heads, own, dates)
+    heads = known.join(_collect_ranges(reached), KEY_HASH, "left")
+    heads = heads.where(f"{_COMPUTED} IS NOT NULL OR {_FOLD} = '{FAILED}'")
+    heads = _with_published(heads, None if own is None else work.read_heads(valuation.output), dates)
+    heads = _with_waits(heads, missing)
     heads = heads.withColumn(_FIRST, F.array_min(F.col(_WAITS)))
     grid = Grid.of(dates.business)
     place = grid.place_of(_FIRST)
@@ -90,48 +87,40 @@ def judge_heads(
     return heads.select(*names, HEAD, HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, differs.alias(HEAD_DIFFERS))
 
 
-def _with_waits(
-    heads: DataFrame, own: DataFrame | None, reached: Reached, missing: DataFrame | None
-) -> DataFrame:
-    """The dates that wait for a reference: those that did and are not in a range, and those that do now."""
-    waiting: list[DataFrame] = []
-    if own is not None:
-        earlier = read_part(own, Role.HEAD).where("size(_head.waits) > 0")
-        earlier = earlier.select(
-            F.col(KEY).alias(KEY_HASH),
-            F.explode(of_head("waits")).alias(DATE),
-            F.regexp_extract(of_head("reason"), "`(.*)`", 1).alias(MISSING),
-        )
-        ranges = reached.ranges.where(f"NOT {WAITS}").select(F.col(KEY_HASH).alias("__h"), START, END)
-        begun = F.col(START).isNull() | (F.col(DATE) >= F.col(START))
-        inside = begun & (F.col(END).isNull() | (F.col(DATE) < F.col(END)))
-        waiting.append(earlier.join(ranges, (F.col(KEY_HASH) == F.col("__h")) & inside, "left_anti"))
-    if missing is not None:
-        waiting.append(missing)
-    if not waiting:
-        nothing = F.array().cast("array<date>")
-        return heads.withColumns({_WAITS: nothing, _WAITS_FOR: F.lit(None).cast("string")})
-    both = waiting[0] if len(waiting) == 1 else waiting[0].unionByName(waiting[1])
-    by_key = both.groupBy(KEY_HASH).agg(
-        F.sort_array(F.collect_set(DATE)).alias(_WAITS), F.min_by(MISSING, DATE).alias(_WAITS_FOR)
-    )
-    return heads.join(by_key, KEY_HASH, "left")
-
-
-def _with_pending(heads: DataFrame, reached: Reached) -> DataFrame:
-    """The ranges of keys that wait for a later batch. NULL for the others."""
-    if not reached.waiting:
-        return heads.withColumn(_PENDING, F.lit(None).cast(f"array<{RANGE_TYPE.simpleString()}>"))
+def _collect_ranges(reached: Reached) -> DataFrame:
+    """The ranges of each key that are computed now, and those that wait for a later batch (NULL if none)."""
     one = F.struct(F.col(START).alias("start"), F.col(END).alias("end"))
-    marked = (
-        reached.ranges.where(WAITS).groupBy(KEY_HASH).agg(F.sort_array(F.collect_set(one)).alias(_PENDING))
+    later = F.sort_array(F.collect_set(F.when(F.col(WAITS), one)))
+    return reached.ranges.groupBy(KEY_HASH).agg(
+        F.collect_list(F.when(~F.col(WAITS), one)).alias(_COMPUTED),
+        F.when(F.max(WAITS), later).alias(_PENDING),
     )
-    return heads.join(marked, KEY_HASH, "left")
 
 
-def _with_published(heads: DataFrame, own: DataFrame | None, dates: Dates) -> DataFrame:
+def _with_waits(heads: DataFrame, missing: DataFrame | None) -> DataFrame:
+    """The dates that wait for a reference: those that did and are not in a range, and those that do now."""
+    inside = "(r.start IS NULL OR d >= r.start) AND (r.end IS NULL OR d < r.end)"
+    computed = f"exists(coalesce({_COMPUTED}, array()), r -> {inside})"
+    earlier = f"filter(coalesce({_OLD_HEAD}.waits, array()), d -> NOT {computed})"
+    earlier_for = f"regexp_extract({_OLD_HEAD}.reason, '`(.*)`', 1)"
+    if missing is None:
+        return heads.withColumns({_WAITS: F.expr(earlier), _WAITS_FOR: F.expr(earlier_for)})
+    now = missing.groupBy(KEY_HASH).agg(
+        F.collect_set(DATE).alias("__now"), F.min_by(MISSING, DATE).alias("__now_for")
+    )
+    heads = heads.join(now, KEY_HASH, "left").withColumn("__earlier", F.expr(earlier))
+    first_now = f"array_min(__now) < coalesce(array_min(__earlier), {NO_END})"
+    return heads.withColumns(
+        {
+            _WAITS: F.expr("array_sort(array_union(__earlier, coalesce(__now, array())))"),
+            _WAITS_FOR: F.expr(f"CASE WHEN {first_now} THEN __now_for ELSE {earlier_for} END"),
+        }
+    )
+
+
+def _with_published(heads: DataFrame, published: DataFrame | None, dates: Dates) -> DataFrame:
     """Heads beside the published ones. A CURRENT key is complete up to the last date that was due."""
-    if own is None:
+    if published is None:
         return heads.withColumns(
             {
                 HAD_HEAD: F.lit(False),
@@ -140,7 +129,7 @@ def _with_published(heads: DataFrame, own: DataFrame | None, dates: Dates) -> Da
                 _OLD_HEAD: make_head({}),
             }
         )
-    published = read_part(own, Role.HEAD).select(
+    published = published.select(
         F.col(KEY).alias(KEY_HASH), F.col(EPOCH).alias(OLD_EPOCH), F.col(HEAD).alias(_OLD_HEAD)
     )
     joined = heads.join(published, KEY_HASH, "left")

@@ -25,7 +25,7 @@ def naming_expressions(valuation: Valuation) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        named = _name_expression(valuation, str(error))
+        named = name_expression(valuation, error)
         if named is None:
             raise
         raise named from error
@@ -41,9 +41,9 @@ def refuse_expression(valuation: Valuation, name: str, sql: str, error: Exceptio
     )
 
 
-def _name_expression(valuation: Valuation, text: str) -> WorkError | None:
+def name_expression(valuation: Valuation, error: Exception) -> WorkError | None:
     """None if the error is not about a value, or no expression contains the SQL that it shows."""
-    raised = _RAISED.search(text)
+    raised = _RAISED.search(str(error))
     if raised is None:
         return None
     shown = raised["sql"].strip()

@@ -12,25 +12,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
-from strandline.compute.timeline.layout import FAILED, hash_head, of_head, read_part
+from strandline.compute.timeline.layout import FAILED, hash_head, name_values, of_head
 from strandline.lake.work import Work
-from strandline.model.columns import KEY, Role, quote
+from strandline.model.columns import KEY, quote
 from strandline.model.filters import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
 from .grid import PLACE, Grid, date_literal, spread_located
-from .resolving import KEY_HASH, resolve_history, resolve_references, value_of
+from .resolving import KEY_HASH, LAST_ON, SETTLED, resolve_history, resolve_references, value_of, with_above
 
 START, END = "__start", "__end"
 """The first date that is reached, NULL for all, and the first that is not, NULL for none."""
 
 
 def find_keys(work: Work, valuation: Valuation) -> DataFrame:
-    """All keys that may have rows: those whose fold does not fail."""
-    heads = read_part(work.read_all(valuation.timeline.output), Role.HEAD)
+    """The keys that may have rows, those whose fold does not fail, with the date of their last row."""
+    heads = work.read_heads(valuation.timeline.output)
     return heads.where(of_head("status") != FAILED).select(
-        F.col(KEY).alias(KEY_HASH), *map(quote, valuation.timeline.key)
+        F.col(KEY).alias(KEY_HASH), *map(quote, valuation.timeline.key), of_head("last_on").alias(LAST_ON)
     )
 
 
@@ -52,15 +52,27 @@ def reach_of_history(work: Work, valuation: Valuation) -> DataFrame:
     names = [quote(c) for c in timeline.key]
     changed = _changes(work, timeline.output, (*timeline.key, DATE))
     changed_dates = changed.withColumn(KEY_HASH, hash_head(timeline.key))
-    rows = work.read_live(timeline.output).select(*names, DATE).withColumn(KEY_HASH, hash_head(timeline.key))
+    rows = work.read_rows(timeline.output).select(*names, DATE)
+    staged = None if work.invalidations(timeline.output) else work.find_staged_changes(timeline.output)
+    if staged and (among := name_values(staged, rows.schema, timeline.key)):
+        rows = rows.where(among.spell())
+    rows = rows.withColumn(KEY_HASH, hash_head(timeline.key))
     rows = rows.join(changed_dates.select(KEY_HASH).distinct(), KEY_HASH, "left_semi")
     return _until_same(changed_dates, rows, (KEY_HASH, *timeline.key), DATE)
 
 
 def reach_of_reference(
-    work: Work, valuation: Valuation, reference: Reference, keys: DataFrame, grid: Grid
+    work: Work,
+    valuation: Valuation,
+    reference: Reference,
+    keys: DataFrame,
+    grid: Grid,
+    before: date | None = None,
 ) -> DataFrame:
-    """The keys that look up changed rows of a reference, each from a date to the next that stays the same."""
+    """The keys that look up changed rows of a reference, each from a date to the next that stays the same.
+
+    Only what begins before a date, if one is given.
+    """
     on = tuple(match.theirs for match in reference.on)
     columns = (*on, reference.date) if reference.date else on
     changed = _changes(work, reference.dataset, columns)
@@ -69,9 +81,12 @@ def reach_of_reference(
         steps = _until_same(changed.where(F.col(quote(reference.date)).isNotNull()), rows, on, reference.date)
     else:
         steps = reach_all(changed)
+    if before is not None:
+        steps = steps.where(F.col(START).isNull() | (F.col(START) < date_literal(before)))
     steps = steps.toDF(*(f"__their_{c}" if c in on else c for c in steps.columns))
     same = [F.col(quote(f"__their_{m.theirs}")) == value_of(m) for m in reference.on]
-    above = _references_above(valuation, reference)
+    needed = {match.reference for match in reference.on if match.reference}
+    above = with_above(valuation.references, needed)
     if _are_constant(reference.on, above, valuation):
         looked_up = resolve_references(work, above, keys, grid)
         found = looked_up.join(steps, reduce(and_, same))
@@ -80,7 +95,9 @@ def reach_of_reference(
         if not grid.dates:
             return reach_all(keys.limit(0))
         ranges = grid.locate(reach_all(keys), START, END).drop(START, END)
+        ranges = ranges.withColumn(SETTLED, F.col(LAST_ON) <= date_literal(grid.dates[0]))
         cells = spread_located(resolve_history(work, valuation, ranges, grid))
+        cells = cells.join(keys.select(KEY_HASH, LAST_ON), KEY_HASH)
         looked_up = resolve_references(work, above, cells, grid)
         dates = grid.date_at(PLACE)
         inside = (F.col(START).isNull() | (dates >= F.col(START))) & (
@@ -88,7 +105,7 @@ def reach_of_reference(
         )
         found = looked_up.join(steps, reduce(and_, [*same, inside]))
         found = found.withColumns({START: dates, END: F.date_add(dates, 1)})
-    return found.select(KEY_HASH, *map(quote, valuation.timeline.key), START, END)
+    return found.select(KEY_HASH, *map(quote, valuation.timeline.key), LAST_ON, START, END)
 
 
 def _between(grid: Grid, steps: DataFrame) -> Grid:
@@ -100,17 +117,6 @@ def _between(grid: Grid, steps: DataFrame) -> Grid:
         for day in grid.dates
         if (ever or (start is not None and day >= start)) and (for_ever or (end is not None and day < end))
     )
-
-
-def _references_above(valuation: Valuation, reference: Reference) -> list[Reference]:
-    """The references that are needed to look this one up."""
-    needed, above = {match.reference for match in reference.on if match.reference}, []
-    place = valuation.references.index(reference)
-    for other in reversed(valuation.references[:place]):
-        if other.name in needed:
-            needed |= {match.reference for match in other.on if match.reference}
-            above.append(other)
-    return above[::-1]
 
 
 def _are_constant(on: Sequence[Match], above: Sequence[Reference], valuation: Valuation) -> bool:

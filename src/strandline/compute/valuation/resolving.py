@@ -5,16 +5,19 @@ are laid onto the dates of the grid, so that a cell finds its row by equality.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from strandline.compute.timeline.layout import hash_head, of_head, read_part
+from strandline.compute.timeline.layout import hash_head, of_head
 from strandline.lake.work import Work
-from strandline.model.columns import KEY, Role, quote
+from strandline.lake.writes import Among
+from strandline.model.columns import KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 from strandline.model.typed_values import are_compared_exactly
@@ -26,10 +29,27 @@ KEY_HASH = "__k"
 """The hash of a key, which is `_key` of its head."""
 MISSING = "__missing"
 """The name of a required reference that has no row on a date. NULL if there is none."""
+LAST_ON, SETTLED = "__last_on", "__settled"
+"""The date of the last row of a key, and whether all ranges of the key begin on or after it."""
 _NEXT = "__next"
 
 
-def resolve_history(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Which keys there are among some ranges: some that are settled, some that are not."""
+
+    settled: bool
+    moving: bool
+    among: Among | None = None
+    """Values of the key that all of them have, if they are few."""
+
+
+BOTH_KINDS = Kinds(settled=True, moving=True)
+
+
+def resolve_history(
+    work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid, kinds: Kinds = BOTH_KINDS
+) -> DataFrame:
     """The parts of ranges in which one row of the history is in force, with its fields.
 
     `ranges` are located on the grid and do not overlap. They are intersected with the steps before either is
@@ -37,7 +57,7 @@ def resolve_history(work: Work, valuation: Valuation, ranges: DataFrame, grid: G
     """
     key = valuation.timeline.key
     fields = [quote(f.name) for f in valuation.timeline.fields]
-    steps = grid.locate(_find_steps(work, valuation, ranges, grid), DATE, _NEXT)
+    steps = grid.locate(_find_steps(work, valuation, ranges, grid, kinds), DATE, _NEXT)
     # Only the ranges are renamed. Of a hash beside renamed key columns, Spark's optimizer would write down
     # every mix of old and new names, which doubles with each key column.
     asked = {c: f"__asked_{c}" for c in (KEY_HASH, *key, LOW, HIGH)}
@@ -49,30 +69,29 @@ def resolve_history(work: Work, valuation: Valuation, ranges: DataFrame, grid: G
     return both.select(KEY_HASH, *map(quote, key), *fields, low, high)
 
 
-def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid) -> DataFrame:
-    """The steps of the history that hold on a date of the grid.
-
-    A key whose last step is in force on the first date already needs only its head.
-    """
+def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid, kinds: Kinds) -> DataFrame:
+    """The steps of the history that hold on a date of the grid. A settled key needs only its head."""
     timeline = valuation.timeline
-    history = work.read_all(timeline.output)
     fields = [quote(f.name) for f in timeline.fields]
     columns = [KEY_HASH, *map(quote, timeline.key), DATE, *fields, _NEXT]
-    keys = ranges.select(KEY_HASH).distinct()
-    heads = read_part(history, Role.HEAD).withColumnRenamed(KEY, KEY_HASH)
-    heads = heads.where(of_head("state").isNotNull()).join(keys, KEY_HASH, "left_semi")
-    first = grid.dates[0]
-    settled = of_head("last_on") <= date_literal(first)
-    last = heads.where(settled).withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
-    moving = heads.where(~settled).select(KEY_HASH)
-    if moving.isEmpty():
-        return last.select(*columns)
-    rows = read_part(history, Role.ROW).where(F.col(DATE) <= date_literal(grid.dates[-1]))
-    rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
-    of_key = f"OVER (PARTITION BY {', '.join(map(quote, timeline.key))} ORDER BY {DATE})"
-    rows = rows.withColumn(_NEXT, F.expr(f"lead({DATE}) {of_key}"))
-    rows = rows.where(f"{_NEXT} IS NULL OR {_NEXT} > DATE'{first}'")
-    return last.select(*columns).unionByName(rows.select(*columns))
+    steps: list[DataFrame] = []
+    if kinds.settled:
+        settled = ranges.where(SETTLED).select(KEY_HASH).distinct()
+        heads = work.read_heads(timeline.output).withColumnRenamed(KEY, KEY_HASH)
+        heads = heads.join(settled, KEY_HASH, "left_semi")
+        heads = heads.withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
+        steps.append(heads.select(*columns))
+    if kinds.moving or not steps:
+        moving = ranges.where(f"NOT {SETTLED}").select(KEY_HASH).distinct()
+        rows = work.read_rows(timeline.output).where(F.col(DATE) <= date_literal(grid.dates[-1]))
+        if kinds.among:
+            rows = rows.where(kinds.among.spell())
+        rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
+        of_key = f"OVER (PARTITION BY {', '.join(map(quote, timeline.key))} ORDER BY {DATE})"
+        rows = rows.withColumn(_NEXT, F.expr(f"lead({DATE}) {of_key}"))
+        rows = rows.where(f"{_NEXT} IS NULL OR {_NEXT} > DATE'{grid.dates[0]}'")
+        steps.append(rows.select(*columns))
+    return reduce(DataFrame.unionByName, steps)
 
 
 def resolve_references(
@@ -87,10 +106,11 @@ def resolve_references(
 
 def _require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
     """Refuse values of types that Spark would round or parse to compare them."""
-    rows = work.read_live(reference.dataset)
-    ours = cells.select(*(value_of(match).alias(f"o{n}") for n, match in enumerate(reference.on))).schema
-    for match, found in zip(reference.on, ours, strict=True):
-        kinds = rows.schema[match.theirs].dataType.simpleString(), found.dataType.simpleString()
+    theirs, ours = work.read_live(reference.dataset).schema, cells.schema
+    for match in reference.on:
+        known = ours[match.reference].dataType if match.reference else ours
+        assert isinstance(known, StructType)
+        kinds = theirs[match.theirs].dataType.simpleString(), known[match.ours].dataType.simpleString()
         if not are_compared_exactly(*kinds):
             raise WorkError(
                 f"the reference `{reference.name}` compares `{match.theirs}` of `{reference.dataset}`, which"
@@ -138,6 +158,21 @@ def find_missing(references: Sequence[Reference]) -> Column:
     for reference in reversed([r for r in references if r.required]):
         missing = F.when(F.col(quote(reference.name)).isNull(), reference.name).otherwise(missing)
     return missing
+
+
+def find_decisive(references: Sequence[Reference]) -> list[Reference]:
+    """The required references, and those by which they are looked up. A cell is valued if all are there."""
+    return with_above(references, {reference.name for reference in references if reference.required})
+
+
+def with_above(references: Sequence[Reference], names: set[str]) -> list[Reference]:
+    """The references with these names, and those by which they are looked up, in their order."""
+    needed, found = set(names), []
+    for reference in reversed(references):
+        if reference.name in needed:
+            needed |= {match.reference for match in reference.on if match.reference}
+            found.append(reference)
+    return found[::-1]
 
 
 def compute_columns(valuation: Valuation, cells: DataFrame) -> DataFrame:

@@ -6,21 +6,23 @@ from datetime import date
 from functools import reduce
 from operator import and_
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
-from strandline.compute.timeline.layout import of_head, read_part
+from strandline.compute.timeline.layout import name_values, of_head
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
-from strandline.model.columns import KEY, Role, quote
+from strandline.model.columns import KEY, quote
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Valuation
 
 from .dates import Dates
 from .grid import PLACE, Grid
 from .reach import END, START, reach_all, reach_of_history, reach_of_reference, reach_ranges
-from .resolving import KEY_HASH
+from .resolving import KEY_HASH, LAST_ON, SETTLED, Kinds
 
 WHY, WAITS = "__why", "__waits"
 BY_FACTS, BY_OTHERS, DUE = "facts", "others", "due"
@@ -29,7 +31,7 @@ _REASONS = {BY_FACTS: "__by_facts", BY_OTHERS: "__by_others", DUE: "__due"}
 _CELLS = "__cells"
 _IS_FIRST = "__is_first"
 """True for the first range of a key."""
-_FIRST, _LAST = f"DATE'{date.min}'", f"DATE'{date.max}'"
+_FIRST, NO_END = f"DATE'{date.min}'", f"DATE'{date.max}'"
 """Dates in place of no bound, which can be compared."""
 
 
@@ -47,6 +49,7 @@ class Reached:
     """Few ranges, ascending, that contain all ranges of keys that do not wait."""
     grid: Grid
     """The business dates in those."""
+    kinds: Kinds
     count: int
     """The number of cells, which are business dates in the ranges of keys that do not wait."""
     keys: int
@@ -76,7 +79,7 @@ class Reached:
         return rows.join(theirs, same & begun & not_ended, "left_semi")
 
     def condition(self) -> str:
-        """SQL on the date that holds for every row in the ranges, by which files are skipped.
+        """SQL that holds for every row in the ranges, by which files, and pages in them, are skipped.
 
         It is false where everybody waits.
         """
@@ -90,26 +93,51 @@ class Reached:
             or "true"
             for low, high in self.bounds
         )
-        return " OR ".join(alternatives) or "false"
+        dates = " OR ".join(alternatives) or "false"
+        return f"({dates}) AND {self.kinds.among.spell()}" if self.kinds.among else dates
 
 
 _MOST_RANGES = 50
 _MOST_PAIRS = 2000
 
 
-def find_ranges(
-    work: Work, valuation: Valuation, own: DataFrame, keys: DataFrame, dates: Dates
+def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
+    """What a task computes of a table that is published.
+
+    On dates that have just become due all keys are computed. What a reference changes there says only why,
+    and that only matters if somebody may have to wait.
+    """
+    before = min(dates.new, default=None)
+    ranges = _stage_ranges(work, valuation, _find_ranges(work, valuation, keys, dates, before), dates)
+    if before is not None and ranges.counts["cells"] > work.project.settings.batch_rows:
+        ranges = _stage_ranges(work, valuation, _find_ranges(work, valuation, keys, dates, None), dates)
+    return _split(work, valuation, ranges, _find_waiting(work, valuation, ranges), Grid.of(dates.business))
+
+
+def find_everything(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
+    """All dates of all keys, published in one commit: until then the table is of no or of an older shape."""
+    ranges = _stage_ranges(work, valuation, [_tag(reach_all(keys), BY_FACTS)], dates)
+    return _split(work, valuation, ranges, None, Grid.of(dates.business))
+
+
+def _find_ranges(
+    work: Work, valuation: Valuation, keys: DataFrame, dates: Dates, before: date | None
 ) -> list[DataFrame]:
-    """Everything that changes, the clock, mended folds, requests and earlier marks reach."""
-    history = valuation.timeline.output
-    reached = [_tag(_mended_keys(own, keys), BY_FACTS)]
-    if _moved(work, history):
-        ranges = reach_of_history(work, valuation)
-        reached.append(_tag(ranges.join(keys.select(KEY_HASH), KEY_HASH, "left_semi"), BY_FACTS))
+    """Everything that changes, the clock, mended folds, requests and earlier marks reach.
+
+    Changes of references count if they begin before a date. A fold is mended by a commit to the history.
+    Where keys are marked, the last commit says so.
+    """
+    reached: list[DataFrame] = []
+    if _moved(work, valuation.timeline.output):
+        heads = work.read_heads(valuation.output)
+        ranges = reach_of_history(work, valuation).select(KEY_HASH, START, END)
+        reached.append(_tag(keys.join(ranges, KEY_HASH), BY_FACTS))
+        reached.append(_tag(_mended_keys(heads, keys), BY_FACTS))
     everywhere = Grid.of(dates.business)
     for reference in valuation.references:
         if _moved(work, reference.dataset):
-            ranges = reach_of_reference(work, valuation, reference, keys, everywhere)
+            ranges = reach_of_reference(work, valuation, reference, keys, everywhere, before)
             reached.append(_tag(ranges, BY_OTHERS))
     if dates.changed:
         reached.append(_tag(reach_ranges(keys, dates.changed), BY_OTHERS))
@@ -120,8 +148,9 @@ def find_ranges(
         wanted = cells.where(any_of([typed_filter(request, cells)]))
         ends = {START: F.col(DATE), END: F.date_add(F.col(DATE), 1)}
         reached.append(_tag(wanted.withColumns(ends).drop(PLACE, DATE), BY_OTHERS))
-    reached.append(_tag(_pending(own, keys), BY_OTHERS))
-    return reached
+    if work.waiting:
+        reached.append(_tag(_pending(work.read_heads(valuation.output), keys), BY_OTHERS))
+    return reached or [_tag(reach_all(keys.limit(0)), BY_OTHERS)]
 
 
 def _tag(ranges: DataFrame, why: str) -> DataFrame:
@@ -132,31 +161,34 @@ def _moved(work: Work, dataset: str) -> bool:
     return work.has_changes(dataset) or bool(work.invalidations(dataset))
 
 
-def _mended_keys(own: DataFrame, keys: DataFrame) -> DataFrame:
+def _mended_keys(heads: DataFrame, keys: DataFrame) -> DataFrame:
     """All dates of keys that were held because their fold failed, and that fold again."""
-    held = read_part(own, Role.HEAD).where("_head.status = 'FAILED' AND coalesce(size(_head.waits), 0) <= 0")
+    held = heads.where("_head.status = 'FAILED' AND coalesce(size(_head.waits), 0) <= 0")
     return reach_all(keys.join(held.select(F.col(KEY).alias(KEY_HASH)), KEY_HASH, "left_semi"))
 
 
-def _pending(own: DataFrame, keys: DataFrame) -> DataFrame:
+def _pending(heads: DataFrame, keys: DataFrame) -> DataFrame:
     """The dates that earlier runs left to later batches."""
-    marked = read_part(own, Role.HEAD).where("size(_head.pending) > 0")
+    marked = heads.where("size(_head.pending) > 0")
     ranges = marked.select(F.col(KEY).alias(KEY_HASH), F.explode(of_head("pending")).alias("__range"))
     ranges = ranges.select(KEY_HASH, F.col("__range.start").alias(START), F.col("__range.end").alias(END))
     return keys.join(ranges, KEY_HASH)
 
 
-def choose_scope(work: Work, valuation: Valuation, ranges: Sequence[DataFrame], dates: Dates) -> Reached:
-    """Stage the ranges, count the cells in them, and decide who waits."""
+def _stage_ranges(work: Work, valuation: Valuation, ranges: Sequence[DataFrame], dates: Dates) -> Staged:
+    """Stage the ranges, and count the cells in them."""
     key = [quote(c) for c in valuation.timeline.key]
-    columns = [KEY_HASH, *key, START, END, WHY]
-    grid, cells = Grid.of(dates.business), Grid.of(dates.business).count(START, END)
+    columns = [KEY_HASH, *key, LAST_ON, START, END, WHY]
+    cells = Grid.of(dates.business).count(START, END)
     united = reduce(DataFrame.unionByName, (frame.select(*columns) for frame in ranges))
     counted = _merge(united.withColumn(_CELLS, cells), key).withColumn(_CELLS, cells)
-    counts = {"cells": F.sum(_CELLS), "keys": F.count_if(_IS_FIRST)}
-    staged = stage(counted, f"{work.staging}/ranges", counts)
-    waiting = _find_waiting(work, valuation, staged)
-    return _split(work, valuation, staged, waiting, grid)
+    counts = {
+        "cells": F.sum(_CELLS),
+        "keys": F.count_if(_IS_FIRST),
+        "settled": F.count_if(SETTLED),
+        "moving": F.count_if(~F.col(SETTLED)),
+    }
+    return stage(counted, f"{work.staging}/ranges", counts)
 
 
 def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -169,14 +201,16 @@ def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
     ranges = ranges.withColumns(
         {
             "__first": F.expr(f"coalesce({START}, {_FIRST})"),
-            "__last": F.expr(f"coalesce({END}, {_LAST})"),
+            "__last": F.expr(f"coalesce({END}, {NO_END})"),
         }
     )
     ranges = ranges.withColumn("__gap", F.expr(f"coalesce(__first > max(__last) {before}, false)"))
-    ranges = ranges.withColumn("__nth", F.expr(f"count_if(__gap) {of_key})"))
+    settled = f"coalesce({LAST_ON} <= min(__first) {of_key.partition(' ORDER')[0]}), false)"
+    ranges = ranges.withColumns({"__nth": F.expr(f"count_if(__gap) {of_key})"), SETTLED: F.expr(settled)})
     merged = ranges.groupBy(KEY_HASH, *key, "__nth").agg(
         F.min("__first").alias("__first"),
         F.max("__last").alias("__last"),
+        F.max(SETTLED).alias(SETTLED),
         *(
             F.max((F.col(WHY) == why) & (F.lit(why == BY_FACTS) | (F.col(_CELLS) > 0))).alias(name)
             for why, name in _REASONS.items()
@@ -186,7 +220,8 @@ def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
         KEY_HASH,
         *key,
         F.expr(f"nullif(__first, {_FIRST})").alias(START),
-        F.expr(f"nullif(__last, {_LAST})").alias(END),
+        F.expr(f"nullif(__last, {NO_END})").alias(END),
+        SETTLED,
         *_REASONS.values(),
         (F.col("__nth") == 0).alias(_IS_FIRST),
     )
@@ -216,7 +251,7 @@ def _find_waiting(work: Work, valuation: Valuation, ranges: Staged) -> DataFrame
 def _split(
     work: Work, valuation: Valuation, ranges: Staged, waiting: DataFrame | None, grid: Grid
 ) -> Reached:
-    every = ranges.read(work.session).drop(*_REASONS.values())
+    counted, every = ranges.counts, ranges.read(work.session).drop(*_REASONS.values())
     left = {"cells": 0, "keys": 0}
     if waiting is None:
         marked = every.withColumn(WAITS, F.lit(False))
@@ -233,35 +268,51 @@ def _split(
             "cells": F.expr(f"sum(CASE WHEN {WAITS} THEN {_CELLS} END)"),
             "keys": F.count_if(F.col(WAITS) & F.col(_IS_FIRST)),
         }
-        staged = stage(marked, f"{work.staging}/marked", counts)
-        marked, left = staged.read(work.session), dict(staged.counts)
-    bounds = _find_bounds(marked.where(f"NOT {WAITS}"))
+        ranges = stage(marked, f"{work.staging}/marked", counts)
+        marked, left = ranges.read(work.session), dict(ranges.counts)
+    bounds = _find_bounds(ranges)
     return Reached(
         ranges=marked.drop(_CELLS, _IS_FIRST),
         bounds=bounds,
         grid=Grid.of(day for day in grid.dates if any(_holds(day, one) for one in bounds)),
-        count=ranges.counts["cells"] - left["cells"],
-        keys=ranges.counts["keys"] - left["keys"],
+        count=counted["cells"] - left["cells"],
+        keys=counted["keys"] - left["keys"],
+        kinds=Kinds(
+            settled=counted["settled"] > 0,
+            moving=counted["moving"] > 0,
+            among=name_values(ranges, every.schema, valuation.timeline.key),
+        ),
         waiting=left["cells"],
         waiting_keys=left["keys"],
     )
 
 
-def _find_bounds(ranges: DataFrame) -> tuple[Bounds, ...]:
-    """Few ranges that contain all of these."""
-    pairs = [
-        (row[0], row[1]) for row in ranges.select(START, END).distinct().limit(_MOST_PAIRS + 1).collect()
-    ]
-    if len(pairs) <= _MOST_PAIRS:
-        found = unite(pairs)
-        if len(found) <= _MOST_RANGES:
-            return found
-        pairs = [(found[0][0], found[-1][1])]
-    else:
-        edges = [F.min(START), F.max(END), *(F.count_if(F.col(edge).isNull()) for edge in (START, END))]
-        low, high, ever, for_ever = ranges.agg(*edges).collect()[0]
-        pairs = [(None if ever else low, None if for_ever else high)]
-    return tuple(pairs)
+def _find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
+    """Few ranges that contain all ranges of keys that do not wait."""
+    pairs: set[Bounds] = set()
+    waits = [WAITS] if WAITS in ranges.schema.names else []
+    for batch in ranges.scan([START, END, *waits]):
+        computed = batch.filter(~pc.field(WAITS)) if waits else batch
+        distinct = computed.group_by([START, END]).aggregate([])
+        if distinct.num_rows > _MOST_PAIRS:
+            distinct = _enclose(distinct)
+        pairs |= {(row[START], row[END]) for row in distinct.to_pylist()}
+        if len(pairs) > _MOST_PAIRS:
+            pairs = {_outermost(unite(list(pairs)))}
+    found = unite(list(pairs))
+    return found if len(found) <= _MOST_RANGES else (_outermost(found),)
+
+
+def _enclose(ranges: pa.Table) -> pa.Table:
+    """One range that contains all of these."""
+    starts, ends = ranges.column(START), ranges.column(END)
+    start = None if starts.null_count else pc.min(starts).as_py()
+    end = None if ends.null_count else pc.max(ends).as_py()
+    return pa.table({START: pa.array([start], pa.date32()), END: pa.array([end], pa.date32())})
+
+
+def _outermost(united: Sequence[Bounds]) -> Bounds:
+    return united[0][0], united[-1][1]
 
 
 def unite(pairs: Sequence[Bounds]) -> tuple[Bounds, ...]:

@@ -1,16 +1,17 @@
 """Valuations: the history of each key on every business date, with values from references."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.calendar import provide_calendar
-from strandline.compute.keys import signatures
 from strandline.compute.shape import fit_types
 from strandline.compute.timeline.building import build_table, keep_published
-from strandline.compute.timeline.layout import hash_head, read_part
+from strandline.compute.timeline.layout import hash_head
 from strandline.compute.timeline.superseding import (
     Candidates,
     count_task,
@@ -19,7 +20,7 @@ from strandline.compute.timeline.superseding import (
 )
 from strandline.lake.staging import stage
 from strandline.lake.work import Expected, Prepared, Work, Write
-from strandline.model.columns import Role, quote
+from strandline.model.columns import quote
 from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
 from strandline.model.node import Node
@@ -29,20 +30,21 @@ from strandline.model.timeline import DATE, EPOCH, Valuation
 
 from .clustering import cluster_parts
 from .dates import Dates, find_empty_calendar, read_dates
-from .grid import PLACE, Grid, spread_located
+from .grid import HIGH, LOW, PLACE, Grid, spread_located
 from .heads import judge_heads
 from .oracle import expect_valuation
-from .raised import naming_expressions
-from .reach import find_keys, reach_all
+from .raised import name_expression, naming_expressions
+from .reach import find_keys
 from .resolving import (
     KEY_HASH,
     MISSING,
     compute_columns,
+    find_decisive,
     find_missing,
     resolve_history,
     resolve_references,
 )
-from .scope import BY_FACTS, WHY, Reached, choose_scope, find_ranges
+from .scope import Reached, find_everything, find_scope
 
 _SHOWN_FAILURES = 3
 MARKED_KEYS = "marked keys"
@@ -57,15 +59,14 @@ def prepare(work: Work) -> Prepared:
     dates = read_dates(work, valuation)
     keys = find_keys(work, valuation)
     whole = work.task.strategy is Strategy.FULL
-    if own is None or whole:  # published in one commit: until then the table is of no or of an older shape
-        ranges = [reach_all(keys).withColumn(WHY, F.lit(BY_FACTS))]
-    else:
-        ranges = find_ranges(work, valuation, own, keys, dates)
-    reached = choose_scope(work, valuation, ranges, dates)
+    find = find_everything if own is None or whole else find_scope
+    reached = find(work, valuation, keys, dates)
     valued = _value(work, valuation, own, reached)
     candidates = _make_candidates(work, valuation, own, reached, valued, dates)
     if own is None:
-        prepared = build_table(work, candidates, valued.count)
+        # The rows of a date are in the order of their keys, or nearly: so are the parts they are made from.
+        name_error = partial(name_expression, valuation)
+        prepared = build_table(work, candidates, valued.count, name_error=name_error)
     else:
         prepared = _write(work, valuation, own, reached, candidates, dates, whole=whole)
     if not dates.business and not keys.isEmpty():
@@ -104,18 +105,20 @@ def _value(work: Work, valuation: Valuation, own: DataFrame | None, reached: Rea
         return _Valued(rows=own.limit(0).select(*columns), count=0, missing=None)
     if not grid.dates:  # no rows, but the columns that rows would have
         reached, grid = replace(reached, ranges=reached.ranges.limit(0)), Grid((date(1970, 1, 1),))
-    parts = resolve_history(work, valuation, reached.locate(grid), grid)
+    parts = resolve_history(work, valuation, reached.locate(grid), grid, reached.kinds)
     lacks = F.col(MISSING).isNotNull()
     counted = {"missing": F.count_if(lacks), "rows": F.count_if(~lacks)}
     if own is None:
-        # Everything is computed once to be counted and once to be written. To stage it would take longer.
-        parts = stage(parts, f"{work.staging}/parts", {"parts": F.count(F.lit(1))}).read(work.session)
+        # Values are computed while they are written. To stage them would take longer.
+        cells_of = {"rows": F.sum(F.col(HIGH) - F.col(LOW))}
+        staged = stage(parts, f"{work.staging}/parts", cells_of)
+        parts, counts = staged.read(work.session), {"missing": 0, **staged.counts}
         cells = _compute(work, valuation, parts, grid)
-        # The hash computes all columns, so that an expression that raises does it here, and is named.
-        counted["hash"] = F.bit_xor(signatures(cells, value_columns(valuation))[0])
-        with naming_expressions(valuation):
-            found = cells.agg(*(column.alias(name) for name, column in counted.items())).collect()[0]
-        counts = found.asDict()
+        if valuation.where:
+            counts = _count(cells, counted)
+        elif decisive := find_decisive(valuation.references):
+            known = resolve_references(work, decisive, _spread(parts, grid), grid)
+            counts = _count(known.withColumn(MISSING, find_missing(decisive)), counted)
         rows = _compute(work, valuation, cluster_parts(parts, len(grid.dates)), grid)
     else:
         cells = _compute(work, valuation, parts, grid)
@@ -131,10 +134,18 @@ def _value(work: Work, valuation: Valuation, own: DataFrame | None, reached: Rea
     )
 
 
+def _count(cells: DataFrame, counted: Mapping[str, Column]) -> dict[str, int]:
+    return cells.agg(*(column.alias(name) for name, column in counted.items())).collect()[0].asDict()
+
+
+def _spread(parts: DataFrame, grid: Grid) -> DataFrame:
+    """The cells in parts of the history."""
+    return spread_located(parts).withColumn(DATE, grid.date_at(PLACE))
+
+
 def _compute(work: Work, valuation: Valuation, parts: DataFrame, grid: Grid) -> DataFrame:
     """The cells in parts of the history with their values, those without a required reference included."""
-    cells = spread_located(parts).withColumn(DATE, grid.date_at(PLACE))
-    known = resolve_references(work, valuation.references, cells, grid)
+    known = resolve_references(work, valuation.references, _spread(parts, grid), grid)
     known = known.withColumn(MISSING, find_missing(valuation.references))
     provide_calendar(work.session, work.project.calendar, valuation.code)
     values = compute_columns(valuation, known)
@@ -189,12 +200,19 @@ def _make_candidates(
     timeline, new, old = valuation.timeline, valued.rows, None
     if own is not None:
         new = fit_types(new, own.drop(EPOCH), work)
-        rows = read_part(own, Role.ROW).where(reached.condition())
+    if own is not None and not _only_appends(reached, dates):
+        rows = work.read_rows(valuation.output).where(reached.condition())
         hashed = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = reached.of_published(hashed, timeline.key).drop(KEY_HASH)
     missing = None if valued.missing is None else valued.missing.select(KEY_HASH, DATE, MISSING)
     heads = judge_heads(work, valuation, own, reached, missing, dates)
     return Candidates(key=timeline.key, values=value_columns(valuation), new=new, old=old, heads=heads)
+
+
+def _only_appends(reached: Reached, dates: Dates) -> bool:
+    """Whether everything that is computed is later than what can have been published."""
+    last = dates.last_before
+    return last is not None and all(low is not None and low > last for low, _ in reached.bounds)
 
 
 def _tell(
