@@ -98,8 +98,7 @@ def _make_take(name: str, kind: ColumnType) -> Callable[[Mapping[str, Any]], obj
     Most fields are decimals in a state that has them as decimals.
     """
     unit = Decimal(1).scaleb(-kind.scale)
-    limit = Decimal(1).scaleb(kind.precision - kind.scale)
-    """The first decimal that has too many digits."""
+    limit = Decimal(1).scaleb(kind.precision - kind.scale)  # the first decimal that has too many digits
     is_decimal, round_ = kind.name is TypeName.DECIMAL, _ROUNDING.quantize
 
     def take(state: Mapping[str, Any]) -> object:

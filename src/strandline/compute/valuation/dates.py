@@ -52,9 +52,10 @@ def read_dates(work: Work, valuation: Valuation) -> Dates:
 
 
 def find_changed(before: set[date], now: set[date], last: date) -> tuple[tuple[date, date], ...]:
-    """Ranges, their ends excluded, that hold the dates up to `last` of one calendar that the other lacks.
+    """The dates up to `last` that only one of two calendars has, as ranges whose ends are excluded.
 
-    There is no date of both calendars in them. A calendar that comes late, with thousands of dates, is few.
+    A range contains no date that both calendars have. If thousands of dates are added at once, and no earlier
+    date lies between them, they are one range.
     """
     ranges: list[tuple[date, date]] = []
     follows = False
