@@ -15,7 +15,7 @@ from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.timeline.layout import FAILED, hash_head, name_values, of_head
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
-from strandline.model.filters import EVERY_ROW
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
