@@ -25,10 +25,11 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity", "nan", "inf", "-inf")
 """As JSON writes such a double, and as Python does."""
 
 
-def check_condition(condition: Condition, columns: Mapping[str, str]) -> Condition:
+def check_condition(condition: Condition, columns: Mapping[str, str | None]) -> Condition:
     """The condition with the columns' own names and with values of their types.
 
-    `columns` contains the type of each column as Spark or Delta spells it.
+    `columns` contains the type of each column as Spark or Delta spells it. If it is None, the type is not
+    known yet, and values stay as they are.
     """
     check_size(condition)
     return _check(condition, columns)
@@ -51,17 +52,18 @@ def check_size(condition: Condition) -> None:
         raise too_large(f"The condition lists {count} values, and at most {MOST_VALUES} are allowed.")
 
 
-def check_comparison(comparison: Comparison, columns: Mapping[str, str]) -> Comparison:
+def check_comparison(comparison: Comparison, columns: Mapping[str, str | None]) -> Comparison:
     """The comparison with the column's own name and with values of its type."""
     names = {name.lower(): name for name in columns if name.lower() not in METADATA_COLUMNS}
     column = names.get(comparison.column.lower())
     if column is None:
         raise _unknown_column(comparison.column, names)
-    if comparison.operator is Operator.IS_NULL:
+    stored = columns[column]
+    if comparison.operator is Operator.IS_NULL or stored is None:
         return replace(comparison, column=column)
-    kind = find_stored_type(columns[column])
+    kind = find_stored_type(stored)
     if kind is None:
-        what = f"`{column}` has the type {columns[column]}, which a condition cannot compare."
+        what = f"`{column}` has the type {stored}, which a condition cannot compare."
         raise CallError(what, remedy="Compare another column, or use only is_null.", slug="filter-type")
     values = tuple(_check_value(value, column, kind) for value in comparison.values)
     return replace(
@@ -73,7 +75,7 @@ def too_large(what: str) -> CallError:
     return CallError(what, remedy="Name a range instead, or split the call.", slug="filter-too-large")
 
 
-def _check(condition: Condition, columns: Mapping[str, str]) -> Condition:
+def _check(condition: Condition, columns: Mapping[str, str | None]) -> Condition:
     match condition:
         case Comparison():
             return check_comparison(condition, columns)

@@ -53,7 +53,7 @@ class ConditionMistake:
 
 
 def read_condition(
-    value: object, columns: Mapping[str, str] | None = None
+    value: object, columns: Mapping[str, str | None] | None = None
 ) -> tuple[Condition, tuple[ConditionMistake, ...]]:
     """The condition and every mistake in it. Wrong parts are left out.
 
@@ -68,7 +68,7 @@ def read_condition(
     return condition, tuple(reading.mistakes)
 
 
-def parse_condition(value: object, columns: Mapping[str, str] | None = None) -> Condition:
+def parse_condition(value: object, columns: Mapping[str, str | None] | None = None) -> Condition:
     """The condition. Raises the first mistake."""
     condition, mistakes = read_condition(value, columns)
     if mistakes:
@@ -141,7 +141,7 @@ def to_plain(value: Value) -> object:
 class _Reading:
     """One reading of a condition, which collects its mistakes."""
 
-    columns: Mapping[str, str] | None
+    columns: Mapping[str, str | None] | None
     mistakes: list[ConditionMistake]
     row_filter: bool = False
 
