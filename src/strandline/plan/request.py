@@ -6,8 +6,8 @@ from datetime import date, datetime
 
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
+from strandline.model.conditions import AllOf
 from strandline.model.files import FileSeen
-from strandline.model.filters import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Backfill:
     only_stale: bool
     reason: str = ""
     partitions: tuple[str, ...] = ()
-    filter: Filter | None = None
+    filter: AllOf | None = None
     """A condition on the output's columns."""
 
 

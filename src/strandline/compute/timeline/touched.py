@@ -10,7 +10,7 @@ from strandline.lake.near import Among
 from strandline.lake.reads import SIGN
 from strandline.lake.work import Work
 from strandline.model.columns import HEAD, KEY, quote
-from strandline.model.filters import EVERY_ROW
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, EPOCH, Timeline
 

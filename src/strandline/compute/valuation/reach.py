@@ -16,7 +16,7 @@ from strandline.compute.timeline.layout import FAILED, hash_head, name_values, o
 from strandline.lake.near import Near
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
-from strandline.model.filters import EVERY_ROW
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
