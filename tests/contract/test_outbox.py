@@ -1,10 +1,12 @@
 """The outbox on SQLite and Postgres: nothing is lost, and a sender without a claim writes nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select, update
+from sqlalchemy.exc import IntegrityError
 
 from strandline.catalog import (
     Catalog,
@@ -22,13 +24,13 @@ from strandline.catalog import (
     read_attempts,
     read_deliveries,
     read_endpoint_states,
-    record_outcome,
+    record_outcomes,
     release_claims,
     replay_deliveries,
     replay_delivery,
 )
 from strandline.catalog.tables import deliveries, endpoints
-from strandline.model.deliveries import Claim, DeliveryStatus, NewDelivery, Outcome
+from strandline.model.deliveries import Attempt, Claim, DeliveryStatus, NewDelivery, Outcome
 from strandline.model.endpoints import Ordering
 from strandline.model.errors import CallError, ConflictError
 
@@ -62,7 +64,14 @@ def claim(
 
 
 def fail(catalog: Catalog, one: Claim, outcome: Outcome = REFUSED, pause: float | None = 300) -> None:
-    assert record_outcome(catalog, one, outcome, pause)
+    assert note(catalog, one, outcome, pause)
+
+
+def note(catalog: Catalog, one: Claim, outcome: Outcome, pause: float | None) -> bool:
+    (kept,) = record_outcomes(
+        catalog, one.endpoint, [Attempt(claim=one, outcome=outcome, pause_seconds=pause)]
+    )
+    return kept
 
 
 def ids(claims: list[Claim]) -> list[str]:
@@ -110,6 +119,16 @@ def test_a_cursor_that_somebody_else_moved_refuses_the_deliveries(
     assert find_delivery_cursor(catalog, "alert") == ("table", 5)
 
 
+def test_a_cursor_does_not_move_without_its_deliveries(catalog: Catalog) -> None:
+    broken = replace(owed("b"), body=None)  # type: ignore[arg-type]
+
+    with pytest.raises(IntegrityError):
+        enqueue(catalog, owed("a"), broken)
+
+    assert (find_delivery_cursor(catalog, "alert"), statuses(catalog)) == (None, {})
+    assert enqueue(catalog, owed("a"), owed("b")) == 2
+
+
 def test_a_claim_has_the_bytes_as_they_were_recorded(catalog: Catalog) -> None:
     enqueue(catalog, owed("a"))
 
@@ -150,11 +169,11 @@ def test_a_claim_that_ran_out_is_given_to_another_and_the_first_writes_nothing(c
     pass_time(catalog, timedelta(seconds=61))
     (taken,) = claim(catalog)
 
-    assert not record_outcome(catalog, lost, TAKEN, None)
+    assert not note(catalog, lost, TAKEN, None)
     assert release_claims(catalog, [lost]) == 0
     assert statuses(catalog) == {"a": "sending"}
-    assert record_outcome(catalog, taken, TAKEN, None)
-    assert not record_outcome(catalog, taken, REFUSED, 5)
+    assert note(catalog, taken, TAKEN, None)
+    assert not note(catalog, taken, REFUSED, 5)
     assert statuses(catalog) == {"a": "delivered"}
     assert len(read_attempts(catalog, "a-ops")) == 1
 
@@ -172,7 +191,7 @@ def test_attempts_are_recorded_with_what_was_answered(catalog: Catalog) -> None:
     enqueue(catalog, owed("a"))
     fail(catalog, claim(catalog)[0])
     pass_time(catalog, timedelta(seconds=301))
-    assert record_outcome(catalog, claim(catalog)[0], TAKEN, None)
+    assert note(catalog, claim(catalog)[0], TAKEN, None)
 
     ((_, record),) = read_deliveries(catalog, EVERYTHING, 10)
 
@@ -203,7 +222,7 @@ def test_while_ten_different_deliveries_have_failed_one_a_minute_is_tried(catalo
     assert claim(catalog, 20) == []
     pass_time(catalog, timedelta(seconds=61))
     (probe,) = claim(catalog, 20)
-    assert record_outcome(catalog, probe, TAKEN, None)
+    assert note(catalog, probe, TAKEN, None)
 
     assert not read_endpoint_states(catalog)["ops"].is_paused
     assert len(claim(catalog, 20)) > 5
@@ -227,7 +246,7 @@ def test_410_disables_an_endpoint_and_what_comes_then_is_held(catalog: Catalog) 
     enqueue(catalog, owed("d", "d"))
 
     assert claim(catalog) == []
-    assert record_outcome(catalog, second, REFUSED, 5)  # it was under way
+    assert note(catalog, second, REFUSED, 5)  # it was under way
     counts = count_deliveries(catalog, DeliveryFilter(endpoint="ops"))
     assert counts == {DeliveryStatus.HELD: 4}
     assert "410" in read_endpoint_states(catalog)["ops"].disabled
@@ -235,6 +254,19 @@ def test_410_disables_an_endpoint_and_what_comes_then_is_held(catalog: Catalog) 
 
     assert enable_endpoint(catalog, "ops") == 4
     assert ids(claim(catalog)) == ["a", "b", "c", "d"]
+
+
+def test_what_a_dead_sender_had_is_held_once_its_endpoint_is_disabled(catalog: Catalog) -> None:
+    enqueue(catalog, owed("a"))
+    (lost,) = claim(catalog)
+    disable_endpoint(catalog, "ops", "maintenance")
+    pass_time(catalog, timedelta(seconds=61))
+
+    assert claim(catalog) == []
+    assert statuses(catalog) == {"a": "held"}
+    assert not note(catalog, lost, TAKEN, None)
+    enable_endpoint(catalog, "ops")
+    assert ids(claim(catalog)) == ["a"]
 
 
 def test_five_days_of_failures_only_disable_an_endpoint(catalog: Catalog) -> None:
@@ -255,7 +287,7 @@ def test_one_success_starts_the_five_days_anew(catalog: Catalog) -> None:
     fail(catalog, claim(catalog, 1)[0])
     pass_time(catalog, timedelta(days=4))
     one, other = claim(catalog)
-    assert record_outcome(catalog, one, TAKEN, None)
+    assert note(catalog, one, TAKEN, None)
     fail(catalog, other)
     pass_time(catalog, timedelta(days=2))
     fail(catalog, claim(catalog)[0])
@@ -287,7 +319,7 @@ def test_what_waits_for_an_endpoint_that_is_gone_is_cancelled(catalog: Catalog) 
 
     assert cancel_deliveries(catalog, ["desk"]) == 2
 
-    assert not record_outcome(catalog, under_way, TAKEN, None)
+    assert not note(catalog, under_way, TAKEN, None)
     assert statuses(catalog) == {"a": "cancelled", "b": "cancelled", "c": "pending"}
     assert cancel_deliveries(catalog, []) == 1
 
@@ -295,19 +327,19 @@ def test_what_waits_for_an_endpoint_that_is_gone_is_cancelled(catalog: Catalog) 
 def test_a_replay_has_the_same_id_and_bytes_and_a_whole_schedule(catalog: Catalog) -> None:
     enqueue(catalog, owed("a"))
     (first,) = claim(catalog)
-    assert record_outcome(catalog, first, TAKEN, None)
+    assert note(catalog, first, TAKEN, None)
 
     replay_delivery(catalog, "a-ops")
 
     (again,) = claim(catalog)
     assert (again.id, again.body, again.attempts) == (first.id, first.body, 0)
-    assert not record_outcome(catalog, first, TAKEN, None)
+    assert not note(catalog, first, TAKEN, None)
 
 
 def test_a_replay_of_a_range_takes_what_ended_in_it(catalog: Catalog) -> None:
     enqueue(catalog, owed("old", "1"), owed("dead", "2"), owed("waits", "3"), owed("x", "4", endpoint="desk"))
     old, dead, _ = claim(catalog)
-    assert record_outcome(catalog, old, TAKEN, None)
+    assert note(catalog, old, TAKEN, None)
     fail(catalog, dead, pause=None)
     now = datetime.now(UTC)
     hour = timedelta(hours=1)
@@ -331,13 +363,13 @@ def test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has(ca
     assert unknown.value.slug == "unknown-delivery"
     assert [record.id for _, record in read_deliveries(catalog, EVERYTHING, 10)] == ["a-ops"]
     assert waiting.value.slug == "delivery-not-ended"
-    assert record_outcome(catalog, claim(catalog)[0], TAKEN, None)
+    assert note(catalog, claim(catalog)[0], TAKEN, None)
     replay_delivery(catalog, "a-ops")
 
 
 def test_what_ended_is_forgotten_after_its_time_and_what_waits_is_not(catalog: Catalog) -> None:
     enqueue(catalog, owed("a", "1"), owed("b", "2"))
-    assert record_outcome(catalog, claim(catalog, 1)[0], TAKEN, None)
+    assert note(catalog, claim(catalog, 1)[0], TAKEN, None)
     assert forget_deliveries(catalog, timedelta(days=30)) == 0
     pass_time(catalog, timedelta(days=31))
 
@@ -374,7 +406,7 @@ def test_two_senders_never_have_one_delivery(shared_address: str) -> None:
         done: list[str] = []
         while claims := claim(catalog, 5):
             for one in claims:
-                assert record_outcome(catalog, one, TAKEN, None)
+                assert note(catalog, one, TAKEN, None)
                 done.append(one.event_id)
         return done
 

@@ -16,7 +16,7 @@ from .outbox import (
     enqueue_deliveries,
     find_delivery_cursor,
     find_next_due,
-    record_outcome,
+    record_outcomes,
     release_claims,
 )
 from .outbox_admin import (
@@ -65,7 +65,7 @@ __all__ = [
     "read_tasks",
     "read_view",
     "record_commit",
-    "record_outcome",
+    "record_outcomes",
     "record_task",
     "record_unchanged",
     "release_claims",

@@ -4,7 +4,7 @@ Every state change names the claim's token and is refused if another sender has 
 are those of the database's clock.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from strandline.model.deliveries import (
     ENDED,
     FAILING_DELIVERIES,
     PROBE_PAUSE,
+    Attempt,
     Claim,
     DeliveryStatus,
     NewDelivery,
@@ -85,18 +86,16 @@ def claim_deliveries(
     with catalog.writing() as connection:
         state = lock_endpoint(connection, endpoint)
         if state.disabled:
+            _hold_what_ran_out(connection, endpoint)
             return ()
         if state.is_paused:
             limit = min(limit, 1) if _may_probe(connection, endpoint) else 0
-        due = select(deliveries.c.number).where(deliveries.c.endpoint == endpoint, _IS_CLAIMABLE)
-        if ordering is Ordering.PER_KEY:
-            due = due.where(~_has_earlier())
-        numbers = connection.execute(due.order_by(deliveries.c.number).limit(limit)).scalars().all()
+        numbers = _find_due(connection, endpoint, limit, ordering)
         if not numbers:
             return ()
         taken = connection.execute(
             update(deliveries)
-            .where(deliveries.c.number.in_(numbers), _IS_CLAIMABLE)
+            .where(deliveries.c.number.in_(numbers), or_(_IS_DUE, _HAS_RUN_OUT))
             .values(
                 status=str(DeliveryStatus.SENDING),
                 claim_token=deliveries.c.claim_token + 1,
@@ -113,45 +112,14 @@ def claim_deliveries(
     return tuple(sorted(map(_claim, taken), key=lambda claim: claim.number))
 
 
-def record_outcome(catalog: Catalog, claim: Claim, outcome: Outcome, pause_seconds: float | None) -> bool:
-    """Record one attempt. False if the claim was lost: then nothing is recorded.
+def record_outcomes(catalog: Catalog, endpoint: str, attempts: Sequence[Attempt]) -> tuple[bool, ...]:
+    """Record attempts at one endpoint, in one transaction.
 
-    `pause_seconds`: when to try again. None after a success, or if no attempt is left.
+    False for each whose claim was lost: nothing is recorded of it.
     """
-    if outcome.delivered:
-        status, next_at = DeliveryStatus.DELIVERED, None
-    elif pause_seconds is None:
-        status, next_at = DeliveryStatus.DEAD, None
-    else:
-        status, next_at = DeliveryStatus.PENDING, database_now(pause_seconds)
     with catalog.writing() as connection:
-        lock_endpoint(connection, claim.endpoint)
-        changed = connection.execute(
-            update(deliveries)
-            .where(_is_ours(claim))
-            .values(
-                status=str(status),
-                attempts=deliveries.c.attempts + 1,
-                next_at=next_at,
-                ended_at=database_now() if status in ENDED else None,
-                status_code=outcome.status_code,
-                error=outcome.error,
-                claimed_until=None,
-            )
-        ).rowcount
-        if changed != 1:
-            return False
-        connection.execute(
-            insert(delivery_attempts).values(
-                delivery=claim.number,
-                at=database_now(),
-                seconds=outcome.seconds,
-                status_code=outcome.status_code,
-                error=outcome.error,
-            )
-        )
-        _judge_endpoint(connection, claim, outcome)
-    return True
+        lock_endpoint(connection, endpoint)
+        return tuple(_record(connection, attempt) for attempt in attempts)
 
 
 def release_claims(catalog: Catalog, claims: Collection[Claim]) -> int:
@@ -174,6 +142,36 @@ def find_next_due(catalog: Catalog, names: Collection[str]) -> datetime | None:
         waiting = and_(deliveries.c.status.in_(_WAITING), deliveries.c.endpoint.in_(names))
         found: datetime | None = connection.execute(select(at).where(waiting)).scalar()
         return found
+
+
+def _record(connection: Connection, attempt: Attempt) -> bool:
+    claim, outcome, status = attempt.claim, attempt.outcome, attempt.leaves
+    changed = connection.execute(
+        update(deliveries)
+        .where(_is_ours(claim))
+        .values(
+            status=str(status),
+            attempts=deliveries.c.attempts + 1,
+            next_at=None if attempt.pause_seconds is None else database_now(attempt.pause_seconds),
+            ended_at=database_now() if status in ENDED else None,
+            status_code=outcome.status_code,
+            error=outcome.error,
+            claimed_until=None,
+        )
+    ).rowcount
+    if changed != 1:
+        return False
+    connection.execute(
+        insert(delivery_attempts).values(
+            delivery=claim.number,
+            at=database_now(),
+            seconds=outcome.seconds,
+            status_code=outcome.status_code,
+            error=outcome.error,
+        )
+    )
+    _judge_endpoint(connection, claim, outcome)
+    return True
 
 
 def _insert(connection: Connection, rows: list[dict[str, Any]], held: set[str]) -> int:
@@ -222,10 +220,30 @@ def _move_cursor(
         raise ConflictError(f"The events of `{trigger}` were turned into deliveries by somebody else.")
 
 
-_IS_CLAIMABLE = or_(
-    and_(deliveries.c.status == str(DeliveryStatus.PENDING), deliveries.c.next_at <= database_now()),
-    and_(deliveries.c.status == str(DeliveryStatus.SENDING), deliveries.c.claimed_until <= database_now()),
+_IS_DUE = and_(deliveries.c.status == str(DeliveryStatus.PENDING), deliveries.c.next_at <= database_now())
+_HAS_RUN_OUT = and_(
+    deliveries.c.status == str(DeliveryStatus.SENDING), deliveries.c.claimed_until <= database_now()
 )
+
+
+def _find_due(connection: Connection, endpoint: str, limit: int, ordering: Ordering) -> list[int]:
+    """The oldest deliveries that can be claimed. Two queries, because each then follows the index."""
+    numbers: list[int] = []
+    for condition in (_HAS_RUN_OUT, _IS_DUE):
+        due = select(deliveries.c.number).where(deliveries.c.endpoint == endpoint, condition)
+        if ordering is Ordering.PER_KEY:
+            due = due.where(~_has_earlier())
+        numbers += connection.execute(due.order_by(deliveries.c.number).limit(limit)).scalars()
+    return sorted(numbers)[:limit]
+
+
+def _hold_what_ran_out(connection: Connection, endpoint: str) -> None:
+    """Hold what a sender that died had claimed before its endpoint was disabled."""
+    connection.execute(
+        update(deliveries)
+        .where(deliveries.c.endpoint == endpoint, _HAS_RUN_OUT)
+        .values(status=str(DeliveryStatus.HELD), claim_token=deliveries.c.claim_token + 1, claimed_until=None)
+    )
 
 
 def _has_earlier() -> ColumnElement[bool]:

@@ -192,7 +192,7 @@ deliveries = Table(
     Column("claim_token", BigInteger, nullable=False),
     Column("claimed_by", Text, nullable=False),
     Column("claimed_until", Instant),
-    Index("deliveries_by_time", "endpoint", "status", "next_at"),
+    Index("deliveries_by_status", "endpoint", "status", "number"),
     Index("deliveries_by_key", "endpoint", "key", "status", "number"),
 )
 

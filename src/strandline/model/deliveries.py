@@ -75,6 +75,22 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt at a claimed delivery."""
+
+    claim: Claim
+    outcome: Outcome
+    pause_seconds: float | None = None
+    """When to try again. None after a success, or if no attempt is left."""
+
+    @property
+    def leaves(self) -> DeliveryStatus:
+        if self.outcome.delivered:
+            return DeliveryStatus.DELIVERED
+        return DeliveryStatus.DEAD if self.pause_seconds is None else DeliveryStatus.PENDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRecord:
     """As `deliveries` shows it."""
 

@@ -33,7 +33,7 @@ def upgrade() -> None:
         sa.Column("claimed_by", sa.Text, nullable=False),
         sa.Column("claimed_until", INSTANT),
     )
-    op.create_index("deliveries_by_time", "deliveries", ["endpoint", "status", "next_at"])
+    op.create_index("deliveries_by_status", "deliveries", ["endpoint", "status", "number"])
     op.create_index("deliveries_by_key", "deliveries", ["endpoint", "key", "status", "number"])
     op.create_table(
         "delivery_attempts",
