@@ -32,6 +32,7 @@ NOT_A_PATH = {
     "_PATIENCE": "seconds",
     "TRIES": "of a task",
     "GRACE": "seconds",
+    "_MARGIN_SECONDS": "how long a claim outlives its attempt",
     "BYTES_A_ROW": "an estimate for the plan",
     "_SHOWN_FAILURES": "how many are named in a message",
     "_ROWS_PER_BATCH": "how rows are handed to Spark",

@@ -6,10 +6,29 @@ inside.
 """
 
 from .commits import record_commit, record_unchanged
+from .endpoint_states import disable_endpoint, enable_endpoint, read_endpoint_states
 from .handle import Catalog
 from .invalidations import read_invalidations
 from .leases import acquire_lease, list_leases, next_token, release_lease, renew_leases
 from .open import open_catalog
+from .outbox import (
+    claim_deliveries,
+    enqueue_deliveries,
+    find_delivery_cursor,
+    find_next_due,
+    record_outcomes,
+    release_claims,
+)
+from .outbox_admin import (
+    DeliveryFilter,
+    cancel_deliveries,
+    count_deliveries,
+    forget_deliveries,
+    read_attempts,
+    read_deliveries,
+    replay_deliveries,
+    replay_delivery,
+)
 from .probe import find_damage, require_writable
 from .runs import audit, count_fenced, finish_run, read_runs, read_tasks, record_task, start_run
 from .swap import find_file, opened_aside, swap
@@ -17,26 +36,43 @@ from .view import find_node, read_view
 
 __all__ = [
     "Catalog",
+    "DeliveryFilter",
     "acquire_lease",
     "audit",
+    "cancel_deliveries",
+    "claim_deliveries",
+    "count_deliveries",
     "count_fenced",
+    "disable_endpoint",
+    "enable_endpoint",
+    "enqueue_deliveries",
     "find_damage",
+    "find_delivery_cursor",
     "find_file",
+    "find_next_due",
     "find_node",
     "finish_run",
+    "forget_deliveries",
     "list_leases",
     "next_token",
     "open_catalog",
     "opened_aside",
+    "read_attempts",
+    "read_deliveries",
+    "read_endpoint_states",
     "read_invalidations",
     "read_runs",
     "read_tasks",
     "read_view",
     "record_commit",
+    "record_outcomes",
     "record_task",
     "record_unchanged",
+    "release_claims",
     "release_lease",
     "renew_leases",
+    "replay_deliveries",
+    "replay_delivery",
     "require_writable",
     "start_run",
     "swap",

@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 from .sqltypes import FreeText, Instant, JsonText
 
@@ -156,4 +168,62 @@ audit_log = Table(
     Column("at", Instant, nullable=False),
     Column("verb", Text, nullable=False),
     Column("detail", JsonText, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", IDENTITY, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("event_id", Text, nullable=False),
+    Column("event_type", Text, nullable=False),
+    Column("trigger_name", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("source_timestamp", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", Instant),
+    Column("created_at", Instant, nullable=False),
+    Column("ended_at", Instant),
+    Column("status_code", Integer),
+    Column("error", FreeText, nullable=False),
+    Column("claim_token", BigInteger, nullable=False),
+    Column("claimed_by", Text, nullable=False),
+    Column("claimed_until", Instant),
+    Index("deliveries_by_status", "endpoint", "status", "number"),
+    Index("deliveries_by_key", "endpoint", "key", "status", "number"),
+)
+
+delivery_attempts = Table(
+    "delivery_attempts",
+    metadata,
+    Column("id", IDENTITY, primary_key=True, autoincrement=True),
+    Column("delivery", BigInteger, ForeignKey("deliveries.number", ondelete="CASCADE"), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("status_code", Integer),
+    Column("error", FreeText, nullable=False),
+    Index("attempts_by_delivery", "delivery", "id"),
+)
+
+endpoints = Table(
+    "endpoints",
+    metadata,
+    Column("endpoint", Text, primary_key=True),
+    Column("disabled", FreeText, nullable=False),
+    Column("failing", JsonText, nullable=False),
+    Column("failing_since", Instant),
+    Column("probe_at", Instant),
+    Column("updated_at", Instant, nullable=False),
+)
+
+delivery_cursors = Table(
+    "delivery_cursors",
+    metadata,
+    Column("trigger_name", Text, primary_key=True),
+    Column("table_id", Text, nullable=False),
+    Column("table_version", BigInteger, nullable=False),
+    Column("updated_at", Instant, nullable=False),
 )

@@ -1,0 +1,165 @@
+"""What people do with deliveries: look at them, replay them, cancel those of endpoints that are gone."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, select, update
+
+from strandline.model.deliveries import ENDED, DeliveryRecord, DeliveryStatus
+from strandline.model.errors import CallError
+
+from .handle import Catalog
+from .sqltypes import database_now
+from .tables import deliveries, delivery_attempts
+
+_ENDED = tuple(map(str, ENDED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFilter:
+    """All that is set must hold. A delivery was recorded at `since` or later, and before `until`."""
+
+    endpoint: str | None = None
+    trigger: str | None = None
+    status: DeliveryStatus | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def count_deliveries(catalog: Catalog, wanted: DeliveryFilter) -> dict[DeliveryStatus, int]:
+    with catalog.reading() as connection:
+        counts = (
+            select(deliveries.c.status, func.count()).where(_matches(wanted)).group_by(deliveries.c.status)
+        )
+        found = {DeliveryStatus(status): count for status, count in connection.execute(counts)}
+    return {status: found[status] for status in DeliveryStatus if status in found}
+
+
+def read_deliveries(
+    catalog: Catalog, wanted: DeliveryFilter, limit: int, after: int | None = None
+) -> tuple[tuple[int, DeliveryRecord], ...]:
+    """The newest first, each with its number. `after` is the last number of the part before."""
+    statement = select(deliveries).where(_matches(wanted)).order_by(deliveries.c.number.desc()).limit(limit)
+    if after is not None:
+        statement = statement.where(deliveries.c.number < after)
+    with catalog.reading() as connection:
+        return tuple((row.number, _record(row)) for row in connection.execute(statement))
+
+
+def read_attempts(catalog: Catalog, delivery_id: str) -> tuple[dict[str, object], ...]:
+    """The attempts of one delivery, oldest first."""
+    columns = ("at", "seconds", "status_code", "error")
+    statement = (
+        select(*(delivery_attempts.c[name] for name in columns))
+        .join(deliveries, deliveries.c.number == delivery_attempts.c.delivery)
+        .where(deliveries.c.id == delivery_id)
+        .order_by(delivery_attempts.c.id)
+    )
+    with catalog.reading() as connection:
+        return tuple(dict(row) for row in connection.execute(statement).mappings())
+
+
+def replay_delivery(catalog: Catalog, delivery_id: str) -> None:
+    """Owe one delivery again, with the same id and the same bytes."""
+    if _replay(catalog, deliveries.c.id == delivery_id):
+        return
+    with catalog.reading() as connection:
+        status = connection.execute(
+            select(deliveries.c.status).where(deliveries.c.id == delivery_id)
+        ).scalar()
+    if status is None:
+        raise CallError(
+            f"There is no delivery `{delivery_id}`.",
+            remedy="`strandline deliveries` lists them.",
+            slug="unknown-delivery",
+        )
+    raise CallError(
+        f"The delivery `{delivery_id}` is {status}: it has not ended, so it is sent anyway.",
+        remedy="Wait for it, or enable its endpoint if it is held.",
+        slug="delivery-not-ended",
+    )
+
+
+def replay_deliveries(catalog: Catalog, wanted: DeliveryFilter) -> int:
+    """Owe every matching delivery that ended again. Returns how many."""
+    return _replay(catalog, _matches(wanted))
+
+
+def cancel_deliveries(catalog: Catalog, declared: Collection[str]) -> int:
+    """Cancel what waits for endpoints that are no longer declared. Returns how many."""
+    waiting = (DeliveryStatus.PENDING, DeliveryStatus.HELD, DeliveryStatus.SENDING)
+    gone = and_(
+        deliveries.c.endpoint.not_in(list(declared)), deliveries.c.status.in_([str(one) for one in waiting])
+    )
+    with catalog.writing() as connection:
+        return connection.execute(
+            update(deliveries)
+            .where(gone)
+            .values(
+                status=str(DeliveryStatus.CANCELLED),
+                claim_token=deliveries.c.claim_token + 1,
+                claimed_until=None,
+                next_at=None,
+                ended_at=database_now(),
+            )
+        ).rowcount
+
+
+def forget_deliveries(catalog: Catalog, keep: timedelta) -> int:
+    """Remove deliveries that ended longer ago than `keep`, with their attempts. Returns how many."""
+    old = and_(deliveries.c.status.in_(_ENDED), deliveries.c.ended_at < database_now(-keep.total_seconds()))
+    with catalog.writing() as connection:
+        return connection.execute(delete(deliveries).where(old)).rowcount
+
+
+def _replay(catalog: Catalog, which: ColumnElement[bool]) -> int:
+    with catalog.writing() as connection:
+        return connection.execute(
+            update(deliveries)
+            .where(which, deliveries.c.status.in_(_ENDED))
+            .values(
+                status=str(DeliveryStatus.PENDING),
+                attempts=0,
+                next_at=database_now(),
+                ended_at=None,
+                status_code=None,
+                error="",
+                claim_token=deliveries.c.claim_token + 1,
+            )
+        ).rowcount
+
+
+def _matches(wanted: DeliveryFilter) -> ColumnElement[bool]:
+    conditions: list[ColumnElement[bool]] = [deliveries.c.number > 0]
+    if wanted.endpoint is not None:
+        conditions.append(deliveries.c.endpoint == wanted.endpoint)
+    if wanted.trigger is not None:
+        conditions.append(deliveries.c.trigger_name == wanted.trigger)
+    if wanted.status is not None:
+        conditions.append(deliveries.c.status == str(wanted.status))
+    if wanted.since is not None:
+        conditions.append(deliveries.c.created_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(deliveries.c.created_at < wanted.until)
+    return and_(*conditions)
+
+
+def _record(row: Row[Any]) -> DeliveryRecord:
+    return DeliveryRecord(
+        id=row.id,
+        event_id=row.event_id,
+        event_type=row.event_type,
+        trigger=row.trigger_name,
+        endpoint=row.endpoint,
+        key=row.key,
+        source_timestamp=row.source_timestamp,
+        status=DeliveryStatus(row.status),
+        attempts=row.attempts,
+        next_at=row.next_at,
+        created_at=row.created_at,
+        ended_at=row.ended_at,
+        status_code=row.status_code,
+        error=row.error,
+    )
