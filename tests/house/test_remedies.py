@@ -20,6 +20,17 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
     "tests/unit/declare/test_remedies.py": {
         "test_what_a_mistake_tells_to_write_settles_it": sorted(CHECKED),
     },
+    "tests/unit/declare/entities/test_entity_remedies.py": {
+        "test_what_a_mistake_of_an_entity_tells_to_write_settles_it": (
+            "entity-by",
+            "entity-id-type",
+            "latest-without-order",
+            "merge-refused",
+            "variable-select",
+            "window-length",
+            "window-type",
+        ),
+    },
     "tests/unit/cli/test_remedies.py": {
         "test_a_refused_call_is_done_when_made_as_the_message_says": (
             "bad-instant",
