@@ -143,6 +143,15 @@ class Table:
             else [None] * self.file_count
         )
 
+    def ranges_by_file(self, column: str) -> list[tuple[object, object]]:
+        """The least and the greatest value of a column in each live file, by statistics."""
+        ends = []
+        for end in ("min", "max"):
+            name = f"{end}.{column}"
+            known = name in self._files.column_names
+            ends.append(self._files.column(name).to_pylist() if known else [None] * self.file_count)
+        return list(zip(*ends, strict=True))
+
     def token(self, application: str) -> int:
         """The largest token that an application has recorded here, 0 when there is none."""
         return self._look(lambda opened: opened.transaction_version(application)) or 0

@@ -2,25 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar
 
+from .border_steps import BorderStep, Shift
 from .columns import ColumnType
 from .errors import Place
 from .kind import NodeKind
+from .own_clock import Every
 from .typed_values import Scalar
 
 AS_OF = ":as_of"
 """The logical time of the run, as it is written in SQL."""
-
-
-class Every(StrEnum):
-    """The steps in which the clock of an entity moves, in the project's time zone."""
-
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +85,8 @@ class Border:
     column: str
     sql: str
     """The value, as an expression of `:as_of`."""
+    steps: tuple[BorderStep, ...] | None = None
+    """How the value is made from `as_of`, where that can be known without Spark."""
     of_window: bool = False
     """A date is then its midnight in the project's time zone."""
 
@@ -173,5 +167,12 @@ class Entity:
 
 def window_borders(window: Window) -> tuple[Border, ...]:
     """The two edges of a window."""
-    start = f"{AS_OF} - INTERVAL {window.seconds} SECONDS"
-    return tuple(Border(column=window.column, sql=sql, of_window=True) for sql in (start, AS_OF))
+    return (
+        Border(
+            column=window.column,
+            sql=f"{AS_OF} - INTERVAL {window.seconds} SECONDS",
+            steps=(Shift(seconds=-window.seconds),),
+            of_window=True,
+        ),
+        Border(column=window.column, sql=AS_OF, steps=(), of_window=True),
+    )

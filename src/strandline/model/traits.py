@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .columns import Role
+from .own_clock import OwnClock
 from .project import Partitioning
 from .timeline import BusinessDates
 
@@ -100,6 +101,8 @@ class Traits:
     """Why a changed input row always contains its key. Empty if that was declared or proved."""
     writing: Writing = Writing.REPLACES
     clock: OnClock = OnClock.NOTHING
+    own_clock: OwnClock | None = None
+    """Its `as_of` is that of the run, rounded down, and goes back only if a person says so."""
     business_dates: BusinessDates | None = None
     """The dates on which it is computed, each when it is due. Its clock does not go back."""
     answers_invalidations: bool = True

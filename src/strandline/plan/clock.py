@@ -5,6 +5,7 @@ from datetime import datetime
 from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node
+from strandline.model.own_clock import OwnClock
 from strandline.model.plan import Task
 from strandline.model.scope import EVERYTHING, NOTHING, ClockMove, Scope
 from strandline.model.traits import OnClock
@@ -15,9 +16,14 @@ from .request import Observed, PlanRequest
 
 def find_clock_scope(node: Node, record: NodeRecord, observed: Observed, request: PlanRequest) -> Scope:
     """Empty for a node that does not depend on `as_of`, and while `as_of` is the recorded one."""
-    now = request.as_of.isoformat()
+    at = settle_as_of(node, record, request)
+    now = at.isoformat()
     if record.as_of == now:
         return NOTHING
+    clock = node.traits.own_clock
+    if clock is not None and node.traits.clock is OnClock.SCOPE:
+        crosses = _crosses_border(clock, record, observed, at)
+        return following(node, (ClockMove(before=record.as_of, now=now),)) if crosses else NOTHING
     if node.traits.business_dates is not None and not _are_due(node, record, observed, request):
         return NOTHING
     match node.traits.clock:
@@ -27,6 +33,34 @@ def find_clock_scope(node: Node, record: NodeRecord, observed: Observed, request
             return EVERYTHING
         case OnClock.SCOPE:
             return following(node, (ClockMove(before=record.as_of, now=now),))
+
+
+def settle_as_of(node: Node, record: NodeRecord | None, request: PlanRequest) -> datetime:
+    """The `as_of` at which a task of a node is computed.
+
+    A clock of its own stands still between its steps, and goes back only to a time that a person named.
+    """
+    clock = node.traits.own_clock
+    if clock is None:
+        return request.as_of
+    now = clock.read(request.as_of)
+    if record is None or not record.as_of or request.goes_back:
+        return now
+    return max(now, datetime.fromisoformat(record.as_of))
+
+
+def _crosses_border(clock: OwnClock, record: NodeRecord, observed: Observed, now: datetime) -> bool:
+    """Whether a row may cross a border since the node was last computed, by the statistics of files.
+
+    If none does nothing is recorded, and the next move starts from the same time again.
+    """
+    if not record.as_of:
+        return True
+    before = datetime.fromisoformat(record.as_of)
+    return any(
+        clock.may_reach(border, before, now, observed.ranges.get((border.dataset, border.column), (None,)))
+        for border in clock.borders
+    )
 
 
 def _are_due(node: Node, record: NodeRecord, observed: Observed, request: PlanRequest) -> bool:
@@ -58,7 +92,12 @@ def tell_clock_ahead(
 
 
 def effective_as_of(node: Node, record: NodeRecord | None, as_of: datetime, task: Task) -> datetime:
-    """The `as_of` at which a node is computed. The clock of a valuation goes back only when it is rebuilt."""
+    """The `as_of` at which a node is computed. The clock of a valuation goes back only when it is rebuilt.
+
+    A clock of its own was read when the task was planned.
+    """
+    if task.as_of is not None:
+        return task.as_of
     if node.traits.business_dates is None or record is None or not record.as_of or task.rebuilds:
         return as_of
     return max(as_of, datetime.fromisoformat(record.as_of))

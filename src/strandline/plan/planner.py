@@ -22,7 +22,7 @@ from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
 from .backfills import is_requested, plan_backfill, plan_release
-from .clock import find_clock_scope, tell_clock_ahead
+from .clock import find_clock_scope, settle_as_of, tell_clock_ahead
 from .draft import (
     Draft,
     estimated,
@@ -138,6 +138,8 @@ def follow_clock(case: Case) -> Task | Next | None:
         return Next.RULE
     on_dates = node.traits.business_dates is not None
     why = "business dates have become due since" if on_dates else "it uses :as_of, which was"
+    if node.traits.own_clock is not None and not isinstance(scope, Everything):
+        why = "rows may have crossed a border since"
     reason = f"{why} {case.record.as_of}"
     if isinstance(scope, Everything):
         return make_full_task(node, observed, draft, Cause.CLOCK, reason, new=False)
@@ -216,6 +218,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
                 held=held,
             )
         )
+        if task is not None and node.traits.own_clock is not None:
+            task = replace(task, as_of=settle_as_of(node, record, request))
         if task is not None and may_reshape(node, task, record, config, draft):
             draft.reshaped.add(node.name)
         if frozen and task and task.overwrite:

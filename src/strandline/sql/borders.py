@@ -5,15 +5,12 @@ that meant something else would lose rows. Anything else touches every entity wh
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
+from strandline.model.border_steps import TRUNCATED, BorderStep, Shift, ToDate, Truncate
 from strandline.model.entity import Border
-from strandline.model.project import Calendar
 
-from .job_sql import parse_known
 from .spark import SPARK
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -24,7 +21,6 @@ _UNDERSTOOD = (
 )
 _FUNCTIONS = ("local_date", "local_month", "financial_year")
 _AS_OF = "as_of"
-Value = datetime | date
 
 
 def find_borders(tree: exp.Expr) -> tuple[tuple[Border, ...], bool]:
@@ -53,7 +49,7 @@ def _borders_of(placeholder: exp.Expr) -> Iterator[Border]:
         others = [comparison.this]  # it is compared with each end apart
     if others and all(_is_bare(other) for other in others):
         for other in others:
-            yield Border(column=other.name.lower(), sql=side.sql(dialect=SPARK))
+            yield Border(column=other.name.lower(), sql=side.sql(dialect=SPARK), steps=find_steps(side))
 
 
 def _is_bare(node: exp.Expr) -> bool:
@@ -68,36 +64,34 @@ def _is_understood(tree: exp.Expr) -> bool:
     )
 
 
-def find_value(border: Border, as_of: datetime, calendar: Calendar) -> Value | None:
-    """The value of a border at a time, without Spark. None if only Spark can compute it."""
-    try:
-        return _evaluate(parse_known(border.sql), as_of, calendar)
-    except (OverflowError, ValueError):
-        return None
-
-
-def _evaluate(node: exp.Expr, as_of: datetime, calendar: Calendar) -> Value | None:
-    match node:
+def find_steps(tree: exp.Expr) -> tuple[BorderStep, ...] | None:
+    """The steps from `:as_of` to the value of a border. None if only Spark can compute it."""
+    match tree:
         case exp.Placeholder():
-            return as_of.astimezone(UTC)
+            return ()
         case exp.Paren():
-            return _evaluate(node.this, as_of, calendar)
+            return find_steps(tree.this)
         case exp.Add() | exp.Sub():
-            value, length = _evaluate(node.this, as_of, calendar), _find_length(node.expression)
-            if not isinstance(value, datetime) or length is None:
+            seconds = _find_seconds(tree.expression)
+            if seconds is None:
                 return None
-            return value + length if isinstance(node, exp.Add) else value - length
-        case exp.Anonymous() if str(node.this).lower() == "local_date" and len(node.expressions) == 1:
-            value = _evaluate(node.expressions[0], as_of, calendar)
-            local = value.astimezone(ZoneInfo(calendar.timezone)) if isinstance(value, datetime) else None
-            return local.date() if local else None
-        case exp.TsOrDsToDate() | exp.Cast() if _is_date(node):
-            value = _evaluate(node.this, as_of, calendar)
-            return value.date() if isinstance(value, datetime) else value
-        case exp.TimestampTrunc():
-            return _truncate(_evaluate(node.this, as_of, calendar), node.args["unit"].name.upper())
+            return _then(tree.this, Shift(seconds=seconds if isinstance(tree, exp.Add) else -seconds))
+        case exp.Anonymous() if str(tree.this).lower() == "local_date" and len(tree.expressions) == 1:
+            return _then(tree.expressions[0], ToDate(local=True))
+        case exp.TsOrDsToDate() | exp.Cast() if _is_date(tree):
+            return _then(tree.this, ToDate(local=False))
+        case exp.TimestampTrunc() if tree.args["unit"].name.upper() in TRUNCATED:
+            return _then(tree.this, Truncate(unit=tree.args["unit"].name.upper()))
         case _:
             return None
+
+
+def _then(tree: exp.Expr, step: BorderStep) -> tuple[BorderStep, ...] | None:
+    """The steps to a value, and one more. Only the last one may give a date: dates have other rules."""
+    steps = find_steps(tree)
+    if steps is None or any(isinstance(earlier, ToDate) for earlier in steps):
+        return None
+    return (*steps, step)
 
 
 def _is_date(node: exp.Expr) -> bool:
@@ -106,38 +100,13 @@ def _is_date(node: exp.Expr) -> bool:
     return node.args["to"].this is exp.DataType.Type.DATE
 
 
-_LENGTHS = {
-    "SECOND": timedelta(seconds=1),
-    "MINUTE": timedelta(minutes=1),
-    "HOUR": timedelta(hours=1),
-    "DAY": timedelta(days=1),
-    "WEEK": timedelta(weeks=1),
-}
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3_600, "DAY": 86_400, "WEEK": 604_800}
 
 
-def _find_length(node: exp.Expr) -> timedelta | None:
+def _find_seconds(node: exp.Expr) -> int | None:
     """The length of an interval of one unit. Months have none."""
     if not isinstance(node, exp.Interval) or not isinstance(node.args.get("unit"), exp.Var):
         return None
-    unit = _LENGTHS.get(node.args["unit"].name.upper().removesuffix("S"))
+    unit = _SECONDS.get(node.args["unit"].name.upper().removesuffix("S"))
     number = node.this.name if isinstance(node.this, exp.Literal) else ""
     return unit * int(number) if unit and number.lstrip("-").isdecimal() else None
-
-
-def _truncate(value: Value | None, unit: str) -> datetime | None:
-    if not isinstance(value, datetime):
-        return None
-    midnight = value.replace(hour=0, minute=0, second=0, microsecond=0)
-    match unit:
-        case "YEAR":
-            return midnight.replace(month=1, day=1)
-        case "MONTH":
-            return midnight.replace(day=1)
-        case "WEEK":
-            return midnight - timedelta(days=midnight.weekday())
-        case "DAY":
-            return midnight
-        case "HOUR":
-            return value.replace(minute=0, second=0, microsecond=0)
-        case _:
-            return None

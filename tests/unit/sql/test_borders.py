@@ -4,13 +4,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from strandline.model.entity import Border
-from strandline.model.project import Calendar
-from strandline.sql.borders import Value, find_borders, find_value
+from strandline.model.border_steps import evaluate
+from strandline.sql.borders import find_borders, find_steps
 from strandline.sql.job_sql import parse_known
 
 AT = datetime(2024, 3, 14, 22, 30, 5, tzinfo=UTC)
-CALENDAR = Calendar(timezone="Asia/Kolkata")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +53,12 @@ def test_only_a_bare_column_against_an_understood_value_is_a_border(
         ("date_trunc('WEEK', :as_of - INTERVAL 1 DAY)", datetime(2024, 3, 11, tzinfo=UTC)),
         (":as_of - INTERVAL 1 MONTH", None),
         ("add_months(:as_of, -1)", None),
+        ("local_date(:as_of) - INTERVAL 1 DAY", None),
+        ("date_trunc('quarter', :as_of)", None),
         (":as_of - INTERVAL 9999999 DAYS", None),
     ],
 )
-def test_a_value_is_known_without_spark_or_not_at_all(sql: str, value: Value | None) -> None:
-    assert find_value(Border(column="a", sql=sql), AT, CALENDAR) == value
+def test_a_value_is_known_without_spark_or_not_at_all(sql: str, value: datetime | date | None) -> None:
+    steps = find_steps(parse_known(sql))
+
+    assert (None if steps is None else evaluate(steps, AT, "Asia/Kolkata")) == value

@@ -7,8 +7,9 @@ from strandline.declare.loading import Loading
 from strandline.declare.reading import find_dataset, find_known, is_understood
 from strandline.declare.yaml_lines import DataPath
 from strandline.model.columns import ColumnType
-from strandline.model.entity import Entity, Every, Namer, Use, Variable
+from strandline.model.entity import Entity, Namer, Use, Variable
 from strandline.model.errors import Place
+from strandline.model.own_clock import Every
 from strandline.model.report import Report
 from strandline.sql.known_columns import Known
 

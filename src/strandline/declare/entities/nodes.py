@@ -8,6 +8,7 @@ from strandline.declare.settings import calendar_part
 from strandline.model.entity import Entity, Variable
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig, Relation, Via
+from strandline.model.own_clock import OwnClock, WatchedBorder
 from strandline.model.project import Calendar
 from strandline.model.traits import OnClock, Traits
 from strandline.sql.parse import hashed_sql, uses_calendar
@@ -30,6 +31,7 @@ def entity_node(
             drawn_under="entities",
             key=entity.id,
             clock=_clock(entity),
+            own_clock=_own_clock(entity, calendar),
             scopes_are="entities",
         ),
         columns=columns,
@@ -40,6 +42,17 @@ def _clock(entity: Entity) -> OnClock:
     if entity.moves_everybody:
         return OnClock.EVERYTHING
     return OnClock.SCOPE if entity.moves else OnClock.NOTHING
+
+
+def _own_clock(entity: Entity, calendar: Calendar) -> OwnClock | None:
+    if not entity.moves:
+        return None
+    watched = dict.fromkeys(
+        WatchedBorder(dataset=use.dataset, column=border.column, steps=border.steps)
+        for use in entity.uses
+        for border in entity.borders_of(use)
+    )
+    return OwnClock(every=entity.every, timezone=calendar.timezone, borders=tuple(watched))
 
 
 def _inputs(entity: Entity, names: Mapping[str, str]) -> tuple[Input, ...]:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from strandline.model.entity import Every, Namer, Step
+from strandline.model.entity import Namer, Step
 from strandline.model.node import By, Matched, Via
+from strandline.model.own_clock import Every
 from strandline.model.traits import OnClock
 from tests.unit.declare.builders import config_change, load
 from tests.unit.declare.entities.builders import PROJECT, edited, load_entity
