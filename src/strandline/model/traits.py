@@ -86,6 +86,19 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOrigin:
+    """How a change reaches one column of a node whose columns are declared one by one."""
+
+    name: str
+    part: str
+    """The part of the configuration that defines it."""
+    read_from: str
+    """The dataset that it is computed from. Empty if it reads none."""
+    why: str
+    window: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """The defaults are those of a keyed job. A kind sets only what differs."""
 
@@ -141,6 +154,8 @@ class Traits:
     """The node whose task it follows, to reuse what that task decoded."""
     declares_columns: bool = False
     """Parts of its configuration name single columns: a change in one affects only that column's readers."""
+    origins: tuple[ColumnOrigin, ...] = ()
+    """Its columns, if each has a definition of its own."""
     quiet_parts: tuple[str, ...] = ()
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""

@@ -10,7 +10,8 @@ from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig, Relation, Via
 from strandline.model.own_clock import OwnClock, WatchedBorder
 from strandline.model.project import Calendar
-from strandline.model.traits import OnClock, Traits
+from strandline.model.report import listed
+from strandline.model.traits import ColumnOrigin, OnClock, Traits
 from strandline.sql.parse import hashed_sql, uses_calendar
 
 from .variables import columns_of_row
@@ -33,6 +34,7 @@ def entity_node(
             clock=_clock(entity),
             own_clock=_own_clock(entity, calendar),
             scopes_are="entities",
+            origins=tuple(_origin(entity, variable) for variable in entity.variables),
         ),
         columns=columns,
     )
@@ -42,6 +44,30 @@ def _clock(entity: Entity) -> OnClock:
     if entity.moves_everybody:
         return OnClock.EVERYTHING
     return OnClock.SCOPE if entity.moves else OnClock.NOTHING
+
+
+def _origin(entity: Entity, variable: Variable) -> ColumnOrigin:
+    part = f"variable {variable.name}"
+    if variable.expr:
+        needed = listed(variable.needs) or "nothing"
+        why = f"it is computed from {needed} and reads no input"
+        return ColumnOrigin(name=variable.name, part=part, read_from="", why=why)
+    window = variable.window.text if variable.window else ""
+    why = f"the affected entities are read again{', inside of the window' if window else ''}"
+    if variable.moves_everybody:
+        why += (
+            "; `:as_of` is used other than in a comparison with a bare column, so that every entity is"
+            " affected when it moves"
+        )
+    elif variable.borders and not window:
+        why += "; when `as_of` moves, the entities with rows that cross a border"
+    return ColumnOrigin(
+        name=variable.name,
+        part=part,
+        read_from=entity.get_use(variable.use).input,
+        why=why,
+        window=window,
+    )
 
 
 def _own_clock(entity: Entity, calendar: Calendar) -> OwnClock | None:
