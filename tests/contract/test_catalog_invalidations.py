@@ -10,8 +10,8 @@ import pytest
 
 from strandline.catalog import Catalog, acquire_lease, read_invalidations
 from strandline.model.commits import CommitRecord, Invalidation, Operation
+from strandline.model.condition_json import from_row_filter
 from strandline.model.errors import FencedError
-from strandline.model.filters import from_row_filter
 from strandline.model.leases import Lease
 from strandline.model.plan import Cursor
 from strandline.model.project import Chain, Job

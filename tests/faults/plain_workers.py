@@ -50,6 +50,10 @@ def prepare(
     return KINDS_BY_NAME[node.kind].prepare(work)
 
 
+def read_ahead(desk: Desk, task: Task, written: frozenset[str]) -> None:
+    """Nothing is read ahead here, so schedules stay in one thread."""
+
+
 def hash_schema(write: Write) -> str:
     rows: Rows = write.rows  # type: ignore[assignment]
     return digest([[f.name, str(f.type)] for f in rows.schema])

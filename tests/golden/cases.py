@@ -34,9 +34,9 @@ from strandline.model.commits import (
     TableState,
     WrittenConfig,
 )
+from strandline.model.condition_json import from_row_filter
+from strandline.model.condition_text import describe as describe_filter
 from strandline.model.files import FileRead, FileSeen
-from strandline.model.filters import describe as describe_filter
-from strandline.model.filters import from_row_filter
 from strandline.model.node import Node, Project
 from strandline.model.own_clock import ColumnRange
 from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task

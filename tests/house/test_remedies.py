@@ -31,6 +31,19 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "window-type",
         ),
     },
+    "tests/unit/declare/test_publishing_mistakes.py": {
+        "test_a_mistake_is_told_once_with_its_line_and_its_remedy_settles_it": (
+            "no-row-key",
+            "double-in-row-key",
+            "view-of-view",
+            "unknown-endpoint",
+            "bad-secret",
+            "bad-url",
+            "address-refused",
+            "bad-network",
+            "bad-header",
+        ),
+    },
     "tests/unit/cli/test_remedies.py": {
         "test_a_refused_call_is_done_when_made_as_the_message_says": (
             "bad-instant",

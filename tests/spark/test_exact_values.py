@@ -28,6 +28,7 @@ TYPES = (
     "decimal(5,2)",
     "timestamp_ms",
     "timestamp_us",
+    "timestamp_ns",
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,6 +84,8 @@ def expect(text: str, kind: str) -> object:
     if kind in ("int", "bigint"):
         bits = 31 if kind == "int" else 63
         return whole if -(1 << bits) <= whole < 1 << bits else None
+    if kind == "timestamp_ns":
+        return _EPOCH + timedelta(microseconds=whole // 1000) if -(1 << 63) <= whole < 1 << 63 else None
     per_second = 1000 if kind == "timestamp_ms" else 1_000_000
     if not -62135596800 * per_second <= whole <= 253402300799999 * per_second // 1000:
         return None

@@ -8,16 +8,11 @@ from datetime import datetime
 from strandline.catalog import audit
 from strandline.dispatch.invalidate import commit_invalidations
 from strandline.model.commits import Invalidation
+from strandline.model.condition_checks import check_filter
+from strandline.model.condition_json import from_row_filter, to_row_filter
+from strandline.model.condition_text import describe
+from strandline.model.conditions import AllOf, Comparison, Operator
 from strandline.model.errors import CallError
-from strandline.model.filters import (
-    Comparison,
-    Filter,
-    Operator,
-    check_filter,
-    describe,
-    from_row_filter,
-    to_row_filter,
-)
 from strandline.model.node import By, Node
 from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
@@ -104,13 +99,13 @@ def _find_dataset(workspace: Workspace, name: str) -> Node:
     return project.get(table) if table else project.get(get_nodes(project, name)[-1])
 
 
-def _make_id(dataset: str, at: datetime, rows: Filter) -> str:
+def _make_id(dataset: str, at: datetime, rows: AllOf) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(rows)}"))
 
 
 def _partition_filter(
     workspace: Workspace, node: Node, jobs: list[Node], name: str, types: Mapping[str, str]
-) -> Filter:
+) -> AllOf:
     """The rows of a partition.
 
     The dataset's own partitioning defines it, or that of the one job reading it by partitions.
@@ -123,9 +118,7 @@ def _partition_filter(
     values = decode_group(span.group) if columns[1:] else []
     groups = [_is_value(c, value, types.get(c, "")) for c, value in zip(columns[:-1], values, strict=True)]
     if span.start is None or span.end is None:
-        return Filter(
-            comparisons=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True))
-        )
+        return AllOf(parts=(*groups, Comparison(column=columns[-1], operator=Operator.IS_NULL, value=True)))
     start, end = find_edges(partitioning, span, name, types.get(columns[-1], ""))
     edges = ((Operator.GTE, start), (Operator.LT, end))
     between = (
@@ -133,7 +126,7 @@ def _partition_filter(
         for operator, edge in edges
         if edge is not None
     )
-    return Filter(comparisons=(*groups, *between))
+    return AllOf(parts=(*groups, *between))
 
 
 def _is_value(column: str, text: str | None, kind: str) -> Comparison:

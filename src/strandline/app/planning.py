@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 
+from strandline.model.condition_checks import check_filter
+from strandline.model.conditions import AllOf
 from strandline.model.errors import CallError
-from strandline.model.filters import Filter, check_filter
 from strandline.model.node import Node, Project
 from strandline.model.plan import Plan
 from strandline.model.project import FailOn
@@ -125,7 +126,7 @@ def _check_partitions(
     return tuple(dict.fromkeys(request.partitions))
 
 
-def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> Filter:
+def _check_where(project: Project, observed: Observed, request: RunRequest, nodes: frozenset[str]) -> AllOf:
     """A filter on columns of one job's output, or on the key and date of one timeline."""
     tables = [observed.tables[n] for n in sorted(nodes) if n in observed.tables]
     jobs = [n for n in nodes if project.get(n).traits.answers_invalidations and project.get(n).key]

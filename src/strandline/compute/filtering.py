@@ -1,6 +1,6 @@
-"""A checked filter -> the Column that Spark filters by, with exact literals and quoted names."""
+"""A checked condition -> the Column that Spark filters by, with exact literals and quoted names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -8,42 +8,43 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.model.columns import quote
-from strandline.model.filters import Comparison, Filter, Operator, check_filter
+from strandline.model.condition_checks import check_filter
+from strandline.model.conditions import AllOf, AnyOf, Comparison, Condition, Negation, Operator, Scalar
 from strandline.sql.literals import spark_literal
 
 
-def filter_column(filter: Filter, rename: Mapping[str, str] | None = None) -> Column:
-    """True for the rows of the filter; false or NULL for others, as in SQL.
+def condition_column(condition: Condition, rename: Mapping[str, str] | None = None) -> Column:
+    """True, false or NULL, as in SQL. `rename` maps a column of the condition to its name in the rows."""
+    match condition:
+        case Comparison(column=column):
+            return _compare(F.col(quote((rename or {}).get(column, column))), condition)
+        case Negation(part=part):
+            return ~condition_column(part, rename)
+        case AllOf(parts=parts):
+            return _join(and_, [condition_column(part, rename) for part in parts]) if parts else F.lit(True)
+        case AnyOf(parts=parts):
+            return _join(or_, [condition_column(part, rename) for part in parts]) if parts else F.lit(False)
 
-    `rename` maps a column of the filter to its name in the rows.
-    """
-    names = rename or {}
-    conditions = [
-        _compare(F.col(quote(names.get(comparison.column, comparison.column))), comparison)
-        for comparison in filter.comparisons
-    ]
-    return reduce(and_, conditions) if conditions else F.lit(True)
 
-
-def typed_filter(filter: Filter, rows: DataFrame) -> Filter:
+def typed_filter(filter: AllOf, rows: DataFrame) -> AllOf:
     """The filter with values of the types of these rows."""
     return check_filter(filter, {f.name: f.dataType.simpleString() for f in rows.schema})
 
 
-def any_of(filters: Sequence[Filter], rename: Mapping[str, str] | None = None) -> Column:
-    """True for the rows of any of them. Repeated filters count once.
+def any_of(conditions: Sequence[Condition], rename: Mapping[str, str] | None = None) -> Column:
+    """True for the rows of any of them. Repeated conditions count once."""
+    return condition_column(AnyOf(parts=tuple(dict.fromkeys(conditions))), rename)
 
-    A thousand filters still make a shallow tree, because Spark walks it by recursion.
-    """
-    columns = [filter_column(f, rename) for f in dict.fromkeys(filters)]
+
+def _join(join: Callable[[Column, Column], Column], columns: list[Column]) -> Column:
+    """A thousand columns still make a shallow tree, because Spark walks it by recursion."""
     while len(columns) > 1:
-        pairs = [columns[i : i + 2] for i in range(0, len(columns), 2)]
-        columns = [reduce(or_, pair) for pair in pairs]
-    return columns[0] if columns else F.lit(False)
+        columns = [reduce(join, columns[i : i + 2]) for i in range(0, len(columns), 2)]
+    return columns[0]
 
 
 def _compare(column: Column, comparison: Comparison) -> Column:
-    values = [F.expr(spark_literal(value) or "NULL") for value in comparison.values]
+    values = [F.expr(spark_literal(_without_sign(value)) or "NULL") for value in comparison.values]
     if any(isinstance(value, float) and value == 0 for value in comparison.values):
         # Readers of Parquet skip a file with 0.0 when -0.0 is looked for. They are not handed a sum.
         column = column + F.lit(0.0)
@@ -66,3 +67,8 @@ def _compare(column: Column, comparison: Comparison) -> Column:
             return ~column.isin(values) if values else F.lit(True)
         case Operator.IS_NULL:
             return column.isNull() if comparison.value else column.isNotNull()
+
+
+def _without_sign(value: Scalar) -> Scalar:
+    """0.0 for -0.0: a long list becomes a set of bits, in which they differ."""
+    return 0.0 if isinstance(value, float) and value == 0 else value

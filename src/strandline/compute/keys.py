@@ -15,6 +15,11 @@ def key_hash(columns: Sequence[Column]) -> Column:
     return F.xxhash64(*(part for column in columns for part in (column, column.isNull())))
 
 
+def spell_hash(columns: Sequence[str]) -> str:
+    """The same in SQL, over columns that are SQL."""
+    return f"xxhash64({', '.join(f'{column}, {column} IS NULL' for column in columns)})"
+
+
 def typed_key(
     names: Sequence[str], types: Mapping[str, DataType] | None = None, key: Sequence[str] | None = None
 ) -> Column:

@@ -90,6 +90,7 @@ def _load(
         names=loading.names,
         tables=loading.tables,
         declared=_count(all_sections, loading),
+        endpoints=loading.endpoints,
     )
 
 

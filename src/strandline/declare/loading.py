@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from strandline.model.endpoints import Endpoint
 from strandline.model.errors import Place
 from strandline.model.node import Node
 from strandline.model.project import Calendar, FileFormat
@@ -91,6 +92,8 @@ class Loading:
     """The names of all sources, including invalid ones."""
     row_keys: dict[str, RowKey] = field(default_factory=dict)
     """By output of a job: the key that is declared for it."""
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    """By name: where webhooks are sent."""
     drafts: dict[str, Draft] = field(default_factory=dict)
     """By output: the entries that are built last, each one after what it reads."""
 

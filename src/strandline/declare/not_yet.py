@@ -12,6 +12,7 @@ from .yaml_lines import DataPath, Document
 
 LATER_SECTIONS = {
     "entities": "Entities and their variables",
+    "publish": "Change logs",
     "views": "Views",
     "endpoints": "Endpoints",
     "triggers": "Triggers",

@@ -5,9 +5,15 @@ A new kind of node is added to two tables: this one and `dispatch.workers.WORKER
 
 from .chains.section import CHAINS
 from .datasets.section import DATASETS
+from .endpoints.section import ENDPOINTS
 from .jobs.section import JOBS
+from .publish.section import PUBLISH
 from .section import Section
 from .sources.section import SOURCES
 from .timelines.section import TIMELINES
+from .triggers.section import TRIGGERS
+from .views.section import VIEWS
 
 SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES)
+PUBLISHING: tuple[Section, ...] = (PUBLISH, VIEWS, ENDPOINTS, TRIGGERS)
+"""Sections that can be loaded and have no workers yet: `not_yet` refuses them. They come after all others."""

@@ -78,6 +78,10 @@ class Workers(Protocol):
         """Compute what a task will write."""
         ...
 
+    def read_ahead(self, desk: "Desk", task: Task, written: frozenset[str]) -> None:
+        """Read what a task will need, before it begins. `written` are the nodes that the run writes."""
+        ...
+
     def hash_schema(self, write: "Write") -> str:
         """A digest of the columns and types of a write."""
         ...

@@ -19,6 +19,7 @@ from strandline.model.errors import (
 from strandline.model.plan import Plan, Status, Strategy, Task, TaskResult, add_batch, conclude
 from strandline.model.scope import Keys, Left
 
+from .ahead import ReadingAhead
 from .attempt import attempt, has_changed
 from .desk import Desk
 from .failpoints import reach
@@ -40,7 +41,7 @@ def execute(
     running: dict[Future[TaskResult], Task] = {}
     pool = ThreadPoolExecutor(max_workers=desk.project.settings.workers, thread_name_prefix="task")
     interrupted = False
-    with Heartbeat(desk):
+    with Heartbeat(desk), ReadingAhead(desk, plan.tasks) as ahead:
         try:
             while waiting or running:
                 for task in [t for t in waiting.values() if all(n in results for n in t.needs)]:
@@ -50,6 +51,7 @@ def execute(
                         _finish(desk, results, _blocked(task, bad), ended)
                     else:
                         started(task)
+                        ahead.begin(task)
                         running[pool.submit(_do, desk, task)] = task
                 if not running:
                     continue

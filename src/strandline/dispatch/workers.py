@@ -16,6 +16,7 @@ from strandline.compute.timeline import worker as timeline
 from strandline.compute.valuation import worker as valuation
 from strandline.ingest import receive
 from strandline.lake import writes
+from strandline.lake.ahead import replay_log
 from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.small import spark_schema
@@ -81,6 +82,30 @@ def _prepare(
     changed = _count_changed(desk, task, inputs)
     work = _make_work(desk, node, task, f"{node.name}_{lease.token}", record, inputs, config, changed=changed)
     return prepare_in_shape(work, WORKERS[node.kind].prepare)
+
+
+def read_ahead(desk: Desk, task: Task, written: frozenset[str]) -> None:
+    """Read the log of the table that a task will commit to, and the small tables that it will read.
+
+    A source, or facts, read nothing but what was added. A table that the run writes first has no final
+    version yet.
+    """
+    node, small = desk.project.get(task.node), desk.shared.small
+    own = desk.pins.find(node.name)
+    if own is not None:
+        # Few rows, whatever the table has: to compile the query over its log would take longer.
+        session = fit_session(desk.session(), desk.project.settings, 0, own=False)
+        replay_log(session, desk.lake.table(node.name))
+    if node.traits.only_grows:
+        return
+    for dataset in (node.name, *(i.dataset for i in node.inputs if i.dataset not in written)):
+        traits, pinned = desk.project.get(dataset).traits, desk.pins.find(dataset)
+        if pinned is None or traits.only_grows:
+            continue
+        if traits.partitioned:
+            small.fetch_heads(dataset, pinned.version)
+        else:
+            small.fetch(dataset, pinned.version)
 
 
 def expect(desk: Desk, node: Node, record: NodeRecord, config: WrittenConfig) -> tuple[Work, Expected]:

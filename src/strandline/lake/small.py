@@ -21,10 +21,13 @@ from strandline.model.columns import HEAD, Role
 from strandline.model.thresholds import SHIPPED, Thresholds
 
 from .location import Lake, for_delta_rs, write_parquet
+from .near import Near
 from .table import Table, get_table
 
-_Keep = Callable[[str, int], "tuple[str, StructType] | None"]
-"""Writes what is kept of a table at a version. Gives the file and its schema, or None if it is not small."""
+_Kept = tuple[str, StructType] | None
+"""The file with what is kept of a table, and its schema. None if it is not small."""
+_Keep = Callable[[str, int], _Kept]
+"""Writes what is kept of a table at a version."""
 
 
 @dataclass(slots=True)
@@ -34,7 +37,7 @@ class SmallTables:
     lake: Lake
     folder: str
     thresholds: Thresholds = SHIPPED
-    _paths: dict[tuple[str, int, bool], tuple[str, StructType] | None] = field(default_factory=dict)
+    _paths: dict[tuple[str, int, bool], _Kept] = field(default_factory=dict)
     _locks: dict[tuple[str, int, bool], Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _numbers: Iterator[int] = field(default_factory=count)
@@ -42,26 +45,28 @@ class SmallTables:
 
     def find(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """A table at a version, if it is small."""
-        return self._find(session, dataset, version, self._keep, heads=False)
+        return _read(session, self.fetch(dataset, version))
+
+    def fetch(self, dataset: str, version: int) -> _Kept:
+        """Keep a table at a version, if it is small, for those who will read it."""
+        return self._fetch(dataset, version, self._keep, heads=False)
 
     def find_heads(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """The heads in an output of a timeline at a version, without their states, if they are small."""
-        return self._find(session, dataset, version, self._keep_heads, heads=True)
+        return _read(session, self.fetch_heads(dataset, version))
 
-    def _find(
-        self, session: SparkSession, dataset: str, version: int, keep: _Keep, *, heads: bool
-    ) -> DataFrame | None:
+    def fetch_heads(self, dataset: str, version: int) -> _Kept:
+        """Keep the heads at a version, if they are small, for those who will read them."""
+        return self._fetch(dataset, version, self._keep_heads, heads=True)
+
+    def _fetch(self, dataset: str, version: int, keep: _Keep, *, heads: bool) -> _Kept:
         key = (dataset, version, heads)
         with self._lock:
             own = self._locks.setdefault(key, Lock())
         with own:
             if key not in self._paths:
                 self._paths[key] = keep(dataset, version)
-            staged = self._paths[key]
-        if staged is None:
-            return None
-        path, schema = staged
-        return session.read.schema(schema).parquet(path)
+            return self._paths[key]
 
     def find_rows(
         self, session: SparkSession, dataset: str, version: int, column: str, values: Sequence[int]
@@ -104,13 +109,33 @@ class SmallTables:
         path, schema = self._write(table, matching, f"{dataset}_{number}_by_{column}")
         return session.read.schema(schema).parquet(path)
 
+    def find_near(
+        self, session: SparkSession, dataset: str, version: int, role: Role, near: Near
+    ) -> DataFrame | None:
+        """The rows of one role in an output of a timeline that lie near few keys.
+
+        None if they are not few, the table is small (read it whole), what has to be looked through is large
+        (leave it to Spark), or too many rows match.
+        """
+        table = get_table(self.lake.table(dataset), version)
+        thresholds = self.thresholds
+        small = table.bytes <= thresholds.small_table_bytes
+        if small or not near.among or table.count_bytes(role, near) > thresholds.looked_up_table_bytes:
+            return None
+        matching = table.read_role(role, near, thresholds.looked_up_rows + 1)
+        if matching.num_rows > thresholds.looked_up_rows:
+            return None
+        with self._lock:
+            number = next(self._numbers)
+        return _read(session, self._write(table, matching, f"{dataset}_{number}_near"))
+
     def _find_middling(self, dataset: str, version: int) -> Table | None:
         """The table, if it is neither small nor large."""
         table = get_table(self.lake.table(dataset), version)
         between = self.thresholds.small_table_bytes < table.bytes <= self.thresholds.looked_up_table_bytes
         return table if between else None
 
-    def _keep(self, dataset: str, version: int) -> tuple[str, StructType] | None:
+    def _keep(self, dataset: str, version: int) -> _Kept:
         table = get_table(self.lake.table(dataset), version)
         if table.bytes > self.thresholds.small_table_bytes:
             return None
@@ -119,7 +144,7 @@ class SmallTables:
         rows = table.ask("SELECT * FROM t")
         return self._write(table, rows, f"{dataset}_{number}")
 
-    def _keep_heads(self, dataset: str, version: int) -> tuple[str, StructType] | None:
+    def _keep_heads(self, dataset: str, version: int) -> _Kept:
         table = get_table(self.lake.table(dataset), version)
         if table.count_bytes(Role.HEAD) > self.thresholds.small_heads_bytes:
             return None
@@ -139,6 +164,13 @@ class SmallTables:
         path = f"{self.folder}/{name}.parquet"
         write_parquet(rows.cast(pa.schema([(f.name, _plain(f.type)) for f in rows.schema])), path)
         return path, schema
+
+
+def _read(session: SparkSession, kept: _Kept) -> DataFrame | None:
+    if kept is None:
+        return None
+    path, schema = kept
+    return session.read.schema(schema).parquet(path)
 
 
 def spark_schema(table: Table) -> StructType:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,10 +13,12 @@ from deltalake.exceptions import TableNotFoundError
 
 from strandline.model.columns import DELETED, ROLE, Role
 from strandline.model.errors import OutsideError
+from strandline.model.timeline import DATE
 
 from .checksums import require_sound
 from .location import for_delta_rs
 from .log import find_log
+from .near import ANYWHERE, Near
 
 T = TypeVar("T")
 _KEPT_VERSIONS = 4
@@ -113,15 +115,25 @@ class Table:
         """The size of the live files."""
         return sum(self._of_files("size_bytes"))
 
-    def count_bytes(self, role: Role) -> int:
-        """The size of the live files with rows of one role, in a table that has roles."""
-        return sum(size for _, size in self._list_files(role))
+    def count_bytes(self, role: Role, near: Near = ANYWHERE) -> int:
+        """The size of the live files that may have such rows of one role, in a table that has roles."""
+        return sum(size for _, size in self._list_files(role, near))
 
-    def _list_files(self, role: Role) -> list[tuple[str, int]]:
+    def _list_files(self, role: Role, near: Near) -> list[tuple[str, int]]:
         """Path and size of those files."""
         roles = self._files.column(f"partition.{ROLE}").to_pylist() if self.file_count else []
-        files = zip(self.paths, self._of_files("size_bytes"), roles, strict=True)
-        return [(path, size) for path, size, its_role in files if its_role == role]
+        dates = (self._statistics(f"{edge}.{DATE}") for edge in ("min", "max"))
+        files = zip(self.paths, self._of_files("size_bytes"), roles, *dates, strict=True)
+        return [
+            (path, size)
+            for path, size, its_role, first, last in files
+            if its_role == role and near.may_contain(first, last)
+        ]
+
+    def _statistics(self, name: str) -> list[Any]:
+        """A statistic of each file. None where a file has none."""
+        known = name in self._files.column_names
+        return list(self._files.column(name).to_pylist()) if known else [None] * self.file_count
 
     @cached_property
     def live_rows(self) -> int:
@@ -136,12 +148,7 @@ class Table:
 
     def newest_by_file(self, column: str) -> list[object]:
         """The largest value of a column in each live file, by statistics. None where a file has none."""
-        name = f"max.{column}"
-        return (
-            list(self._files.column(name).to_pylist())
-            if name in self._files.column_names
-            else [None] * self.file_count
-        )
+        return self._statistics(f"max.{column}")
 
     def ranges_by_file(self, column: str) -> list[tuple[object, object]]:
         """The least and the greatest value of a column in each live file, by statistics."""
@@ -172,10 +179,16 @@ class Table:
     def _session(self) -> QueryBuilder:
         return self.register(QueryBuilder(), "t")
 
-    def read_role(self, role: Role) -> pa.Table:
-        """The rows of one role. Its files are checked, also where the whole table is too large for that."""
-        require_sound(self.uri, [path for path, _ in self._list_files(role)], self.count_bytes(role))
-        return self.ask(f"SELECT * FROM t WHERE {ROLE} = '{role}'")
+    def read_role(self, role: Role, near: Near = ANYWHERE, most: int | None = None) -> pa.Table:
+        """The rows of one role. Its files are checked, also where the whole table is too large for that.
+
+        `most` is the number of rows after which to stop.
+        """
+        files = self._list_files(role, near)
+        require_sound(self.uri, [path for path, _ in files], sum(size for _, size in files))
+        limit = "" if most is None else f" LIMIT {most}"
+        where = "" if near == ANYWHERE else f" AND {near.ask()}"
+        return self.ask(f"SELECT * FROM t WHERE {ROLE} = '{role}'{where}{limit}")
 
     def ask(self, sql: str) -> pa.Table:
         """Rows by DataFusion's SQL, in which the table is `t`."""

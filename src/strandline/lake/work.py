@@ -23,6 +23,7 @@ from strandline.model.scope import Scope
 
 from .location import Lake
 from .log import LogEntry, read_entries
+from .near import ANYWHERE, Among, Near
 from .reads import SIGN, read_added, read_feed, read_table
 from .small import SmallTables
 from .staging import Staged
@@ -203,6 +204,8 @@ class Work:
     attempt: str
     scratch: str
     """The run's own folder, for what is computed before it is committed."""
+    _known: dict[tuple[str, int], DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    """Tables at a version that this attempt has opened. To open one takes Spark a look into its log."""
 
     @property
     def staging(self) -> str:
@@ -213,8 +216,13 @@ class Work:
 
     def read(self, dataset: str, version: int) -> DataFrame:
         """A table exactly as it was at a version, with metadata columns and deleted rows."""
-        small = self.shared.small.find(self.session, dataset, version)
-        return read_table(self.session, self.lake, dataset, version) if small is None else small
+        known = self._known.get((dataset, version))
+        if known is None:
+            known = self.shared.small.find(self.session, dataset, version)
+            if known is None:
+                known = read_table(self.session, self.lake, dataset, version)
+            self._known[dataset, version] = known
+        return known
 
     def read_all(self, dataset: str) -> DataFrame:
         """An input at its pinned version, with deleted rows."""
@@ -239,6 +247,16 @@ class Work:
         rows = self.shared.small.find_where(self.session, dataset, self.version(dataset), column, condition)
         return None if rows is None else self._live(dataset, rows)
 
+    def read_among(self, dataset: str, among: Sequence[Among]) -> DataFrame:
+        """What a reader sees of an input, restricted to some values of columns."""
+        if among:
+            condition = " AND ".join(one.ask() for one in among)
+            found = self.find_live(dataset, among[0].column, condition)
+            if found is not None:
+                return found
+        rows = self.read_live(dataset)
+        return rows.where(" AND ".join(one.spell() for one in among)) if among else rows
+
     def read_added(self, dataset: str) -> DataFrame:
         """The rows added to an append-only input since the cursor."""
         return read_added(self.session, self.lake, dataset, self.after(dataset), self.version(dataset))
@@ -247,21 +265,33 @@ class Work:
         """The output's own table, with deleted rows. None before the first commit."""
         return None if self.own_version is None else self.read(self.node.name, self.own_version)
 
-    def read_rows(self, dataset: str) -> DataFrame:
+    def read_rows(self, dataset: str, near: Near = ANYWHERE) -> DataFrame:
         """What readers see of an output of a timeline: an input at its pinned version, or the own table.
 
-        Delta reads only the files with such rows.
+        Only rows that lie near keys or dates, if those are given.
         """
-        return _of_role(self.read(dataset, self._read_version(dataset)), Role.ROW)
+        return self._read_role(dataset, Role.ROW, near)
 
-    def read_heads(self, dataset: str, *, states: bool = False) -> DataFrame:
-        """The heads in an output of a timeline, which have one row per key.
+    def read_heads(self, dataset: str) -> DataFrame:
+        """The heads in an output of a timeline, which have one row per key. Their states may be NULL."""
+        few = self.shared.small.find_heads(self.session, dataset, self._read_version(dataset))
+        return self._read_role(dataset, Role.HEAD, ANYWHERE) if few is None else few
 
-        States of a fold are large and only it needs them. Where they are not asked for, they may be NULL.
+    def read_states(self, dataset: str, among: tuple[Among, ...] = ()) -> DataFrame:
+        """The same with their states, which are large and which only the fold needs.
+
+        Only those with values of the key among some, if those are given.
         """
+        return self._read_role(dataset, Role.HEAD, Near(among=among))
+
+    def _read_role(self, dataset: str, role: Role, near: Near) -> DataFrame:
         version = self._read_version(dataset)
-        few = None if states else self.shared.small.find_heads(self.session, dataset, version)
-        return _of_role(self.read(dataset, version), Role.HEAD) if few is None else few
+        few = self.shared.small.find_near(self.session, dataset, version, role, near)
+        if few is not None:
+            return few
+        rows = self.read(dataset, version)
+        rows = rows.where((F.col(DELETED) == F.lit(role is not Role.ROW)) & (F.col(ROLE) == F.lit(str(role))))
+        return rows if near == ANYWHERE else rows.where(near.spell())
 
     def _read_version(self, dataset: str) -> int:
         """The version of an input, or of the own table, that this attempt reads."""
@@ -310,10 +340,6 @@ class Work:
     def find_staged_changes(self, dataset: str) -> Staged | None:
         """All rows of an input that changed since the cursor, if one commit of this run changed them."""
         return self.shared.find_changes(dataset, self.after(dataset), self.version(dataset))
-
-
-def _of_role(rows: DataFrame, role: Role) -> DataFrame:
-    return rows.where((F.col(DELETED) == F.lit(role is not Role.ROW)) & (F.col(ROLE) == F.lit(str(role))))
 
 
 def read_signed(staged: Staged, session: SparkSession) -> DataFrame:

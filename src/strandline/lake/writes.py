@@ -22,6 +22,7 @@ from strandline.spark.session import SPARK_LOST, answers
 
 from .compaction import Compaction, Step
 from .location import Lake
+from .near import Among
 
 _TABLE = {
     "delta.enableChangeDataFeed": "true",
@@ -77,19 +78,6 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Among:
-    """Few values of a column that contain those of all affected rows."""
-
-    column: str
-    literals: tuple[str, ...]
-    """As Spark's SQL spells them. There is at least one."""
-
-    def spell(self, prefix: str = "") -> str:
-        """As a condition of Spark's SQL."""
-        return f"{prefix}{quote(self.column)} IN ({', '.join(self.literals)})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Superseding:
     """Which published rows a write may take the place of. At least one of `dates` and `heads` is set."""
 
@@ -99,7 +87,7 @@ class Superseding:
     """Few ranges, each with its first and its last date, that contain those rows. None: only heads."""
     heads: bool = True
     """Whether heads are replaced. They have no date."""
-    among: Among | None = None
+    among: tuple[Among, ...] = ()
 
     def spell(self) -> str:
         """Which rows are replaced, as a condition of Spark's SQL.
@@ -112,7 +100,7 @@ class Superseding:
             f"{_THERE}.{KEY} = {_HERE}.{HEAD}.replaces",
             *(f"{_THERE}.{quote(column)} <=> {_HERE}.{quote(column)}" for column in (*self.key, DATE)),
         ]
-        among = [self.among.spell(f"{_THERE}.")] if self.among else []
+        among = [one.spell(f"{_THERE}.") for one in self.among]
         return " AND ".join([*same, f"{_THERE}.{ROLE} IN ({self._roles()})", *self._dates(), *among])
 
     def _roles(self) -> str:

@@ -16,15 +16,32 @@ class TypeName(StrEnum):
     TIMESTAMP = "timestamp"
     TIMESTAMP_MS = "timestamp_ms"
     TIMESTAMP_US = "timestamp_us"
+    TIMESTAMP_NS = "timestamp_ns"
     JSON = "json"
 
 
+class TimeUnit(StrEnum):
+    """The unit in which a dataset counts when its facts happened."""
+
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+    NANOSECONDS = "ns"
+
+
+_UNITS = {
+    TypeName.TIMESTAMP_MS: TimeUnit.MILLISECONDS,
+    TypeName.TIMESTAMP_US: TimeUnit.MICROSECONDS,
+    TypeName.TIMESTAMP_NS: TimeUnit.NANOSECONDS,
+}
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """A declared type. `timestamp_ms` and `timestamp_us` define how the payload writes an instant."""
+    """A declared type.
+
+    `timestamp_ms`, `timestamp_us` and `timestamp_ns` define how the payload writes an instant: as an integer.
+    """
 
     name: TypeName
     precision: int = 0
@@ -37,12 +54,22 @@ class ColumnType:
     def stored(self) -> str:
         """The type of the column in the Delta table, as Spark spells it."""
         match self.name:
-            case TypeName.TIMESTAMP_MS | TypeName.TIMESTAMP_US:
+            case TypeName.TIMESTAMP_MS | TypeName.TIMESTAMP_US | TypeName.TIMESTAMP_NS:
                 return "timestamp"
             case TypeName.JSON:
                 return "string"
             case _:
                 return str(self)
+
+    @property
+    def is_integer_time(self) -> bool:
+        """The payload writes an instant as an integer."""
+        return self.name in _UNITS
+
+    @property
+    def unit(self) -> TimeUnit:
+        """The unit of times of this type. Text and dates count in microseconds, as instants are stored."""
+        return _UNITS.get(self.name, TimeUnit.MICROSECONDS)
 
 
 STRING = ColumnType(name=TypeName.STRING)

@@ -40,6 +40,11 @@ class Use:
     """The lookups that lead from a row to the rows that name its entities."""
     order_by: tuple[str, ...] = ()
     """The columns by which `latest` ranks its rows. Empty if it has no order."""
+    ranked_by: str = ""
+    """The node whose facts move the rank of its rows without changing them. Empty if nothing does.
+
+    Set for a record set that is ranked by positions, if a variable takes one of several rows.
+    """
 
     @property
     def own_columns(self) -> tuple[str, ...]:

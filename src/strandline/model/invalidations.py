@@ -6,7 +6,7 @@ values.
 
 from collections.abc import Mapping
 
-from .filters import from_row_filter, to_row_filter
+from .condition_json import from_row_filter, to_row_filter
 from .scope import Partitions, Rows, Scope, find_filter
 
 PARTITION = "partition"

@@ -146,7 +146,7 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         schema_hash=_typed({"schema_hash": "", **value}, "schema_hash", str),
         partitions=tuple(
             BuiltPartition(partition_key=k, rows=n)
-            for k, n in _mapping_of(value.get("partitions", {}), int).items()
+            for k, n in sorted(_mapping_of(value.get("partitions", {}), int).items())  # as they are written
         ),
         waiting=tuple(str(name) for name in _typed({"waiting": [], **value}, "waiting", list)),
         invalidations=tuple(

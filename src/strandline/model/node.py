@@ -4,8 +4,9 @@ A node has inputs, one output dataset, and a relation that maps a change of an i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .endpoints import Endpoint
 from .kind import Definition, NodeKind
 from .project import Calendar, Settings
 from .timeline import DATE
@@ -150,6 +151,8 @@ class Project:
     """By a dataset's name in SQL: the node that maintains it (`trades` -> `trades_facts`)."""
     declared: Mapping[str, int]
     """By what entries of the project file are called: their number, in the order of its sections."""
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    """By name: where webhooks are sent."""
 
     def get(self, name: str) -> Node:
         return self._by_name()[name]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
 
-from .columns import ColumnType
+from .columns import ColumnType, TimeUnit, TypeName
 from .errors import Place
 from .kind import NodeKind
 from .thresholds import SHIPPED, Thresholds
@@ -129,7 +129,10 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTime:
-    """When the fact happened, according to the source: a declared column, or a path that only this uses."""
+    """When the fact happened, according to the source: a declared column, or a path that only this uses.
+
+    A bigint is a logical clock: a sequence number or a log position, which is no instant.
+    """
 
     column: str | None = None
     path: tuple[str, ...] = ()
@@ -157,6 +160,21 @@ class FactDataset:
     identity: tuple[str, ...] = ()
     source_at: SourceTime | None = None
     guard: Guard
+
+    def type_of(self, column: str) -> ColumnType | None:
+        """The declared type of a column. None if it keeps the type that it has in the source."""
+        return next((c.type for c in self.columns if c.name == column), None)
+
+    @property
+    def time_unit(self) -> TimeUnit:
+        """The unit of `_source_ts`. A dataset without times, or with a logical clock, counts milliseconds."""
+        if self.source_at is None:
+            return TimeUnit.MILLISECONDS
+        column = self.source_at.column
+        kind = self.type_of(column) if column is not None else self.source_at.type
+        if kind is None:
+            return TimeUnit.MICROSECONDS
+        return TimeUnit.MILLISECONDS if kind.name is TypeName.BIGINT else kind.unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

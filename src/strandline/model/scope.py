@@ -10,7 +10,7 @@ from datetime import date
 from enum import StrEnum
 from typing import ClassVar
 
-from .filters import Comparison, Filter, Operator
+from .conditions import AllOf, Comparison, Operator
 from .typed_values import Scalar
 
 COUNTED_NAMES = 3
@@ -85,7 +85,7 @@ class Rows:
     """What is counted, in words."""
     bytes: int | None = None
     origins: tuple[Origin, ...] = ()
-    where: Filter | None = None
+    where: AllOf | None = None
     """The rows that someone named."""
     refused: bool = False
     """The rows that were refused before and are decoded again."""
@@ -99,7 +99,7 @@ class Keys:
     of: str = "keys"
     """What a key is, in words. For a job with a cursor it is a value of its column."""
     origins: tuple[Origin, ...] = ()
-    where: Filter | None = None
+    where: AllOf | None = None
     """The rows that someone named. Their keys are meant."""
 
 
@@ -126,7 +126,7 @@ class Partitions:
     waiting: int = 0
     """The number of partitions that were left out because they are not final yet."""
     origins: tuple[Origin, ...] = ()
-    where: Filter | None = None
+    where: AllOf | None = None
     """The rows that someone named, or the rows of the named partition. Their partitions are meant."""
 
     @classmethod
@@ -148,7 +148,7 @@ class Range:
     count: int | None = None
     """The number of covered values in the range. None means all."""
     of: str = "values"
-    where: Filter | None = None
+    where: AllOf | None = None
     """Only rows for which this holds too."""
 
 
@@ -217,7 +217,7 @@ def find_origins(scope: Scope) -> tuple[Origin, ...]:
             return ()
 
 
-def find_filter(scope: Scope) -> Filter | None:
+def find_filter(scope: Scope) -> AllOf | None:
     """The rows that a scope names by their values. None if it names none."""
     match scope:
         case Rows() | Keys() | Partitions():
@@ -227,7 +227,7 @@ def find_filter(scope: Scope) -> Filter | None:
                 Comparison(column=column, operator=Operator.GTE, value=low),
                 Comparison(column=column, operator=Operator.LTE, value=high),
             )
-            return Filter(comparisons=(*(scope.where.comparisons if scope.where else ()), *edges))
+            return AllOf(parts=(*(scope.where.parts if scope.where else ()), *edges))
         case _:
             return None
 

@@ -5,8 +5,9 @@ from dataclasses import MISSING, fields
 from datetime import date
 from typing import Any
 
+from .condition_json import from_row_filter, to_plain, to_row_filter
+from .conditions import AllOf
 from .errors import CallError
-from .filters import Filter, from_row_filter, to_plain, to_row_filter
 from .scope import (
     NOTHING,
     ClockMove,
@@ -61,7 +62,7 @@ def _written(value: Scope | Origin) -> dict[str, object]:
 
 def _plain(value: Any) -> object:
     match value:
-        case Filter():
+        case AllOf():
             return to_row_filter(value)
         case Increment() | ClockMove() | Left():
             return _written(value)
@@ -111,7 +112,7 @@ def _scalar(value: object) -> Scalar:
     return value
 
 
-def _filter(value: object) -> Filter:
+def _filter(value: object) -> AllOf:
     try:
         return from_row_filter(value)
     except CallError as error:

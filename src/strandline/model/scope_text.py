@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from .filters import EVERY_ROW, Filter
-from .filters import describe as describe_filter
+from .condition_text import describe as describe_filter
+from .conditions import EVERY_ROW, AllOf
 from .scope import (
     COUNTED_NAMES,
     ClockMove,
@@ -61,7 +61,7 @@ def _counted(count: int, of: str) -> str:
     return f"{count:,} {of}" if count else "nothing"
 
 
-def _describe_named(of: str, where: Filter | None, origins: tuple[Origin, ...]) -> str:
+def _describe_named(of: str, where: AllOf | None, origins: tuple[Origin, ...]) -> str:
     named = [describe_filter(where)] if where else []
     following = [f"the {of} in {describe_origins(origins)}"] if origins else []
     return " and ".join([*named, *following]) or "nothing"

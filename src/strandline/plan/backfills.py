@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from strandline.model.catalog_records import NodeRecord
-from strandline.model.filters import Filter
+from strandline.model.conditions import AllOf
 from strandline.model.node import Node, Whole
 from strandline.model.plan import Cause, Held, Strategy, Task
 from strandline.model.scope import Everything, Keys, Partitions, Rows, Scope, add_origins, find_origins
@@ -120,7 +120,7 @@ def _plan_part(
     return replace(estimated_task, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
 
-def _find_requested(node: Node, partitions: tuple[str, ...], where: Filter | None) -> Scope:
+def _find_requested(node: Node, partitions: tuple[str, ...], where: AllOf | None) -> Scope:
     if node.traits.partitioning:
         return Partitions(names=partitions, where=where)
     return Keys(of=node.traits.scopes_are, where=where)

@@ -7,27 +7,31 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from strandline.model.filters import Comparison, Filter, Operator, Scalar
+from strandline.model.conditions import AllOf, AnyOf, Comparison, Condition, Negation, Operator, Scalar
 from strandline.model.partitions import Span, decode_group
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def may_hold(filter: Filter, columns: tuple[str, ...], span: Span | None, zone: ZoneInfo) -> bool:
-    """For a checked filter.
+def may_hold(condition: Condition, columns: tuple[str, ...], span: Span | None, zone: ZoneInfo) -> bool:
+    """For a checked condition.
 
     `columns` are the dataset's names of the partition's groups and, last, its column.
     """
     if span is None:
         return True
+    match condition:
+        case AllOf(parts=parts):
+            return all(may_hold(part, columns, span, zone) for part in parts)
+        case AnyOf(parts=parts):
+            return any(may_hold(part, columns, span, zone) for part in parts)
+        case Negation():
+            return True
     *groups, own = columns
     name_by_group = dict(zip(groups, decode_group(span.group), strict=True)) if groups else {}
-    for comparison in filter.comparisons:
-        if comparison.column == own and not _in_span(comparison, span, zone):
-            return False
-        if comparison.column in name_by_group and not _in_group(comparison, name_by_group[comparison.column]):
-            return False
-    return True
+    if condition.column == own:
+        return _in_span(condition, span, zone)
+    return condition.column not in name_by_group or _in_group(condition, name_by_group[condition.column])
 
 
 def may_share(one: Span | None, other: Span | None, zone: ZoneInfo) -> bool:

@@ -6,8 +6,9 @@ from zoneinfo import ZoneInfo
 
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitSummary, Operation
+from strandline.model.condition_checks import check_filter
+from strandline.model.conditions import EVERY_ROW, AllOf
 from strandline.model.errors import CallError
-from strandline.model.filters import EVERY_ROW, Filter, check_filter
 from strandline.model.node import By, Node, Project
 from strandline.model.partitions import Span, find_span
 from strandline.model.plan import Plan, PlannedInput, Strategy
@@ -91,7 +92,7 @@ class _Pending:
     """What a node has still to process of its inputs."""
 
     zone: ZoneInfo
-    filters: tuple[tuple[Filter, tuple[str, ...]], ...]
+    filters: tuple[tuple[AllOf, tuple[str, ...]], ...]
     """Unread invalidations, each with its dataset's names of the partition's columns."""
     changed: tuple[Span | None, ...]
     """Where changed rows are; None: anywhere."""
@@ -126,7 +127,7 @@ def _find_pending(
 
 def _find_filters(
     node: Node, record: NodeRecord, observed: Observed
-) -> Iterator[tuple[Filter, tuple[str, ...]]]:
+) -> Iterator[tuple[AllOf, tuple[str, ...]]]:
     for input_ in node.inputs:
         if isinstance(input_.relation, By):
             for commit in _commits(input_.dataset, record, observed):
@@ -135,7 +136,7 @@ def _find_filters(
                     yield _typed(find_filter(invalidation.scope), columns), input_.relation.columns
 
 
-def _typed(where: Filter | None, columns: dict[str, str]) -> Filter:
+def _typed(where: AllOf | None, columns: dict[str, str]) -> AllOf:
     """The filter with values of the columns' types. One that no longer fits its table may mean any row."""
     try:
         return check_filter(where or EVERY_ROW, columns)

@@ -6,8 +6,8 @@ from datetime import date, datetime
 
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
+from strandline.model.conditions import AllOf
 from strandline.model.files import FileSeen
-from strandline.model.filters import Filter
 from strandline.model.own_clock import ColumnRange
 
 
@@ -19,7 +19,7 @@ class Backfill:
     only_stale: bool
     reason: str = ""
     partitions: tuple[str, ...] = ()
-    filter: Filter | None = None
+    filter: AllOf | None = None
     """A condition on the output's columns."""
 
 

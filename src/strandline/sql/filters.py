@@ -1,4 +1,4 @@
-"""A filter as people type it (`block_number BETWEEN 995 AND 1005`) -> `model.filters.Filter`.
+"""A filter as people type it (`block_number BETWEEN 995 AND 1005`) -> a row filter (`model.conditions`).
 
 The result contains values, never SQL.
 """
@@ -9,8 +9,8 @@ from decimal import Decimal
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
+from strandline.model.conditions import AllOf, Comparison, Operator
 from strandline.model.errors import CallError
-from strandline.model.filters import Comparison, Filter, Operator
 from strandline.model.typed_values import Scalar, parse_date, parse_instant
 
 from .spark import SPARK
@@ -38,7 +38,7 @@ _TURNED = {
 }
 
 
-def parse_filter(text: str) -> Filter:
+def parse_filter(text: str) -> AllOf:
     """The comparisons of a text, in its order.
 
     Column names are put in lower case. `check_filter` reports those that do not exist.
@@ -47,9 +47,7 @@ def parse_filter(text: str) -> Filter:
         what = f"The filter is longer than {LONGEST_TEXT // 1024} KiB."
         raise CallError(what, remedy="Name a range instead, or split the call.", slug="filter-too-large")
     try:
-        return Filter(
-            comparisons=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part))
-        )
+        return AllOf(parts=tuple(comparison for part in _split(_parse(text)) for comparison in _read(part)))
     except RecursionError:
         raise _unknown("The filter is nested too deeply.") from None
 

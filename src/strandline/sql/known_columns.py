@@ -24,6 +24,9 @@ class Known:
     unique: tuple[tuple[str, ...], ...] = ()
     """Lists of columns whose values differ between any two rows, where NULL is a value like any other."""
 
+    row_key: tuple[str, ...] = ()
+    """The columns that name a row to subscribers. Empty if nothing does."""
+
     @property
     def order(self) -> tuple[str, ...]:
         """The columns by position. Empty if that is not known."""

@@ -17,8 +17,8 @@ from strandline.cli import main
 from strandline.declare import load_project
 from strandline.lake.log import read_entries
 from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
+from strandline.model.condition_json import from_row_filter
 from strandline.model.files import FileRead
-from strandline.model.filters import from_row_filter
 from strandline.model.metadata import to_json
 from strandline.model.plan import Cursor
 from strandline.model.project import FactDataset, FileSource, Job, Snapshot

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.cli import main
+from strandline.model.conditions import MOST_VALUES
 from strandline.model.errors import CallError, OutsideError
-from strandline.model.filters import MOST_VALUES
 from tests.golden.cases import tell
 from tests.unit.cli.builders import INSTANT, POSITION, Shop, at, make_shop, order
 from tests.unit.cli.damaging import add_checksum, flip

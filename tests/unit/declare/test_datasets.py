@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from strandline.declare.datasets.values import fit_default
-from strandline.model.columns import find_type
+from strandline.model.columns import TimeUnit, find_type
 from strandline.model.errors import Place
 from strandline.model.node import Project
 from strandline.model.project import Children, FactColumn, FactDataset, RecordSet, SourceTime
@@ -254,6 +254,30 @@ def test_the_source_time_is_the_first_timestamp_of_the_order_unless_said(tmp_pat
 
 
 @pytest.mark.parametrize(
+    ("type_", "unit"),
+    [
+        ("timestamp_ms", TimeUnit.MILLISECONDS),
+        ("timestamp_us", TimeUnit.MICROSECONDS),
+        ("timestamp_ns", TimeUnit.NANOSECONDS),
+        ("timestamp", TimeUnit.MICROSECONDS),
+        ("date", TimeUnit.MICROSECONDS),
+        ("bigint", TimeUnit.MILLISECONDS),
+    ],
+)
+def test_the_type_of_the_source_time_says_its_unit(tmp_path: Path, type_: str, unit: TimeUnit) -> None:
+    columns = f"columns: {{id: id, at: {{path: at, type: {type_}}}}}"
+
+    by_column = facts(load(tmp_path, yaml(f"{{from: events, {columns}, source_at: at}}")))
+    by_path = facts(
+        load(tmp_path, yaml(f"{{from: events, {columns}, source_at: {{path: seen, type: {type_}}}}}"))
+    )
+    without = facts(load(tmp_path, yaml(f"{{from: events, {columns}}}")))
+
+    assert (by_column.time_unit, by_path.time_unit) == (unit, unit)
+    assert (without.source_at, without.time_unit) == (None, TimeUnit.MILLISECONDS)
+
+
+@pytest.mark.parametrize(
     ("guard", "percent", "at_least"),
     [
         ("{max_deleted: 20%, at_least: 5}", 20.0, 5),
@@ -291,6 +315,7 @@ def test_a_guard_is_a_share_and_a_number(guard: str, percent: float, at_least: i
         ("timestamp", "2024-01-13T08:30:00Z", "2024-01-13T08:30:00Z"),
         ("timestamp_ms", 1705123456789, "2024-01-13T05:24:16.789000Z"),
         ("timestamp_us", 0, "1970-01-01T00:00:00.000000Z"),
+        ("timestamp_ns", 1705123456789012345, "2024-01-13T05:24:16.789012Z"),
         ("json", {"a": [1]}, '{"a": [1]}'),
         ("json", "[1]", "[1]"),
     ],

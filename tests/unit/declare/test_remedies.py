@@ -401,7 +401,7 @@ CASES: tuple[Case, ...] = (
     case(
         "source-at-not-a-time",
         (RECORDS, f"source_at: shop\n    {RECORDS}"),
-        "Name a column of type timestamp, timestamp_ms, timestamp_us or date.",
+        "Name a column of type timestamp, timestamp_ms, timestamp_us, timestamp_ns, date or bigint.",
         ("source_at: shop", "source_at: at"),
     ),
     case(

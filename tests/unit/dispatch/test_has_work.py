@@ -16,7 +16,7 @@ from strandline.dispatch.desk import Desk, Pins
 from strandline.lake.location import Lake
 from strandline.lake.small import SmallTables
 from strandline.lake.work import Shared
-from strandline.model.filters import from_row_filter
+from strandline.model.condition_json import from_row_filter
 from strandline.model.plan import Cause, Cursor, PlannedInput, Status, Strategy, Task
 from strandline.model.project import Job
 from strandline.model.scope import (

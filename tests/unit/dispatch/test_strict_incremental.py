@@ -5,13 +5,14 @@ The plan marks them. The table's log is enough, so no Spark is needed.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.catalog import open_catalog, start_run
-from strandline.dispatch.desk import Desk, Pins
+from strandline.dispatch.desk import Desk, Pins, Workers
 from strandline.dispatch.run import execute
 from strandline.lake.location import Lake
 from strandline.lake.small import SmallTables
@@ -34,6 +35,16 @@ def tables(tmp_path: Path) -> dict[str, Cursor]:
     return cursors
 
 
+class _Idle:
+    """Workers that compute nothing. Being asked to is an error; what is read ahead is not."""
+
+    def read_ahead(self, desk: Desk, task: Task, written: frozenset[str]) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> object:
+        pytest.fail(f"workers were asked for {name}")
+
+
 def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
     lake = Lake(root=str(tmp_path / "lake"))
     desk = Desk(
@@ -45,7 +56,7 @@ def make_desk(tmp_path: Path, tables: dict[str, Cursor]) -> Desk:
         as_of=AS_OF,
         now=lambda: AS_OF,
         session=lambda: pytest.fail("Spark was asked for"),
-        workers=lambda: pytest.fail("workers were asked for"),
+        workers=lambda: cast(Workers, _Idle()),
         pins=Pins(_cursors=dict(tables), _rows={}),
         shared=Shared(small=SmallTables(lake, str(tmp_path / "small"))),
         scratch=str(tmp_path / "scratch"),

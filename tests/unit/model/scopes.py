@@ -4,7 +4,7 @@ import string
 
 from hypothesis import strategies as st
 
-from strandline.model.filters import Comparison, Filter, Operator
+from strandline.model.conditions import AllOf, Comparison, Operator
 from strandline.model.scope import (
     ClockMove,
     Described,
@@ -30,10 +30,10 @@ comparisons = st.builds(
 )
 
 
-def _in_order(drawn: list[Comparison]) -> Filter:
+def _in_order(drawn: list[Comparison]) -> AllOf:
     """JSON sorts comparisons and has one of each column and operator."""
     unique = {(c.column, list(Operator).index(c.operator)): c for c in drawn}
-    return Filter(comparisons=tuple(unique[key] for key in sorted(unique)))
+    return AllOf(parts=tuple(unique[key] for key in sorted(unique)))
 
 
 filters = st.none() | st.lists(comparisons, max_size=3).map(_in_order)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.commits import BuiltPartition, CommitMetadata, Invalidation, Operation, WrittenConfig
+from strandline.model.condition_json import from_row_filter
 from strandline.model.files import FileRead
-from strandline.model.filters import from_row_filter
 from strandline.model.metadata import file_from_dict, file_to_dict, find_metadata, to_json
 from strandline.model.plan import Cursor
 from strandline.model.scope import Described, Keys, Partitions, Range, Rows

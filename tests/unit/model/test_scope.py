@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 
-from strandline.model.filters import from_row_filter, to_row_filter
+from strandline.model.condition_json import from_row_filter, to_row_filter
 from strandline.model.invalidations import from_columns, to_columns
 from strandline.model.scope import (
     EVERYTHING,

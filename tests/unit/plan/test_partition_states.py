@@ -13,7 +13,8 @@ import pytest
 from strandline.app.status import read_status
 from strandline.model.catalog_records import PartitionVersion
 from strandline.model.commits import BuiltPartition, CommitSummary, Invalidation
-from strandline.model.filters import Comparison, Filter, Operator, from_row_filter
+from strandline.model.condition_json import from_row_filter
+from strandline.model.conditions import AllOf, Comparison, Operator
 from strandline.model.partitions import Span
 from strandline.model.scope import Rows
 from strandline.plan.partition_reach import may_hold, may_share
@@ -216,7 +217,7 @@ def day(number: int, group: str = "") -> Span:
 def test_days_are_those_of_the_projects_time_zone(
     operator: Operator, value: date | str, *, held: bool
 ) -> None:
-    row_filter = Filter(comparisons=(Comparison(column="sold_at", operator=operator, value=value),))
+    row_filter = AllOf(parts=(Comparison(column="sold_at", operator=operator, value=value),))
 
     assert may_hold(row_filter, ("sold_at",), day(5), KOLKATA) is held
 
@@ -235,7 +236,7 @@ def test_days_are_those_of_the_projects_time_zone(
 def test_a_group_is_compared_by_its_name_where_that_is_certain(
     operator: Operator, value: int | tuple[int, ...], *, held: bool
 ) -> None:
-    row_filter = Filter(comparisons=(Comparison(column="chain_id", operator=operator, value=value),))
+    row_filter = AllOf(parts=(Comparison(column="chain_id", operator=operator, value=value),))
 
     assert may_hold(row_filter, ("chain_id", "sold_at"), day(5, group="7"), KOLKATA) is held
 

@@ -28,7 +28,7 @@ from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
 from strandline.lake.writes import Within
 from strandline.model.columns import CONFIG, DELETED, KEY, POSITION, quote
 from strandline.model.commits import Invalidation, Operation
-from strandline.model.filters import Comparison, Filter, Operator
+from strandline.model.conditions import AllOf, Comparison, Operator
 from strandline.model.plan import Strategy
 from strandline.model.project import Chain, Head
 from strandline.model.scope import EVERYTHING, NOTHING, Everything, Range, Scope
@@ -312,7 +312,7 @@ def _invalidation(work: Work, chain: Chain, group: Group, step: Step) -> Invalid
             column=chain.number,
             low=step.fork + 1,
             high=step.last,
-            where=Filter(comparisons=tuple(groups)) if groups else None,
+            where=AllOf(parts=tuple(groups)) if groups else None,
         ),
         reason="reorg",
         source_event={

@@ -12,9 +12,9 @@ from strandline.compute.key_set import KeySet, find_keys
 from strandline.compute.keys import user_columns
 from strandline.lake.reads import SIGN, net
 from strandline.lake.work import Work
-from strandline.model.columns import DELETED, KEY, POSITION
+from strandline.model.columns import DELETED, KEY
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.entity import Entity, Namer, Use
-from strandline.model.filters import EVERY_ROW
 from strandline.model.scope import find_filter
 
 from .bands import find_crossing
@@ -85,19 +85,13 @@ def _find_changed(work: Work, entity: Entity, types: Types, use: Use) -> Iterato
     if work.has_changes(use.dataset):
         changes = _net_used(work.read_changes(use.dataset), entity, use)
         yield own_rows(changes, use, entity, types, read).select(*ids)
-        if _ranks_by_position(entity, use):
+        if use.ranked_by and is_changed(work, use.ranked_by):
             # A fact that only moves the rank of its record gives no change of the record set.
-            facts = next(n for n in entity.namers if n.columns == use.columns)
-            yield own_rows(work.read_added(facts.dataset), use, entity, types, read).select(*ids)
+            yield own_rows(work.read_added(use.ranked_by), use, entity, types, read).select(*ids)
     if invalidations := work.invalidations(use.dataset):
         live = work.read_live(use.dataset)
         filters = [typed_filter(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
         yield own_rows(live.where(any_of(filters)), use, entity, types, work.read_live).select(*ids)
-
-
-def _ranks_by_position(entity: Entity, use: Use) -> bool:
-    picks = any(v.reads_row for v in entity.variables_of(use))
-    return picks and POSITION in use.order_by
 
 
 def _net_used(changes: DataFrame, entity: Entity, use: Use) -> DataFrame:

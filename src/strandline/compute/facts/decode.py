@@ -29,6 +29,7 @@ from strandline.sql.calendar import inline_calendar
 from strandline.sql.job_sql import find_first_names
 
 from .payload import ITEM, MESSAGE, PARENT, evaluate, get_emptied, get_list, get_text, parse_messages
+from .source_time import find_source_time
 from .values import decode_text, decode_value
 
 OUTCOME, SLUG, REASON = f"{RESERVED_PREFIX}outcome", f"{RESERVED_PREFIX}slug", f"{RESERVED_PREFIX}reason"
@@ -297,7 +298,7 @@ def _needed_of_deleting(dataset: FactDataset) -> frozenset[str]:
 
 
 def _add_metadata(rows: DataFrame, dataset: FactDataset) -> DataFrame:
-    source_at, source_ts = _source_time(rows, dataset)
+    source_at, source_ts = find_source_time(rows, dataset, RAW)
     added: dict[str, Column] = {SOURCE_AT: source_at, SOURCE_TS: source_ts}
     if dataset.record_set:
         added[DELETED] = is_deleting(dataset) | (F.col(OUTCOME) == DERIVED)
@@ -306,31 +307,3 @@ def _add_metadata(rows: DataFrame, dataset: FactDataset) -> DataFrame:
         added[KEY] = typed_key(dataset.identity)
     rows = rows.withColumns(added)
     return rows.drop(*(c for c in rows.columns if c.startswith("__") and c not in (OUTCOME, SLUG, REASON)))
-
-
-def _source_time(rows: DataFrame, dataset: FactDataset) -> tuple[Column, Column]:
-    """`_source_at` (instant) and `_source_ts` (the source's integer, unchanged; otherwise microseconds)."""
-    declared = dataset.source_at
-    if declared is None:
-        return F.lit(None).cast("timestamp"), F.lit(None).cast("bigint")
-    if declared.column is not None:
-        column = next((c for c in dataset.columns if c.name == declared.column), None)
-        column_type = column.type if column else None
-        at = F.col(quote(declared.column)).cast("timestamp")
-        raw = F.col(quote(RAW + declared.column)) if RAW + declared.column in rows.columns else None
-    else:
-        assert declared.type is not None
-        column_type = declared.type
-        raw = (
-            get_text(rows, declared.path)
-            if MESSAGE in rows.columns
-            else F.col(quote(native_name(".".join(declared.path)))).cast("string")
-        )
-        at = decode_text(raw, column_type).cast("timestamp")
-    if (
-        raw is not None
-        and column_type is not None
-        and column_type.name in (TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US)
-    ):
-        return at, F.coalesce(raw.try_cast("decimal(38,0)").try_cast("bigint"), F.unix_micros(at))
-    return at, F.unix_micros(at)

@@ -22,6 +22,7 @@ from strandline.model.errors import WorkError
 from strandline.model.project import FactDataset
 
 from .decode import ACCEPTED, DERIVED, OUTCOME, QUARANTINED, decode
+from .source_time import convert_column
 
 
 def derive_deletions(work: Work, dataset: FactDataset, received: DataFrame, rows: DataFrame) -> DataFrame:
@@ -91,9 +92,9 @@ def _deleting_facts(gone: DataFrame, rows: DataFrame, dataset: FactDataset, orde
         OUTCOME: F.lit(DERIVED),
         DELETED: F.lit(True),
     }
-    if dataset.source_at and dataset.source_at.column in order_by:
-        values[SOURCE_AT] = F.col(f"__o_{dataset.source_at.column}").cast("timestamp")
-        values[SOURCE_TS] = F.unix_micros(values[SOURCE_AT])
+    name = dataset.source_at.column if dataset.source_at else None
+    if name is not None and name in order_by:
+        values[SOURCE_AT], values[SOURCE_TS] = convert_column(F.col(f"__o_{name}"), rows, dataset, name)
     return gone.select(
         *(values.get(c, F.lit(None)).cast(rows.schema[c].dataType).alias(c) for c in rows.columns)
     )

@@ -47,6 +47,10 @@ def decode_text(text: Column, to: ColumnType) -> Column:
             micros = _whole_number(trimmed)
             within = micros.between(_LEAST_MS * 1000, _MOST_MS * 1000)
             return F.when(within, F.timestamp_micros(F.when(within, micros)))
+        case TypeName.TIMESTAMP_NS:
+            # Cut to microseconds. 64 bits of nanoseconds lie within the years 1677 to 2262.
+            micros = F.floor(_whole_number(trimmed).cast("decimal(20,0)") / F.lit(1000)).cast("bigint")
+            return F.timestamp_micros(micros)
         case TypeName.DOUBLE:
             # Java also reads `5d` and `0x1p3` as numbers, and a number that is too large as infinity.
             value = trimmed.try_cast("double")

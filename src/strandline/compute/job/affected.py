@@ -15,7 +15,7 @@ from strandline.lake.staging import find_counts
 from strandline.lake.table import get_table
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, KEY, quote
-from strandline.model.filters import EVERY_ROW, Filter
+from strandline.model.conditions import EVERY_ROW, AllOf, find_columns
 from strandline.model.node import By, Input, Via
 from strandline.model.scope import find_filter
 
@@ -47,7 +47,7 @@ def find_affected(work: Work, scoping: Scoping) -> DataFrame:
     return reduce(DataFrame.unionByName, scopes)
 
 
-def _own_scopes(work: Work, scoping: Scoping, input_: Input, filters: list[Filter]) -> list[DataFrame]:
+def _own_scopes(work: Work, scoping: Scoping, input_: Input, filters: list[AllOf]) -> list[DataFrame]:
     """If an invalidation names only key columns, also the output's own rows.
 
     Such a row may come from input rows that no longer exist.
@@ -56,12 +56,12 @@ def _own_scopes(work: Work, scoping: Scoping, input_: Input, filters: list[Filte
     if own is None or not isinstance(input_.relation, By) or not set(scoping.job.key) <= set(own.columns):
         return []
     there = dict(zip(input_.relation.columns, scoping.job.key, strict=True))
-    on_key = [f for f in filters if {c.column for c in f.comparisons} <= set(there)]
+    on_key = [f for f in filters if find_columns(f) <= set(there)]
     rows = own.where(~F.col(DELETED) & any_of(on_key, there)) if on_key else None
     return [scoping.select(rows, scoping.job.key)] if rows is not None else []
 
 
-def _requested_scopes(work: Work, scoping: Scoping, request: Filter) -> list[DataFrame]:
+def _requested_scopes(work: Work, scoping: Scoping, request: AllOf) -> list[DataFrame]:
     """`--where` over the output: its rows.
 
     If it names only key columns, also the input rows of those keys.
@@ -79,7 +79,7 @@ def _requested_scopes(work: Work, scoping: Scoping, request: Filter) -> list[Dat
     for input_ in work.node.inputs:
         if isinstance(input_.relation, By):
             here = dict(zip(scoping.job.key, input_.relation.columns, strict=True))
-            if {c.column for c in request.comparisons} <= set(here):
+            if find_columns(request) <= set(here):
                 rows = work.read_live(input_.dataset)
                 scopes.append(scoping.select(rows.where(any_of([request], here)), input_.relation.columns))
     return scopes

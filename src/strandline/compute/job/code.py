@@ -13,8 +13,8 @@ from strandline.compute.calendar import provide_calendar
 from strandline.compute.python_modules import load_module
 from strandline.lake.work import Work
 from strandline.model.columns import METADATA_COLUMNS, quote
+from strandline.model.condition_json import to_row_filter
 from strandline.model.errors import WorkError
-from strandline.model.filters import to_row_filter
 from strandline.model.project import Job, Language
 from strandline.model.scope import find_filter
 from strandline.model.scope_text import describe
@@ -89,7 +89,7 @@ def _in_order(work: Work, job: Job, name: str, rows: DataFrame) -> DataFrame:
 def describe_pending(work: Work) -> str | None:
     """The filters of the invalidations that a task answers, as JSON. None if there are none."""
     named = [find_filter(i.scope) for input_ in work.node.inputs for i in work.invalidations(input_.dataset)]
-    filters = [to_row_filter(where) for where in named if where and where.comparisons]
+    filters = [to_row_filter(where) for where in named if where and where.parts]
     return json.dumps(filters if len(filters) > 1 else filters[0], sort_keys=True) if filters else None
 
 

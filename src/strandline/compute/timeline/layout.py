@@ -15,12 +15,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from strandline.compute.keys import key_hash
+from strandline.compute.keys import spell_hash
+from strandline.lake.near import Among
 from strandline.lake.staging import Staged
-from strandline.lake.writes import Among
 from strandline.model.columns import HEAD, quote
 from strandline.model.timeline import DATE, KeyStatus, Timeline
-from strandline.sql.literals import spark_literal
 
 CURRENT, REPROCESSING, FAILED = map(str, KeyStatus)
 """The states of a key."""
@@ -43,40 +42,54 @@ HEAD_TYPE = StructType(
 )
 
 
-def hash_row(key: Sequence[str]) -> Column:
-    """`_key` of a row."""
-    return key_hash([*(F.col(quote(c)) for c in key), F.col(DATE)])
+def hash_row(key: Sequence[str]) -> str:
+    """SQL for `_key` of a row."""
+    return spell_hash([*map(quote, key), DATE])
 
 
 def hash_head(key: Sequence[str], types: Mapping[str, str] | None = None) -> Column:
     """`_key` of the head of a key, which has no date. `types` are the types of the table's key columns."""
-    columns = [F.col(quote(c)) if types is None else F.col(quote(c)).cast(types[c]) for c in key]
-    return key_hash([*columns, F.lit(None).cast("date")])
+    return F.expr(hash_head_sql(key, types))
 
 
-def make_head(values: Mapping[str, Column]) -> Column:
-    """`_head` with these fields. The others are NULL."""
-    return F.struct(
-        *(values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in HEAD_TYPE)
-    ).cast(HEAD_TYPE)
+def hash_head_sql(key: Sequence[str], types: Mapping[str, str] | None = None) -> str:
+    """The same in SQL."""
+    columns = [quote(c) if types is None else f"CAST({quote(c)} AS {types[c]})" for c in key]
+    return spell_hash([*columns, "CAST(NULL AS DATE)"])
 
 
-def name_values(keys: Staged, own: StructType, key: Sequence[str]) -> Among | None:
-    """The values of these keys in the first column of the key, if they are few texts or whole numbers."""
-    column = key[0]
-    simple = {StringType: str, IntegerType: int, LongType: int}.get(type(own[column].dataType))
-    values: set[object] = set()
-    for batch in keys.scan([column]) if simple else ():
-        values.update(batch.column(column).unique().to_pylist())
-        if len(values) > _MOST_VALUES:
-            return None
-    if not values or any(type(value) is not simple for value in values):
-        return None
-    literals = [spark_literal(value) for value in values]
-    return Among(column=column, literals=tuple(sorted(text for text in literals if text is not None)))
+def spell_head(values: Mapping[str, str]) -> str:
+    """SQL for `_head` with these fields, which are SQL too. The others are NULL.
+
+    It is text, because each column that is built in Python takes calls to the JVM, and a head has many.
+    """
+    fields = (f"'{f.name}', {values.get(f.name, 'NULL')}" for f in HEAD_TYPE)
+    return f"CAST(named_struct({', '.join(fields)}) AS {_HEAD_DDL})"
 
 
+def name_values(keys: Staged, own: StructType, key: Sequence[str]) -> tuple[Among, ...]:
+    """By column of the key: the values of these keys, if they are few texts or whole numbers."""
+    simple = {c: _SIMPLE[type(own[c].dataType)] for c in key if type(own[c].dataType) in _SIMPLE}
+    values: dict[str, set[object]] = {column: set() for column in simple}
+    for batch in keys.scan(list(simple)) if simple else ():
+        for column in list(values):
+            values[column].update(batch.column(column).unique().to_pylist())
+            if len(values[column]) > _MOST_VALUES:
+                del values[column]
+        if not values:
+            return ()
+    return tuple(
+        Among(column=column, values=tuple(sorted(few)))  # type: ignore[arg-type]
+        for column, few in values.items()
+        if few and all(type(value) is simple[column] for value in few)
+    )
+
+
+_SIMPLE: dict[type, type] = {StringType: str, IntegerType: int, LongType: int}
 _MOST_VALUES = 20
+
+
+_HEAD_DDL = HEAD_TYPE.simpleString()
 
 
 def of_head(name: str) -> Column:

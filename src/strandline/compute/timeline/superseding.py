@@ -20,8 +20,9 @@ from strandline.model.commits import Operation
 from strandline.model.key_states import REPROCESSING
 from strandline.model.scope import Scope
 from strandline.model.timeline import DATE, EPOCH
+from strandline.sql.literals import spark_literal
 
-from .layout import HEAD_TYPE, hash_head, hash_row, make_head, name_values
+from .layout import HEAD_TYPE, hash_head_sql, hash_row, name_values, spell_head
 
 HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, HEAD_DIFFERS = "__had_head", "__old_epoch", "__old_watermark", "__differs"
 """What a candidate for a head has beside its own columns.
@@ -110,30 +111,31 @@ def _keep_differing(rows: DataFrame, candidates: Candidates) -> DataFrame:
 def _finish(work: Work, rows: DataFrame, candidates: Candidates) -> DataFrame:
     """The rows with the columns of the table. The epoch of a row that leaves stays in `epoch`."""
     is_head, is_old = f"{SIDE} = '{_AS_HEAD}'", f"{SIDE} = '{OLD}'"
-    now = F.lit(work.as_of)
-    own_hash = F.when(F.expr(is_head), hash_head(candidates.key)).otherwise(hash_row(candidates.key))
-    head = {f.name: F.col(f"{HEAD}.{f.name}") for f in HEAD_TYPE}
+    now, config = spark_literal(work.as_of), spark_literal(work.config.hash)
+    assert now is not None
+    head = {f.name: f"{HEAD}.{f.name}" for f in HEAD_TYPE}
     head["updated_at"] = now
-    head["replaces"] = F.expr(f"CASE WHEN {HAD_HEAD} THEN __hash END")
-    leaves = {"superseded_by": F.col(_NEW_EPOCH), "superseded_at": now, "replaces": F.col(KEY)}
-    nothing = F.lit(None)
-    if EPOCH not in rows.columns:
-        rows = rows.withColumns({EPOCH: nothing.cast("bigint"), KEY: nothing.cast("bigint")})
-        rows = rows.withColumn(CONFIG, nothing.cast("string"))
-    return (
-        rows.withColumn("__hash", own_hash)
-        .withColumns(
-            {
-                EPOCH: F.expr(f"CASE WHEN {is_old} THEN {EPOCH} ELSE {_NEW_EPOCH} END"),
-                HEAD: F.when(F.expr(is_head), make_head(head)).when(F.expr(is_old), make_head(leaves)),
-                KEY: F.col("__hash"),
-                DELETED: F.expr(is_head),
-                ROLE: F.when(F.expr(is_head), F.lit(str(Role.HEAD))).otherwise(F.lit(str(Role.ROW))),
-                CONFIG: F.when(F.expr(is_old), F.col(CONFIG)).otherwise(F.lit(work.config.hash)),
-            }
-        )
-        .withColumn(SIDE, F.when(F.expr(is_head), NEW).otherwise(F.col(SIDE)))
+    head["replaces"] = f"CASE WHEN {HAD_HEAD} THEN __hash END"
+    leaves = {"superseded_by": _NEW_EPOCH, "superseded_at": now, "replaces": KEY}
+    lacks = EPOCH not in rows.columns  # where nothing leaves
+    epoch, own_hash, kept = (
+        f"CAST(NULL AS {kind})" if lacks else name
+        for name, kind in ((EPOCH, "BIGINT"), (KEY, "BIGINT"), (CONFIG, "STRING"))
     )
+    if lacks:
+        leaves["replaces"] = own_hash
+    by_side = f"CASE WHEN {is_head} THEN {hash_head_sql(candidates.key)} ELSE {hash_row(candidates.key)} END"
+    rows = rows.withColumn("__hash", F.expr(by_side))
+    columns = {
+        EPOCH: f"CASE WHEN {is_old} THEN {epoch} ELSE {_NEW_EPOCH} END",
+        HEAD: f"CASE WHEN {is_head} THEN {spell_head(head)} WHEN {is_old} THEN {spell_head(leaves)} END",
+        KEY: "__hash",
+        DELETED: is_head,
+        ROLE: f"CASE WHEN {is_head} THEN '{Role.HEAD}' ELSE '{Role.ROW}' END",
+        CONFIG: f"CASE WHEN {is_old} THEN {kept} ELSE {config} END",
+        SIDE: f"CASE WHEN {is_head} THEN '{NEW}' ELSE {SIDE} END",
+    }
+    return rows.withColumns({name: F.expr(sql) for name, sql in columns.items()})
 
 
 def _stage(work: Work, rows: DataFrame, candidates: Candidates) -> Staged:
@@ -240,14 +242,13 @@ def _make_write(
 
 def _set_aside(rows: DataFrame) -> DataFrame:
     """The rows to write: what comes, and what leaves as superseded rows."""
-    leaves = F.col(SIDE) == OLD
-    return rows.withColumns(
-        {
-            ROLE: F.when(leaves, F.lit(str(Role.EPOCH))).otherwise(F.col(ROLE)),
-            DELETED: leaves | F.col(DELETED),
-            KEY: F.when(~leaves, F.col(KEY)),
-        }
-    ).drop(SIDE)
+    leaves = f"{SIDE} = '{OLD}'"
+    columns = {
+        ROLE: f"CASE WHEN {leaves} THEN '{Role.EPOCH}' ELSE {ROLE} END",
+        DELETED: f"{leaves} OR {DELETED}",
+        KEY: f"CASE WHEN NOT {leaves} THEN {KEY} END",
+    }
+    return rows.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(SIDE)
 
 
 def _to_date(days: int) -> date:

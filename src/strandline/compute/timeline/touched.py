@@ -6,14 +6,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
+from strandline.lake.near import Among
 from strandline.lake.reads import SIGN
 from strandline.lake.work import Work
 from strandline.model.columns import HEAD, KEY, quote
-from strandline.model.filters import EVERY_ROW
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .layout import FAILED, hash_head, key_types
+from .layout import FAILED, hash_head, key_types, name_values
 from .streaming import KEY_HASH, STATE
 
 FIRST_ON, LEAVES, CONTINUES, PUBLISHED = "__first_on", "__leaves", "__continues", "__published"
@@ -29,7 +30,7 @@ def find_touched(work: Work, timeline: Timeline, own: DataFrame) -> DataFrame:
     names = [quote(c) for c in timeline.key]
     touched = touched.groupBy(*names).agg(F.min(FIRST_ON).alias(FIRST_ON), F.max(LEAVES).alias(LEAVES))
     touched = touched.withColumn(KEY_HASH, hash_head(timeline.key, key_types(own, timeline.key)))
-    heads = work.read_heads(timeline.output, states=True).select(
+    heads = work.read_states(timeline.output, _name_changed(work, timeline, own)).select(
         F.struct("*").alias(PUBLISHED),
         F.col(KEY).alias("__head_hash"),
         *(F.col(quote(c)).alias(f"__head_{c}") for c in timeline.key),
@@ -49,6 +50,13 @@ def find_touched(work: Work, timeline: Timeline, own: DataFrame) -> DataFrame:
         F.expr(f"CASE WHEN {CONTINUES} THEN {head}.state END").alias(STATE),
         PUBLISHED,
     )
+
+
+def _name_changed(work: Work, timeline: Timeline, own: DataFrame) -> tuple[Among, ...]:
+    """Values of the key that all touched keys have, if they are few and known before they are computed."""
+    staged = work.find_staged_changes(timeline.facts) if work.has_changes(timeline.facts) else None
+    asked = work.invalidations(timeline.facts) or find_filter(work.task.scope) is not None
+    return () if asked or staged is None else name_values(staged, own.schema, timeline.key)
 
 
 def _find_origins(work: Work, timeline: Timeline) -> list[DataFrame]:

@@ -1,5 +1,6 @@
 """Timelines: facts folded, in the order of their dates, into the history of each key."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -7,6 +8,7 @@ from pyspark.sql import functions as F
 
 from strandline.compute.keys import user_columns
 from strandline.compute.shape import fit_types
+from strandline.lake.near import Among, Near
 from strandline.lake.reads import SIGN
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Expected, Prepared, Work
@@ -19,7 +21,7 @@ from strandline.model.timeline import DATE, EPOCH, Timeline
 
 from .building import build_table, cluster, keep_published
 from .folded import fold_facts, require_fold
-from .layout import FAILED, hash_head, key_types, make_head, name_values, of_head
+from .layout import FAILED, hash_head, hash_head_sql, key_types, name_values, spell_head
 from .oracle import expect_timeline
 from .streaming import HEAD_ROLE, KEY_HASH, LAST_ON, REASON, ROLE, STATE, STATUS
 from .superseding import (
@@ -87,7 +89,7 @@ def _fold_everything(work: Work, timeline: Timeline, own: DataFrame) -> Prepared
     folded = fold_facts(work, timeline, _in_types_of(own, timeline, facts), known)
     old = work.read_rows(timeline.output)
     rows_full = work.input_rows.get(timeline.facts, 0)
-    staged = _compare(work, timeline, folded, old, work.read_heads(timeline.output, states=True))
+    staged = _compare(work, timeline, folded, old, work.read_states(timeline.output))
     prepared = write_superseding(
         work, staged, timeline.key, scope=EVERYTHING, rows_read=rows_full, rows_full=rows_full, whole=True
     )
@@ -113,14 +115,13 @@ def _fold_touched(work: Work, timeline: Timeline, own: DataFrame) -> Prepared:
     old = None
     if touched.counts["again"]:
         again = F.broadcast(keys.where(~continues).select(KEY_HASH))
-        everything = _in_types_of(own, timeline, _placed(work, timeline))
+        among = name_values(touched, own.schema, timeline.key)
+        everything = _in_types_of(own, timeline, _placed(work, timeline, among))
         hashed = everything.withColumn(KEY_HASH, hash_head(timeline.key))
         facts = facts.unionByName(
             hashed.join(again, KEY_HASH, "left_semi").drop(KEY_HASH), allowMissingColumns=True
         )
-        rows = work.read_rows(timeline.output)
-        if among := name_values(touched, own.schema, timeline.key):
-            rows = rows.where(among.spell())
+        rows = work.read_rows(timeline.output, Near(among=among))
         published = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = published.join(again, KEY_HASH, "left_semi").drop(KEY_HASH)
     folded = fold_facts(work, timeline, facts, keys.drop(CONTINUES, PUBLISHED))
@@ -164,51 +165,47 @@ def _judge_heads(timeline: Timeline, results: DataFrame, published: DataFrame | 
     values = [f.name for f in timeline.fields]
     heads = results.where(F.col(ROLE) == HEAD_ROLE).drop(ROLE, DATE)
     if published is None:
-        heads = heads.withColumns(
-            {
-                HAD_HEAD: F.lit(False),
-                OLD_EPOCH: F.lit(0).cast("bigint"),
-                OLD_WATERMARK: F.lit(None).cast("date"),
-                f"{_OLD}{HEAD}": make_head({}),
-                **{f"{_OLD}{v}": F.col(quote(v)) for v in values},
-            }
-        )
-    else:
-        published = published.select(
-            F.col(KEY).alias(f"{_OLD}hash"),
-            *(F.col(quote(c)).alias(f"{_OLD}{c}") for c in (*timeline.key, *values)),
-            F.col(EPOCH).alias(OLD_EPOCH),
-            of_head("watermark_on").alias(OLD_WATERMARK),
-            F.col(HEAD).alias(f"{_OLD}{HEAD}"),
-        )
-        same = [hash_head(timeline.key) == F.col(f"{_OLD}hash")]
-        same += [F.col(quote(c)).eqNullSafe(F.col(quote(f"{_OLD}{c}"))) for c in timeline.key]
-        heads = heads.join(published, same, "left").withColumn(HAD_HEAD, F.col(f"{_OLD}hash").isNotNull())
-    head = make_head(
-        {
-            "state": F.col(STATE),
-            "last_on": F.col(LAST_ON),
-            "watermark_on": F.greatest(F.col(OLD_WATERMARK), F.col(LAST_ON)),
-            "status": F.col(STATUS),
-            "reason": F.col(REASON),
+        nothing = {
+            HAD_HEAD: "false",
+            OLD_EPOCH: "0L",
+            OLD_WATERMARK: "CAST(NULL AS DATE)",
+            f"{_OLD}{HEAD}": spell_head({}),
+            **{f"{_OLD}{v}": quote(v) for v in values},
         }
-    )
-    heads = heads.withColumn(HEAD, head)
-    compared = [(F.col(f"{HEAD}.{f}"), F.col(f"{_OLD}{HEAD}.{f}")) for f in _COMPARED]
-    compared += [(F.col(quote(v)), F.col(quote(f"{_OLD}{v}"))) for v in values]
-    differs = ~F.col(HAD_HEAD)
-    for new, old in compared:
-        differs = differs | ~new.eqNullSafe(old)
+        heads = heads.withColumns({name: F.expr(sql) for name, sql in nothing.items()})
+    else:
+        published = published.selectExpr(
+            f"{KEY} AS {_OLD}hash",
+            *(f"{quote(c)} AS {quote(f'{_OLD}{c}')}" for c in (*timeline.key, *values)),
+            f"{EPOCH} AS {OLD_EPOCH}",
+            f"{HEAD}.watermark_on AS {OLD_WATERMARK}",
+            f"{HEAD} AS {_OLD}{HEAD}",
+        )
+        same = [f"{hash_head_sql(timeline.key)} = {_OLD}hash"]
+        same += [f"{quote(c)} <=> {quote(f'{_OLD}{c}')}" for c in timeline.key]
+        heads = heads.join(published, F.expr(" AND ".join(same)), "left")
+        heads = heads.withColumn(HAD_HEAD, F.expr(f"{_OLD}hash IS NOT NULL"))
+    head = {
+        "state": STATE,
+        "last_on": LAST_ON,
+        "watermark_on": f"greatest({OLD_WATERMARK}, {LAST_ON})",
+        "status": STATUS,
+        "reason": REASON,
+    }
+    heads = heads.withColumn(HEAD, F.expr(spell_head(head)))
+    same = [f"{HEAD}.{f} <=> {_OLD}{HEAD}.{f}" for f in _COMPARED]
+    same += [f"{quote(v)} <=> {quote(f'{_OLD}{v}')}" for v in values]
     columns = [*timeline.key, *values, HEAD, HAD_HEAD, OLD_EPOCH, OLD_WATERMARK]
-    return heads.select(*map(quote, columns), differs.alias(HEAD_DIFFERS))
+    differs = f"NOT ({HAD_HEAD} AND {' AND '.join(same)}) AS {HEAD_DIFFERS}"
+    return heads.selectExpr(*map(quote, columns), differs)
 
 
 _COMPARED = ("state", "last_on", "watermark_on", "status", "reason")
 
 
-def _placed(work: Work, timeline: Timeline) -> DataFrame:
-    """All facts with a date."""
-    facts = work.read_live(timeline.facts)
+def _placed(work: Work, timeline: Timeline, among: Sequence[Among] = ()) -> DataFrame:
+    """All facts with a date. Only those with values of the key among some, if those are given."""
+    facts = work.read_among(timeline.facts, among)
     dated = facts.where(F.col(quote(timeline.date)).isNotNull())
     return dated.select(*map(quote, user_columns(facts.columns)))
 

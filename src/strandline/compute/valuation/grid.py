@@ -21,6 +21,11 @@ def date_literal(day: date | None) -> Column:
     return F.expr(f"DATE'{day}'") if day else F.lit(None).cast("date")
 
 
+def following(day: date) -> date | None:
+    """The next day. None after the last day that there is."""
+    return day + timedelta(days=1) if day < date.max else None
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Some dates in ascending order, numbered from 0."""
@@ -60,11 +65,15 @@ class Grid:
 
     def date_at(self, place: str) -> Column:
         """The date with a number."""
+        return F.expr(self.spell_date(place))
+
+    def spell_date(self, place: str) -> str:
+        """The same in SQL."""
         if not self.dates:
-            return F.lit(None).cast("date")
+            return "CAST(NULL AS DATE)"
         first = self.dates[0]
         days = list_numbers([(day - first).days for day in self.dates])
-        return F.expr(f"date_add(DATE'{first}', {days}[{place}])")
+        return f"date_add(DATE'{first}', {days}[{place}])"
 
     def count(self, start: str, end: str) -> Column:
         """The number of dates of the grid from `start` (included) to `end` (excluded)."""

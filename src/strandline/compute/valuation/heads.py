@@ -3,20 +3,14 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute.timeline.layout import (
-    CURRENT,
-    FAILED,
-    REPROCESSING,
-    make_head,
-    of_head,
-)
+from strandline.compute.timeline.layout import CURRENT, FAILED, REPROCESSING, spell_head
 from strandline.compute.timeline.superseding import HAD_HEAD, HEAD_DIFFERS, OLD_EPOCH, OLD_WATERMARK
 from strandline.lake.work import Work
 from strandline.model.columns import HEAD, KEY, quote
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
 from .dates import Dates
-from .grid import Grid, date_literal
+from .grid import Grid
 from .reach import END, START
 from .resolving import KEY_HASH, MISSING
 from .scope import NO_END, WAITS, Reached
@@ -49,42 +43,40 @@ def judge_heads(
     everything else.
     """
     names = [quote(c) for c in valuation.timeline.key]
-    status, reason = of_head("status").alias(_FOLD), of_head("reason").alias(_WHY)
     history = work.read_heads(valuation.timeline.output)
-    known = history.select(F.col(KEY).alias(KEY_HASH), *names, status, reason)
+    known = history.selectExpr(
+        f"{KEY} AS {KEY_HASH}", *names, f"{HEAD}.status AS {_FOLD}", f"{HEAD}.reason AS {_WHY}"
+    )
     heads = known.join(_collect_ranges(reached), KEY_HASH, "left")
     heads = heads.where(f"{_COMPUTED} IS NOT NULL OR {_FOLD} = '{FAILED}'")
     heads = _with_published(heads, None if own is None else work.read_heads(valuation.output), dates)
-    heads = _with_waits(heads, missing)
-    heads = heads.withColumn(_FIRST, F.array_min(F.col(_WAITS)))
-    grid = Grid.of(dates.business)
+    heads = _with_waits(heads, missing).withColumn(_FIRST, F.expr(f"array_min({_WAITS})"))
+    heads = heads.withColumn(HEAD, F.expr(spell_head(_judge(Grid.of(dates.business)))))
+    same = " AND ".join(f"{HEAD}.{name} <=> {_OLD_HEAD}.{name}" for name in _COMPARED)
+    differs = f"NOT ({HAD_HEAD} AND {same}) AS {HEAD_DIFFERS}"
+    return heads.selectExpr(*names, HEAD, HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, differs)
+
+
+def _judge(grid: Grid) -> dict[str, str]:
+    """The fields of a head as it shall be, in SQL."""
     place = grid.place_of(_FIRST)
-    previous = F.when(F.expr(f"({place}) > 0"), grid.date_at(f"({place}) - 1"))
+    previous = f"CASE WHEN ({place}) > 0 THEN {grid.spell_date(f'({place}) - 1')} END"
     others = (
         f"CASE size({_WAITS}) WHEN 1 THEN '' WHEN 2 THEN ' and 1 other date'"
         f" ELSE concat(' and ', size({_WAITS}) - 1, ' other dates') END"
     )
-    why = F.concat(
-        F.lit("no row of `"), F.col(_WAITS_FOR), F.lit("` on "), F.col(_FIRST).cast("string"), F.expr(others)
-    )
-    held, marked = F.col(_FOLD) == FAILED, F.col(_PENDING).isNotNull()
-    waits, old = F.size(F.col(_WAITS)) > 0, F.col(_OLD_HEAD)
-    head = make_head(
-        {
-            "watermark_on": F.when(held | marked, F.col(OLD_WATERMARK)).when(waits, previous),
-            "status": F.when(held, FAILED).when(marked, REPROCESSING).when(waits, FAILED).otherwise(CURRENT),
-            "reason": F.when(held, F.col(_WHY)).when(marked, old.getField("reason")).when(waits, why),
-            "waits": F.when(held, F.lit(None))
-            .when(marked, F.col(f"{_OLD_HEAD}.waits"))
-            .when(waits, F.col(_WAITS)),
-            "pending": F.when(~held & marked, F.col(_PENDING)),
-        }
-    )
-    heads = heads.withColumn(HEAD, head)
-    differs = ~F.col(HAD_HEAD)
-    for name in _COMPARED:
-        differs = differs | ~F.col(f"{HEAD}.{name}").eqNullSafe(F.col(f"{_OLD_HEAD}.{name}"))
-    return heads.select(*names, HEAD, HAD_HEAD, OLD_EPOCH, OLD_WATERMARK, differs.alias(HEAD_DIFFERS))
+    why = f"concat('no row of `', {_WAITS_FOR}, '` on ', CAST({_FIRST} AS STRING), {others})"
+    held, marked, waits = f"{_FOLD} = '{FAILED}'", f"{_PENDING} IS NOT NULL", f"size({_WAITS}) > 0"
+    return {
+        "watermark_on": f"CASE WHEN {held} OR {marked} THEN {OLD_WATERMARK} WHEN {waits} THEN {previous} END",
+        "status": f"CASE WHEN {held} THEN '{FAILED}' WHEN {marked} THEN '{REPROCESSING}'"
+        f" WHEN {waits} THEN '{FAILED}' ELSE '{CURRENT}' END",
+        "reason": f"CASE WHEN {held} THEN {_WHY} WHEN {marked} THEN {_OLD_HEAD}.reason"
+        f" WHEN {waits} THEN {why} END",
+        "waits": f"CASE WHEN {held} THEN NULL WHEN {marked} THEN {_OLD_HEAD}.waits"
+        f" WHEN {waits} THEN {_WAITS} END",
+        "pending": f"CASE WHEN NOT ({held}) AND {marked} THEN {_PENDING} END",
+    }
 
 
 def _collect_ranges(reached: Reached) -> DataFrame:
@@ -121,18 +113,21 @@ def _with_waits(heads: DataFrame, missing: DataFrame | None) -> DataFrame:
 def _with_published(heads: DataFrame, published: DataFrame | None, dates: Dates) -> DataFrame:
     """Heads beside the published ones. A CURRENT key is complete up to the last date that was due."""
     if published is None:
-        return heads.withColumns(
-            {
-                HAD_HEAD: F.lit(False),
-                OLD_EPOCH: F.lit(0).cast("bigint"),
-                OLD_WATERMARK: F.lit(None).cast("date"),
-                _OLD_HEAD: make_head({}),
-            }
+        beside = {
+            HAD_HEAD: "false",
+            OLD_EPOCH: "0L",
+            OLD_WATERMARK: "CAST(NULL AS DATE)",
+            _OLD_HEAD: spell_head({}),
+        }
+    else:
+        published = published.selectExpr(
+            f"{KEY} AS {KEY_HASH}", f"{EPOCH} AS {OLD_EPOCH}", f"{HEAD} AS {_OLD_HEAD}"
         )
-    published = published.select(
-        F.col(KEY).alias(KEY_HASH), F.col(EPOCH).alias(OLD_EPOCH), F.col(HEAD).alias(_OLD_HEAD)
-    )
-    joined = heads.join(published, KEY_HASH, "left")
-    current = F.col(f"{_OLD_HEAD}.status") == CURRENT
-    watermark = F.when(current, date_literal(dates.last_before)).otherwise(F.col(f"{_OLD_HEAD}.watermark_on"))
-    return joined.withColumns({HAD_HEAD: F.col(_OLD_HEAD).isNotNull(), OLD_WATERMARK: watermark})
+        heads = heads.join(published, KEY_HASH, "left")
+        last = f"DATE'{dates.last_before}'" if dates.last_before else "CAST(NULL AS DATE)"
+        current = f"{_OLD_HEAD}.status = '{CURRENT}'"
+        beside = {
+            HAD_HEAD: f"{_OLD_HEAD} IS NOT NULL",
+            OLD_WATERMARK: f"CASE WHEN {current} THEN {last} ELSE {_OLD_HEAD}.watermark_on END",
+        }
+    return heads.withColumns({name: F.expr(sql) for name, sql in beside.items()})

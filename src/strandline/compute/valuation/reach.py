@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.timeline.layout import FAILED, hash_head, name_values, of_head
+from strandline.lake.near import Near
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
-from strandline.model.filters import EVERY_ROW
+from strandline.model.conditions import EVERY_ROW
 from strandline.model.scope import find_filter
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 
@@ -52,10 +53,9 @@ def reach_of_history(work: Work, valuation: Valuation) -> DataFrame:
     names = [quote(c) for c in timeline.key]
     changed = _changes(work, timeline.output, (*timeline.key, DATE))
     changed_dates = changed.withColumn(KEY_HASH, hash_head(timeline.key))
-    rows = work.read_rows(timeline.output).select(*names, DATE)
     staged = None if work.invalidations(timeline.output) else work.find_staged_changes(timeline.output)
-    if staged and (among := name_values(staged, rows.schema, timeline.key)):
-        rows = rows.where(among.spell())
+    among = name_values(staged, staged.schema, timeline.key) if staged else ()
+    rows = work.read_rows(timeline.output, Near(among=among)).select(*names, DATE)
     rows = rows.withColumn(KEY_HASH, hash_head(timeline.key))
     rows = rows.join(changed_dates.select(KEY_HASH).distinct(), KEY_HASH, "left_semi")
     return _until_same(changed_dates, rows, (KEY_HASH, *timeline.key), DATE)

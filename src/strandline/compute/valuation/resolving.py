@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from strandline.compute.timeline.layout import hash_head, of_head
+from strandline.lake.near import Among, Near
 from strandline.lake.work import Work
-from strandline.lake.writes import Among
 from strandline.model.columns import KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.timeline import DATE, Match, Reference, Valuation
 from strandline.model.typed_values import are_compared_exactly
 
-from .grid import HIGH, LOW, PLACE, Grid, date_literal
+from .grid import HIGH, LOW, PLACE, Grid, following
 from .raised import WHERE, refuse_expression
 
 KEY_HASH = "__k"
@@ -40,7 +40,7 @@ class Kinds:
 
     settled: bool
     moving: bool
-    among: Among | None = None
+    among: tuple[Among, ...] = ()
     """Values of the key that all of them have, if they are few."""
 
 
@@ -83,9 +83,8 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid,
         steps.append(heads.select(*columns))
     if kinds.moving or not steps:
         moving = ranges.where(f"NOT {SETTLED}").select(KEY_HASH).distinct()
-        rows = work.read_rows(timeline.output).where(F.col(DATE) <= date_literal(grid.dates[-1]))
-        if kinds.among:
-            rows = rows.where(kinds.among.spell())
+        near = Near(dates=((None, following(grid.dates[-1])),), among=kinds.among)
+        rows = work.read_rows(timeline.output, near)
         rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
         of_key = f"OVER (PARTITION BY {', '.join(map(quote, timeline.key))} ORDER BY {DATE})"
         rows = rows.withColumn(_NEXT, F.expr(f"lead({DATE}) {of_key}"))

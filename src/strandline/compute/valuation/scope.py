@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.timeline.layout import name_values, of_head
+from strandline.lake.near import Bounds, Near
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
@@ -33,10 +34,6 @@ _IS_FIRST = "__is_first"
 """True for the first range of a key."""
 _FIRST, NO_END = f"DATE'{date.min}'", f"DATE'{date.max}'"
 """Dates in place of no bound, which can be compared."""
-
-
-Bounds = tuple[date | None, date | None]
-"""The first date, and the first date after the last. None has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +75,10 @@ class Reached:
         not_ended = F.col("__their_end").isNull() | (F.col(DATE) < F.col("__their_end"))
         return rows.join(theirs, same & begun & not_ended, "left_semi")
 
-    def condition(self) -> str:
-        """SQL that holds for every row in the ranges, by which files, and pages in them, are skipped.
-
-        It is false where everybody waits.
-        """
-        alternatives = (
-            " AND ".join(
-                [
-                    *([f"{DATE} >= DATE'{low}'"] if low else []),
-                    *([f"{DATE} < DATE'{high}'"] if high else []),
-                ]
-            )
-            or "true"
-            for low, high in self.bounds
-        )
-        dates = " OR ".join(alternatives) or "false"
-        return f"({dates}) AND {self.kinds.among.spell()}" if self.kinds.among else dates
+    @property
+    def near(self) -> Near:
+        """Where published rows in the ranges lie. Nowhere if everybody waits."""
+        return Near(dates=self.bounds, among=self.kinds.among)
 
 
 _MOST_RANGES = 50

@@ -201,7 +201,7 @@ def _make_candidates(
     if own is not None:
         new = fit_types(new, own.drop(EPOCH), work)
     if own is not None and not _only_appends(reached, dates):
-        rows = work.read_rows(valuation.output).where(reached.condition())
+        rows = work.read_rows(valuation.output, reached.near)
         hashed = rows.withColumn(KEY_HASH, hash_head(timeline.key))
         old = reached.of_published(hashed, timeline.key).drop(KEY_HASH)
     missing = None if valued.missing is None else valued.missing.select(KEY_HASH, DATE, MISSING)

@@ -29,7 +29,9 @@ def load(chains: Mapping[str, ChainSpec], loading: Loading) -> None:
             if loading.right:
                 loading.nodes.append(chain_node(chain, known.order))
             loading.names[name] = (name,)
-            loading.add_table(name, name, replace(known, unique=(chain.key,)))
+            loading.add_table(
+                name, name, replace(known, unique=(chain.key,), row_key=(*chain.group_by, chain.hash))
+            )
         for output, dataset in spec.follow.items():
             _load_follow(output, dataset, chain, (*chain.group_by, chain.hash) if sound else (), loading)
 

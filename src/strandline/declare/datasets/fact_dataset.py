@@ -25,7 +25,15 @@ from .paths import parse_list_path
 from .spec import FactDatasetSpec, GuardSpec, SourceTimeSpec
 from .values import parse_type
 
-_TIMES = {TypeName.TIMESTAMP, TypeName.TIMESTAMP_MS, TypeName.TIMESTAMP_US, TypeName.DATE}
+_TIMES = {
+    TypeName.TIMESTAMP,
+    TypeName.TIMESTAMP_MS,
+    TypeName.TIMESTAMP_US,
+    TypeName.TIMESTAMP_NS,
+    TypeName.DATE,
+    TypeName.BIGINT,  # a logical clock
+}
+_TIME_WORDS = "timestamp, timestamp_ms, timestamp_us, timestamp_ns, date or bigint"
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
@@ -267,7 +275,7 @@ class _Checks:
                 report.add(
                     "source-at-not-a-time",
                     what,
-                    "Name a column of type timestamp, timestamp_ms, timestamp_us or date.",
+                    f"Name a column of type {_TIME_WORDS}.",
                     place,
                 )
             return SourceTime(column=name)
@@ -275,7 +283,10 @@ class _Checks:
         if type_ is not None and not _can_be_time(type_):
             what = f"`source_at` of `{self.context.name}` has the type `{type_}`, which is not a time."
             report.add(
-                "source-at-not-a-time", what, "Use timestamp, timestamp_ms, timestamp_us or date.", place
+                "source-at-not-a-time",
+                what,
+                f"Use {_TIME_WORDS}.",
+                place,
             )
         return SourceTime(path=source_time_path(spec.path, place, self.context), type=type_ or STRING)
 

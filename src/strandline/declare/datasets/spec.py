@@ -8,7 +8,7 @@ from strandline.declare.spec_types import NameOrNames, Names, Strict, value_shap
 
 _TYPES = (
     "string (default), int, bigint, double, decimal(p,s), boolean, date, timestamp, timestamp_ms,"
-    " timestamp_us or json"
+    " timestamp_us, timestamp_ns or json"
 )
 
 

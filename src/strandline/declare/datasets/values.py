@@ -4,7 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-from strandline.model.columns import ColumnType, TypeName, find_type
+from strandline.model.columns import ColumnType, TimeUnit, TypeName, find_type
 from strandline.model.errors import Place
 from strandline.model.report import Report, find_nearest
 
@@ -19,6 +19,7 @@ _WORDS = (
     "timestamp",
     "timestamp_ms",
     "timestamp_us",
+    "timestamp_ns",
     "json",
 )
 _OTHER_WORDS = {
@@ -41,6 +42,7 @@ _RANGES = {
     TypeName.BIGINT: 2**63,
     TypeName.TIMESTAMP_MS: _YEAR_9999 * 1000,
     TypeName.TIMESTAMP_US: _YEAR_9999 * 1_000_000,
+    TypeName.TIMESTAMP_NS: 2**63,
 }
 
 
@@ -78,11 +80,12 @@ def fit_default(value: object, type_: ColumnType, place: Place, report: Report) 
 
 
 def _as_instant(value: object, type_: ColumnType) -> object:
-    """Milliseconds and microseconds as an instant, because a number is cast to a timestamp as seconds."""
-    micros = {TypeName.TIMESTAMP_MS: 1000, TypeName.TIMESTAMP_US: 1}.get(type_.name)
-    if micros is None or not isinstance(value, int):
+    """An integer of a time as an instant, because a number is cast to a timestamp as seconds."""
+    if not type_.is_integer_time or not isinstance(value, int):
         return value
-    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value * micros)
+    nanoseconds = {TimeUnit.MILLISECONDS: 1_000_000, TimeUnit.MICROSECONDS: 1000, TimeUnit.NANOSECONDS: 1}
+    micros = value * nanoseconds[type_.unit] // 1000
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
     return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from strandline.declare.loading import Loading
 from strandline.declare.reading import find_dataset, find_known, is_understood
 from strandline.declare.yaml_lines import DataPath
-from strandline.model.columns import ColumnType
+from strandline.model.columns import POSITION, ColumnType
 from strandline.model.entity import Entity, Namer, Use, Variable
 from strandline.model.errors import Place
 from strandline.model.own_clock import Every
@@ -176,12 +176,20 @@ class EntityDraft:
                     columns=owner.columns,
                     via=owner.steps(loading),
                     order_by=find_order(kind, loading),
+                    ranked_by=_find_ranked_by(kind, find_order(kind, loading), name, variables),
                 )
                 for name, (dataset, owner, kind) in uses.items()
             ),
             namers=tuple(namers.values()),
             variables=tuple(sorted(variables, key=lambda v: order[v.name])),
         )
+
+
+def _find_ranked_by(
+    kind: InputKind, order_by: tuple[str, ...], use: str, variables: Collection[Variable]
+) -> str:
+    picks = any(v.use == use and v.reads_row for v in variables)
+    return kind.facts if kind.is_record_set and picks and POSITION in order_by else ""
 
 
 def _named_in(owner: OwnerSpec | None, what: str, path: DataPath) -> Iterator[tuple[str, str, DataPath]]:

@@ -96,6 +96,8 @@ def _inputs(entity: Entity, names: Mapping[str, str]) -> tuple[Input, ...]:
         )
         of_use.columns |= {c for v in entity.variables_of(use) for c in columns_of_row(v)}
         of_use.ranged |= dict.fromkeys(border.column for border in entity.borders_of(use))
+        if use.ranked_by:
+            read(use.ranked_by).relate(Matched(columns=use.own_columns), use.own_columns)
         for step, further in zip_longest(use.via, use.via[1:]):
             found_by = tuple(there for _, there in step.on)
             read(step.dataset).relate(

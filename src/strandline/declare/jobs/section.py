@@ -107,7 +107,7 @@ class JobDraft:
         relations, known = relate_inputs(draft, loading.known, loading.calendar, loading.document, report)
         row_key = self.row_key.columns if self.row_key else ()
         unique = (key for key in (row_key, draft.unique_key) if key)
-        known = replace(known, unique=(*known.unique, *unique))
+        known = replace(known, unique=(*known.unique, *unique), row_key=draft.unique_key or row_key)
         loading.known[self.output] = known
         self._check_row_key(known, loading)
         if loading.right:

@@ -24,6 +24,7 @@ from .spec import TimelineSpec
 _OTHER_TYPES = {
     TypeName.TIMESTAMP_MS: "timestamp",
     TypeName.TIMESTAMP_US: "timestamp",
+    TypeName.TIMESTAMP_NS: "timestamp",
     TypeName.JSON: "string",
 }
 """Types that say how a payload writes a value. A fold returns the value itself."""

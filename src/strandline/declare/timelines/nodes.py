@@ -30,7 +30,8 @@ def know_columns(
         **dict.fromkeys(columns),
         EPOCH: "bigint",
     }
-    return Known(types=types, complete=True, names=frozenset(types), unique=((*key, DATE),))
+    row_key = (*key, DATE)
+    return Known(types=types, complete=True, names=frozenset(types), unique=(row_key,), row_key=row_key)
 
 
 def timeline_node(timeline: Timeline, facts: str, columns: tuple[str, ...], last: str) -> Node:

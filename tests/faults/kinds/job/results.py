@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from strandline.model.columns import CONFIG, DELETED, KEY
-from strandline.model.filters import EVERY_ROW, Comparison, Filter, Operator
+from strandline.model.conditions import EVERY_ROW, AllOf, Comparison, Operator, find_comparisons
 from strandline.model.node import By, Node, Relation
 from strandline.model.project import Job
 from strandline.model.scope import find_filter
@@ -77,8 +77,8 @@ def changed_keys(changes: Iterable[tuple[int, Row]], columns: Sequence[str]) -> 
     return {values_of(row, columns) for _, row in changes}
 
 
-def matches(given: Filter, row: Row) -> bool:
-    return all(_compares(c, row[c.column]) for c in given.comparisons)
+def matches(given: AllOf, row: Row) -> bool:
+    return all(_compares(c, row[c.column]) for c in find_comparisons(given))
 
 
 def _compares(asked: Comparison, value: Any) -> bool:

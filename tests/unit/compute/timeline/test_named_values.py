@@ -1,4 +1,4 @@
-"""Few values of a key are named in a condition, by which pages of files are skipped."""
+"""Few values of columns of the key are named in a condition, by which files and pages are skipped."""
 
 from pathlib import Path
 
@@ -8,31 +8,38 @@ import pytest
 from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from strandline.compute.timeline.layout import name_values
+from strandline.lake.near import Among
 from strandline.lake.staging import Staged
-from strandline.lake.writes import Among, Superseding
+from strandline.lake.writes import Superseding
+
+KEY = ("account", "security")
 
 
 def stage_keys(folder: Path, kind: pa.DataType, *parts: list[object]) -> Staged:
+    """Keys whose first column has these values, and whose second one has one value for all."""
     for number, values in enumerate(parts):
-        pq.write_table(pa.table({"account": pa.array(values, kind)}), folder / f"{number}.parquet")
+        rows = {"account": pa.array(values, kind), "security": pa.array(["S"] * len(values), pa.string())}
+        pq.write_table(pa.table(rows), folder / f"{number}.parquet")
     (folder / "_SUCCESS").touch()
     return Staged(path=str(folder), schema=StructType([]), counts={})
 
 
-def find(keys: Staged, kind: DataType) -> Among | None:
-    return name_values(keys, StructType([StructField("account", kind)]), ("account", "security"))
+def find(keys: Staged, kind: DataType) -> dict[str, Among]:
+    stored = StructType([StructField("account", kind), StructField("security", StringType())])
+    return {among.column: among for among in name_values(keys, stored, KEY)}
 
 
-def test_texts_and_whole_numbers_are_named_once_from_all_files(tmp_path: Path) -> None:
-    texts = find(stage_keys(tmp_path, pa.string(), ["b", "a'"], ["b"]), StringType())
-    assert texts == Among(column="account", literals=(r"'a\''", "'b'"))
-    assert texts.spell("t.") == r"t.`account` IN ('a\'', 'b')"
+def test_texts_are_named_once_from_all_files(tmp_path: Path) -> None:
+    found = find(stage_keys(tmp_path, pa.string(), ["b", "a'"], ["b"]), StringType())
+
+    assert found["account"] == Among(column="account", values=("a'", "b"))
+    assert found["security"] == Among(column="security", values=("S",))
 
 
 def test_whole_numbers_are_named(tmp_path: Path) -> None:
     found = find(stage_keys(tmp_path, pa.int64(), [7, -7]), LongType())
-    assert found is not None
-    assert found.spell() == "`account` IN ((-7), 7)"
+
+    assert found["account"].values == (-7, 7)
 
 
 @pytest.mark.parametrize(
@@ -50,17 +57,22 @@ def test_whole_numbers_are_named(tmp_path: Path) -> None:
 def test_what_may_be_equal_in_another_spelling_is_not_named(
     tmp_path: Path, kind: pa.DataType, values: list[object], stored: DataType
 ) -> None:
-    assert find(stage_keys(tmp_path, kind, values), stored) is None
+    found = find(stage_keys(tmp_path, kind, values), stored)
+
+    assert "account" not in found
+    assert ("security" in found) == bool(values)
 
 
 def test_twenty_values_are_named(tmp_path: Path) -> None:
     found = find(stage_keys(tmp_path, pa.int64(), list(range(20))), LongType())
-    assert found is not None
-    assert len(found.literals) == 20
+
+    assert len(found["account"].values) == 20
 
 
 def test_a_write_that_supersedes_looks_at_the_named_values_alone() -> None:
-    among = Among(column="account", literals=("'a'",))
-    condition = Superseding(key=("account",), among=among).spell()
-    assert condition.endswith(" AND __there.`account` IN ('a')")
-    assert "IN ('a')" not in Superseding(key=("account",)).spell()
+    among = (Among(column="account", values=("a",)), Among(column="security", values=(1, 2)))
+
+    condition = Superseding(key=KEY, among=among).spell()
+
+    assert condition.endswith(" AND __there.`account` IN ('a') AND __there.`security` IN (1, 2)")
+    assert "IN ('a')" not in Superseding(key=KEY).spell()

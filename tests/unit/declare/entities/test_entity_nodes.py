@@ -193,3 +193,14 @@ entities:
         ("payer", "payee"),
         ("payee", "payer"),
     ]
+
+
+def test_facts_that_only_move_the_rank_of_a_record_are_read_where_a_variable_ranks(tmp_path: Path) -> None:
+    """The record set itself does not change then, so its changes would not tell."""
+    ranked = PROJECT.replace("order_by: [changed_at]}", "order_by: [_source_position]}")
+    picking = ranked.replace('"sum(amount)", default', '"latest(amount)", default')
+
+    assert [use.ranked_by for use in load_entity(tmp_path, "workspace", ranked).uses] == ["", "", ""]
+    assert [use.ranked_by for use in load_entity(tmp_path, "workspace", picking).uses] == [
+        *("", "", "contracts_facts"),
+    ]

@@ -100,7 +100,7 @@ OF_FIELDS: tuple[Told, ...] = (
         "    fields: {extra: money, ",
         "there is no type `money`.",
         "Known types: `string`, `int`, `bigint`, `double`, `decimal(18,2)`, `boolean`, `date`, `timestamp`,"
-        " `timestamp_ms`, `timestamp_us`, `json`.  [unknown-type]",
+        " `timestamp_ms`, `timestamp_us`, `timestamp_ns`, `json`.  [unknown-type]",
     ),
     (
         FIELDS,

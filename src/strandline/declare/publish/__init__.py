@@ -1,0 +1,1 @@
+"""The section `publish`: datasets that get a change log."""

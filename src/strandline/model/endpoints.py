@@ -1,0 +1,85 @@
+"""An endpoint: where webhooks are sent, and how. Its secrets are read when something is sent."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from .addresses import Network
+from .errors import CallError, Place
+from .webhook_signatures import Secret, parse_secret
+
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""A value that is read from the environment: `${NAME}`."""
+
+
+class Ordering(StrEnum):
+    PER_KEY = "per_key"
+    """The deliveries of one key go in order, one at a time."""
+    PARALLEL = "parallel"
+
+
+DEFAULT_RETRY = tuple(
+    timedelta(seconds=seconds) for seconds in (5, 300, 1800, 2 * 3600, 5 * 3600, 10 * 3600, 10 * 3600)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """As declared. A secret and a header may refer to the environment, so neither is ever shown."""
+
+    name: str
+    place: Place
+    url: str
+    secrets: tuple[str, ...] = field(repr=False)
+    """Each is `${NAME}` or the secret itself. A message is signed with all of them."""
+    ordering: Ordering = Ordering.PER_KEY
+    timeout: timedelta = timedelta(seconds=15)
+    rate: float | None = None
+    """At most this many attempts a second. None for no limit."""
+    in_flight: int = 16
+    max_body: int = 256 * 1024
+    """In bytes."""
+    retry: tuple[timedelta, ...] = DEFAULT_RETRY
+    """The pauses before the second attempt and each further one."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allow: tuple[Network, ...] = ()
+    """Networks that are not public and may be reached. Without TLS, only these."""
+
+
+def read_secrets(endpoint: Endpoint, environ: Mapping[str, str]) -> tuple[Secret, ...]:
+    """The secrets of an endpoint. Raises CallError, which never shows one."""
+    secrets = []
+    for text in endpoint.secrets:
+        name = REFERENCE.fullmatch(text)
+        which = f" `${{{name[1]}}}`" if name else ""
+        try:
+            secrets.append(parse_secret(fill(text, endpoint, environ)))
+        except ValueError as error:
+            raise CallError(
+                f"The secret{which} of the endpoint `{endpoint.name}` is not valid: {error}.",
+                remedy="Use `whsec_` and the base64 of 24 to 64 random bytes.",
+                slug="bad-secret",
+            ) from None
+    return tuple(secrets)
+
+
+def read_headers(endpoint: Endpoint, environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: fill(value, endpoint, environ) for name, value in endpoint.headers.items()}
+
+
+def fill(text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> str:
+    """The text with the values of the environment."""
+
+    def value(reference: re.Match[str]) -> str:
+        name = reference[1]
+        if name not in environ:
+            raise CallError(
+                f"The endpoint `{endpoint.name}` needs `${{{name}}}` of the environment, which is not set.",
+                remedy=f"Set it before the call: `export {name}=...`.",
+                slug="secret-not-set",
+            )
+        return environ[name]
+
+    return REFERENCE.sub(value, text)
