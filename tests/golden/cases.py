@@ -77,7 +77,7 @@ class World:
     records: dict[str, NodeRecord] = field(default_factory=dict)
     tables: dict[str, TableState] = field(default_factory=dict)
     listings: dict[str, dict[str, FileSeen]] = field(default_factory=dict)
-    ranges: dict[tuple[str, str], list[ColumnRange | None]] = field(default_factory=dict)
+    ranges: dict[tuple[str, str], list[ColumnRange]] = field(default_factory=dict)
     request: RunRequest = field(default_factory=lambda: RunRequest(as_of=AS_OF))
 
     def tell(self, line: str) -> None:
@@ -272,11 +272,14 @@ class World:
         )
 
     def give_range(self, words: str) -> None:
-        """`range tracks_facts sent_at 2024-01-01 2024-02-01`: of one more file; or `range ... unknown`."""
+        """`range tracks_facts sent_at 2024-01-01 2024-02-01`: of one more file; or `range ... unknown`.
+
+        Each file has a hundred rows.
+        """
         name, column, *ends = words.split()
         low_high = [datetime.fromisoformat(end).replace(tzinfo=UTC) for end in ends if end != "unknown"]
-        known = ColumnRange(low=low_high[0], high=low_high[1]) if low_high else None
-        self.ranges.setdefault((name, column), []).append(known)
+        low, high = low_high or (None, None)
+        self.ranges.setdefault((name, column), []).append(ColumnRange(low=low, high=high, rows=100))
 
     def list_file(self, words: str) -> None:
         """`file sale_events data/second 5,000 bytes`: what the source's folder shows now."""

@@ -20,10 +20,11 @@ class Every(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRange:
-    """The least and the greatest value of a column in a file."""
+    """The least and the greatest value of a column in a file. None if it has no statistics of it."""
 
-    low: datetime | date
-    high: datetime | date
+    low: datetime | date | None
+    high: datetime | date | None
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +61,18 @@ class OwnClock:
         """The value of a border at a time. None if only Spark can compute it."""
         return None if border.steps is None else evaluate(border.steps, as_of, self.timezone)
 
-    def may_reach(
-        self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange | None]
-    ) -> bool:
-        """Whether a row of some file may cross a border between two times.
+    def find_reached(
+        self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange]
+    ) -> list[ColumnRange]:
+        """The files of which a row may cross a border between two times.
 
-        May give false positives, never false negatives. Files without statistics may contain any row.
+        May give false positives, never false negatives: a file without statistics may contain any row.
         """
         values = [self.value(border, at) for at in (before, now)]
         if None in values:
-            return True
+            return list(files)
         band = [_as_instant(value) for value in values if value is not None]
-        return any(file is None or _touches(file, min(band), max(band), values) for file in files)
+        return [file for file in files if _touches(file, min(band), max(band), values)]
 
 
 _MARGIN = timedelta(days=2)
@@ -83,6 +84,8 @@ _CUT = timedelta(seconds=1)
 def _touches(
     file: ColumnRange, low: datetime, high: datetime, values: Sequence[datetime | date | None]
 ) -> bool:
+    if file.low is None or file.high is None:
+        return True
     exact = all(isinstance(value, datetime) for value in (file.low, file.high, *values))
     margin = _CUT if exact else _MARGIN
     return _as_instant(file.low) <= high + margin and _as_instant(file.high) >= low - margin

@@ -5,7 +5,7 @@ from datetime import datetime
 from strandline.model.business_dates import last_day_due, weekdays
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.node import Node
-from strandline.model.own_clock import OwnClock
+from strandline.model.own_clock import ColumnRange
 from strandline.model.plan import Task
 from strandline.model.scope import EVERYTHING, NOTHING, ClockMove, Scope
 from strandline.model.traits import OnClock
@@ -20,10 +20,9 @@ def find_clock_scope(node: Node, record: NodeRecord, observed: Observed, request
     now = at.isoformat()
     if record.as_of == now:
         return NOTHING
-    clock = node.traits.own_clock
-    if clock is not None and node.traits.clock is OnClock.SCOPE:
-        crosses = _crosses_border(clock, record, observed, at)
-        return following(node, (ClockMove(before=record.as_of, now=now),)) if crosses else NOTHING
+    if node.traits.own_clock is not None and node.traits.clock is OnClock.SCOPE:
+        crossing = count_crossing(node, record, observed, at)
+        return NOTHING if crossing is None else following(node, (ClockMove(before=record.as_of, now=now),))
     if node.traits.business_dates is not None and not _are_due(node, record, observed, request):
         return NOTHING
     match node.traits.clock:
@@ -49,18 +48,25 @@ def settle_as_of(node: Node, record: NodeRecord | None, request: PlanRequest) ->
     return max(now, datetime.fromisoformat(record.as_of))
 
 
-def _crosses_border(clock: OwnClock, record: NodeRecord, observed: Observed, now: datetime) -> bool:
-    """Whether a row may cross a border since the node was last computed, by the statistics of files.
+def count_crossing(node: Node, record: NodeRecord, observed: Observed, now: datetime) -> int | None:
+    """About how many rows may cross a border since the node was last computed: those of the files reached.
 
-    If none does nothing is recorded, and the next move starts from the same time again.
+    None if no file is reached. Then nothing is recorded, and the next move starts from the same time again.
     """
-    if not record.as_of:
-        return True
+    clock = node.traits.own_clock
+    if clock is None or not record.as_of:
+        return 0
     before = datetime.fromisoformat(record.as_of)
-    return any(
-        clock.may_reach(border, before, now, observed.ranges.get((border.dataset, border.column), (None,)))
-        for border in clock.borders
-    )
+    reached: dict[str, int] = {}
+    for border in clock.borders:
+        files = observed.ranges.get((border.dataset, border.column), (_UNKNOWN,))
+        if found := clock.find_reached(border, before, now, files):
+            rows = sum(file.rows for file in found)
+            reached[border.dataset] = max(reached.get(border.dataset, 0), rows)
+    return sum(reached.values()) if reached else None
+
+
+_UNKNOWN = ColumnRange(low=None, high=None)
 
 
 def _are_due(node: Node, record: NodeRecord, observed: Observed, request: PlanRequest) -> bool:

@@ -22,7 +22,7 @@ from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
 from .backfills import is_requested, plan_backfill, plan_release
-from .clock import find_clock_scope, settle_as_of, tell_clock_ahead
+from .clock import count_crossing, find_clock_scope, settle_as_of, tell_clock_ahead
 from .draft import (
     Draft,
     estimated,
@@ -146,11 +146,27 @@ def follow_clock(case: Case) -> Task | Next | None:
     inputs = planned_inputs(node, case.record, observed, draft)
     if not any(i.changes for i in inputs):
         task = make_task(node, Cause.CLOCK, Strategy.RECOMPUTE, reason, scope, inputs, draft)
-        return estimated(node, task, observed, draft)
+        return _add_crossing(case, estimated(node, task, observed, draft))
     task = _incremental(node, inputs, observed, draft)
-    return replace(
+    task = replace(
         task, scope=add_origins(task.scope, find_origins(scope)), reason=f"{task.reason}; and {reason}"
     )
+    return _add_crossing(case, task)
+
+
+def _add_crossing(case: Case, task: Task) -> Task:
+    """The task with the rows near borders among what it reads, by the statistics of files."""
+    assert case.record is not None
+    at = settle_as_of(case.node, case.record, case.request)
+    rows = count_crossing(case.node, case.record, case.observed, at) or 0
+    if not rows or not task.full_rows:
+        return task
+    more = Amount(rows=rows, bytes=task.full_bytes * rows // task.full_rows)
+    read = (Amount(rows=task.estimated_rows, bytes=task.estimated_bytes) + more).within(
+        Amount(rows=task.full_rows, bytes=task.full_bytes)
+    )
+    case.draft.increments[task.node] = case.draft.increments.get(task.node, Amount()) + more
+    return replace(task, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
 
 def follow_inputs(case: Case) -> Task | Next | None:

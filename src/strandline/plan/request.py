@@ -44,8 +44,5 @@ class Observed:
     listings: Mapping[str, tuple[FileSeen, ...]]
     business_dates: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
     """By node that is computed on the dates of a calendar: those dates."""
-    ranges: Mapping[tuple[str, str], tuple[ColumnRange | None, ...]] = field(default_factory=dict)
-    """By dataset and column that is compared with a moving border: its range in each file of the table.
-
-    None for a file without statistics of it.
-    """
+    ranges: Mapping[tuple[str, str], tuple[ColumnRange, ...]] = field(default_factory=dict)
+    """By dataset and column that is compared with a moving border: its range in each file of the table."""

@@ -18,11 +18,11 @@ def reaches(steps: tuple[BorderStep, ...] | None, *files: tuple[str, str] | None
     ranges = [
         ColumnRange(low=datetime.fromisoformat(f[0] + "Z"), high=datetime.fromisoformat(f[1] + "Z"))
         if f
-        else None
+        else ColumnRange(low=None, high=None)
         for f in files
     ]
     times = (NOW, BEFORE) if back else (BEFORE, NOW)
-    return CLOCK.may_reach(border, *times, ranges)
+    return bool(CLOCK.find_reached(border, *times, ranges))
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -49,6 +49,7 @@ def test_a_file_without_statistics_and_an_unknown_border_reach_everything() -> N
     assert not reaches(WEEK_AGO, far)
     assert reaches(WEEK_AGO, far, None)
     assert reaches(None, far)
+    assert not reaches(None)
     assert not reaches(WEEK_AGO)
 
 
@@ -56,7 +57,7 @@ def test_a_date_is_taken_with_a_margin() -> None:
     border = WatchedBorder(dataset="d", column="c", steps=(ToDate(local=True),))
 
     def reached(day: date) -> bool:
-        return CLOCK.may_reach(border, BEFORE, NOW, [ColumnRange(low=day, high=day)])
+        return bool(CLOCK.find_reached(border, BEFORE, NOW, [ColumnRange(low=day, high=day)]))
 
     assert reached(date(2024, 5, 1))
     assert reached(date(2024, 5, 2))
@@ -77,4 +78,4 @@ def test_whoever_crosses_is_always_reached() -> None:
         sides = [isinstance(value, datetime) and at < value for value in values]
 
         if sides[0] != sides[1]:
-            assert CLOCK.may_reach(border, before, now, [ColumnRange(low=at, high=at)])
+            assert CLOCK.find_reached(border, before, now, [ColumnRange(low=at, high=at)])
