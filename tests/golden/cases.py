@@ -38,6 +38,7 @@ from strandline.model.condition_json import from_row_filter
 from strandline.model.condition_text import describe as describe_filter
 from strandline.model.files import FileRead, FileSeen
 from strandline.model.node import Node, Project
+from strandline.model.own_clock import ColumnRange
 from strandline.model.plan import Cursor, Held, Plan, PlannedInput, Task
 from strandline.model.project import FileSource, Quarantine
 from strandline.model.scope import Rows, find_filter, find_partitions
@@ -76,6 +77,7 @@ class World:
     records: dict[str, NodeRecord] = field(default_factory=dict)
     tables: dict[str, TableState] = field(default_factory=dict)
     listings: dict[str, dict[str, FileSeen]] = field(default_factory=dict)
+    ranges: dict[tuple[str, str], list[ColumnRange]] = field(default_factory=dict)
     request: RunRequest = field(default_factory=lambda: RunRequest(as_of=AS_OF))
 
     def tell(self, line: str) -> None:
@@ -97,6 +99,7 @@ class World:
             "truncate": self.truncate,
             "clean": self.clean,
             "drop": self.drop,
+            "range": self.give_range,
             "ask": self.ask,
         }
         if verb and not verb.startswith("#"):
@@ -109,7 +112,12 @@ class World:
     @property
     def observed(self) -> Observed:
         listings = {name: tuple(files.values()) for name, files in self.listings.items()}
-        return Observed(view=CatalogView(nodes=self.records), tables=self.tables, listings=listings)
+        return Observed(
+            view=CatalogView(nodes=self.records),
+            tables=self.tables,
+            listings=listings,
+            ranges={key: tuple(files) for key, files in self.ranges.items()},
+        )
 
     @property
     def workspace(self) -> Workspace:
@@ -263,6 +271,16 @@ class World:
             self.tables[name], columns=tuple((c.split(":")[0], c.split(":")[1]) for c in columns)
         )
 
+    def give_range(self, words: str) -> None:
+        """`range tracks_facts sent_at 2024-01-01 2024-02-01`: of one more file; or `range ... unknown`.
+
+        Each file has a hundred rows.
+        """
+        name, column, *ends = words.split()
+        low_high = [datetime.fromisoformat(end).replace(tzinfo=UTC) for end in ends if end != "unknown"]
+        low, high = low_high or (None, None)
+        self.ranges.setdefault((name, column), []).append(ColumnRange(low=low, high=high, rows=100))
+
     def list_file(self, words: str) -> None:
         """`file sale_events data/second 5,000 bytes`: what the source's folder shows now."""
         match = re.fullmatch(r"(\w+) (\S+) ([\d,]+) bytes", words)
@@ -317,7 +335,9 @@ class World:
         del self.tables[name]
 
     def ask(self, words: str) -> None:
-        """`ask --select X`, `ask --as-of T`, `ask release X`, `ask backfill X` with arguments.
+        """`ask --select X`, `ask --as-of T`, `ask now T`, `ask release X`, `ask backfill X` with arguments.
+
+        `now T`: a run that starts then, for which nobody named a time.
 
         The arguments are `--all`, `--stale`, `--partitions A,B` or `--where W --reason R`.
         """
@@ -335,6 +355,9 @@ class World:
                 where=value_of("--where"),
                 reason=value_of("--reason"),
             )
+        elif arguments[0] == "now":
+            started_at = datetime.fromisoformat(arguments[1])
+            self.request = replace(self.request, as_of=started_at, goes_back=False)
         elif arguments[0] == "release":
             self.request = replace(self.request, release=arguments[1])
         if "--select" in arguments:

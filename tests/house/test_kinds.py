@@ -17,7 +17,7 @@ from tests.faults.kinds import KINDS
 
 SOURCE = Path(__file__).parents[2] / "src" / "strandline"
 TABLES = ("dispatch/workers.py", "declare/sections.py")
-DEFINITIONS = ("model/project.py", "model/timeline.py", "model/publishing.py")
+DEFINITIONS = ("model/project.py", "model/timeline.py", "model/entity.py", "model/publishing.py")
 OWN_MODULES = {
     "FileSource": ("declare/sources/", "ingest/"),
     "FactDataset": ("declare/datasets/", "compute/facts/", "compute/snapshot/"),
@@ -27,6 +27,7 @@ OWN_MODULES = {
     "Job": ("declare/jobs/", "compute/job/"),
     "Timeline": ("declare/timelines/", "compute/timeline/", "compute/valuation/"),
     "Valuation": ("declare/timelines/", "compute/valuation/"),
+    "Entity": ("declare/entities/", "compute/entity/"),
     "View": ("declare/views/",),
     "ChangeLog": ("declare/publish/",),
     "Trigger": ("declare/triggers/",),

@@ -20,6 +20,17 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
     "tests/unit/declare/test_remedies.py": {
         "test_what_a_mistake_tells_to_write_settles_it": sorted(CHECKED),
     },
+    "tests/unit/declare/entities/test_entity_remedies.py": {
+        "test_what_a_mistake_of_an_entity_tells_to_write_settles_it": (
+            "entity-by",
+            "entity-id-type",
+            "latest-without-order",
+            "merge-refused",
+            "variable-select",
+            "window-length",
+            "window-type",
+        ),
+    },
     "tests/unit/declare/test_publishing_mistakes.py": {
         "test_a_mistake_is_told_once_with_its_line_and_its_remedy_settles_it": (
             "no-row-key",

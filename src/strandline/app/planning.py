@@ -29,6 +29,8 @@ class RunRequest:
 
     select: str | None = None
     as_of: datetime | None = None
+    goes_back: bool = True
+    """A clock that has gone past `as_of` goes back to it."""
     accept_guard: tuple[str, ...] | None = None
     """None: no guard may be passed; empty: every guard; else the names whose guard may be passed."""
     backfill: str | None = None
@@ -72,7 +74,10 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
     release = None
     if request.release is not None:
         release = _fact_dataset(workspace, request.release)
-    return PlanRequest(as_of=as_of, selected=selected, backfill=backfill, release=release)
+    goes_back = request.as_of is not None and request.goes_back
+    return PlanRequest(
+        as_of=as_of, goes_back=goes_back, selected=selected, backfill=backfill, release=release
+    )
 
 
 def _check_backfill(project: Project, names: str) -> frozenset[str]:

@@ -101,7 +101,9 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")
     # Plan again: what the run wrote may wait for something, and a changed lookup makes its readers stale.
-    left, observed_after = make_plan(workspace, RunRequest(as_of=plan.as_of))
+    left, observed_after = make_plan(
+        workspace, RunRequest(as_of=plan.as_of, goes_back=request.as_of is not None)
+    )
     return RunOutcome(
         run=name,
         plan=plan,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from strandline.app.explain import explain
 from strandline.app.workspace import open_workspace
-from strandline.model.explained import Explained, ExplainedInput
+from strandline.model.explained import Explained, ExplainedInput, ExplainedVariable
 from strandline.model.scope_text import describe
 
 from .output import emit
@@ -41,6 +41,7 @@ def _node(explained: Explained) -> dict[str, object]:
         "how": explained.how,
         "key": list(explained.key),
         "inputs": [_input(i) for i in explained.inputs],
+        **({"variables": [_variable(v) for v in explained.variables]} if explained.variables else {}),
         "config": explained.config,
         "parts": dict(explained.parts),
         "stale": explained.stale.reason if explained.stale else None,
@@ -68,6 +69,17 @@ def _input(explained: ExplainedInput) -> dict[str, object]:
     }
 
 
+def _variable(explained: ExplainedVariable) -> dict[str, object]:
+    return {
+        "variable": explained.name,
+        "from": explained.read_from or None,
+        "strategy": explained.strategy,
+        "why": explained.why,
+        "window": explained.window or None,
+        "written": explained.written,
+    }
+
+
 def render_explained(explained: Explained) -> str:
     lines = [f"{explained.node} ({explained.kind})", f"  {explained.how}"]
     if explained.inputs:
@@ -76,6 +88,13 @@ def render_explained(explained: Explained) -> str:
             ("a change in", "leads to", "read up to", "because"), rows, wrap_last=True, indent="  "
         )
         lines += ["", table]
+    if explained.variables:
+        variables = [
+            (v.name, v.read_from or "variables", v.strategy, v.window or "none", v.why)
+            for v in explained.variables
+        ]
+        head = ("variable", "from", "leads to", "window", "because")
+        lines += ["", render_table(head, variables, wrap_last=True, indent="  ")]
     lines += ["", f"  Its rows depend on (configuration {explained.config}): {_parts(explained)}."]
     for state, held in (("Stale", explained.stale), ("Frozen", explained.frozen)):
         lines += [f"  {state}: {held.reason}"] if held else []

@@ -238,7 +238,8 @@ def _was_built(
         return False
     if any(has_changed(desk, name, record.cursors.get(name), now) for name, now in inputs.items()):
         return False
-    if node.traits.clock is not OnClock.NOTHING and record.as_of != desk.as_of.isoformat():
+    at = effective_as_of(node, record, desk.as_of, task)
+    if node.traits.clock is not OnClock.NOTHING and record.as_of != at.isoformat():
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False

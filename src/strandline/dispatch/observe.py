@@ -4,6 +4,7 @@ from strandline.catalog import Catalog, read_view
 from strandline.ingest.listing import list_files
 from strandline.lake.dates import read_dates
 from strandline.lake.location import Lake
+from strandline.lake.ranges import read_ranges
 from strandline.lake.state import find_state
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
@@ -26,7 +27,17 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         for node in project.nodes
         if (of := node.traits.business_dates) is not None and of.dataset in tables and node.name in tables
     }
-    return Observed(view=view, tables=tables, listings=listings, business_dates=dates)
+    watched = {
+        (border.dataset, border.column)
+        for node in project.nodes
+        if node.traits.own_clock is not None and node.name in tables
+        for border in node.traits.own_clock.borders
+        if border.dataset in tables
+    }
+    ranges = {
+        (name, column): read_ranges(lake, name, tables[name].version, column) for name, column in watched
+    }
+    return Observed(view=view, tables=tables, listings=listings, business_dates=dates, ranges=ranges)
 
 
 def _oldest_cursor(project: Project, view: CatalogView, dataset: str) -> int | None:

@@ -226,6 +226,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
                     ticket,
                     received=write.received,
                     first=desk.pins.find(lease.dataset) is None,
+                    indexed=desk.project.indexed(lease.dataset),
                 )
             case Operation.INSERT_NEW:
                 writes.insert_new(write.rows, desk.lake, ticket)

@@ -115,14 +115,21 @@ class Superseding:
 
 
 def append(
-    rows: DataFrame, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False
+    rows: DataFrame,
+    lake: Lake,
+    ticket: Ticket,
+    *,
+    received: bool = False,
+    first: bool = False,
+    indexed: Sequence[str] = (),
 ) -> None:
     """Add rows. New columns are added to the table.
 
     `first`: the table does not exist yet. It cannot contain a fence, so another process that created it
-    meanwhile is a conflict.
+    meanwhile is a conflict. `indexed` are the columns with statistics, which only the first write says.
     """
     writer = _writer(rows, ticket).options(**(RECEIVED_TABLE if received else OWNED_TABLE))
+    writer = writer.options(**_statistics(rows, indexed)) if first else writer
     _save(writer.option("mergeSchema", "true").mode("errorifexists" if first else "append"), lake, ticket)
 
 
@@ -185,6 +192,12 @@ def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str
     _save(writer.mode("overwrite"), lake, ticket)
 
 
+def _statistics(rows: DataFrame, indexed: Sequence[str]) -> dict[str, str]:
+    """The property of a table that says of which columns its files have statistics."""
+    columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
+    return {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
+
+
 def overwrite(
     rows: DataFrame,
     lake: Lake,
@@ -197,11 +210,9 @@ def overwrite(
 
     `indexed` are the columns with statistics.
     """
-    columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
-    statistics = {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
     _save(
         _writer(rows, ticket)
-        .options(**OWNED_TABLE, **statistics)
+        .options(**OWNED_TABLE, **_statistics(rows, indexed))
         .option("overwriteSchema", "true")
         .partitionBy(*partitioned_by)
         .mode("overwrite"),

@@ -23,6 +23,17 @@ class ExplainedInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedVariable:
+    name: str
+    read_from: str
+    strategy: Strategy
+    why: str
+    window: str
+    written: bool
+    """Whether its column is published as it is declared now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     node: str
     kind: NodeKind
@@ -30,6 +41,8 @@ class Explained:
     """One sentence: how the node is kept up to date."""
     key: tuple[str, ...]
     inputs: tuple[ExplainedInput, ...]
+    variables: tuple[ExplainedVariable, ...]
+    """Of a node whose columns are declared one by one."""
     config: str
     parts: Mapping[str, str]
     """What its rows depend on -> digest."""

@@ -76,6 +76,8 @@ class Input:
     """True if the relation was proved from the SQL, not declared."""
     reads: frozenset[str] = frozenset({EVERY_COLUMN})
     """Words that may name the columns that are read. `*` means every column that is not metadata."""
+    ranged: tuple[str, ...] = ()
+    """Columns by whose ranges it is read. Its table keeps their statistics, so that files can be skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,7 @@ class Project:
             for read in reader.inputs:
                 if reader.traits.range_column and read.dataset == name and isinstance(read.relation, By):
                     columns.append(read.relation.columns[-1])
+                columns += read.ranged if read.dataset == name else ()
         return tuple(dict.fromkeys(columns))
 
     def _by_name(self) -> dict[str, Node]:

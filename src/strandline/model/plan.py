@@ -82,6 +82,8 @@ class Task:
     """Replace the table and its schema in one commit: after a gap, or in the backfill of a frozen node."""
     reshapes: bool = False
     """Replace the table and its schema if the task computes other columns or types than before."""
+    as_of: datetime | None = None
+    """The time at which it is computed, if the node has a clock of its own. None for that of the run."""
     refuses: tuple[str, ...] = ()
     """The `whole` inputs of a job with `strict_incremental`.
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .columns import Role
+from .own_clock import OwnClock
 from .project import Partitioning
 from .timeline import BusinessDates
 
@@ -85,6 +86,19 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOrigin:
+    """How a change reaches one column of a node whose columns are declared one by one."""
+
+    name: str
+    part: str
+    """The part of the configuration that defines it."""
+    read_from: str
+    """The dataset that it is computed from. Empty if it reads none."""
+    why: str
+    window: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """The defaults are those of a keyed job. A kind sets only what differs."""
 
@@ -100,6 +114,8 @@ class Traits:
     """Why a changed input row always contains its key. Empty if that was declared or proved."""
     writing: Writing = Writing.REPLACES
     clock: OnClock = OnClock.NOTHING
+    own_clock: OwnClock | None = None
+    """Its `as_of` is that of the run, rounded down, and goes back only if a person says so."""
     business_dates: BusinessDates | None = None
     """The dates on which it is computed, each when it is due. Its clock does not go back."""
     answers_invalidations: bool = True
@@ -138,6 +154,8 @@ class Traits:
     """The node whose task it follows, to reuse what that task decoded."""
     declares_columns: bool = False
     """Parts of its configuration name single columns: a change in one affects only that column's readers."""
+    origins: tuple[ColumnOrigin, ...] = ()
+    """Its columns, if each has a definition of its own."""
     quiet_parts: tuple[str, ...] = ()
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""

@@ -1,6 +1,6 @@
 """Which strategy a change of each input of a node leads to, and why."""
 
-from strandline.model.explained import Explained, ExplainedInput
+from strandline.model.explained import Explained, ExplainedInput, ExplainedVariable
 from strandline.model.node import By, Input, Lookup, Matched, NewRows, Node, Via, Whole
 from strandline.model.plan import Plan, Strategy
 
@@ -10,6 +10,7 @@ from .request import Observed
 def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
     record = observed.view.nodes.get(node.name)
     cursors = record.cursors if record else {}
+    written = record.configs if record else ()
     return Explained(
         node=node.name,
         kind=node.kind,
@@ -28,6 +29,18 @@ def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
                 else None,
             )
             for input_ in node.inputs
+        ),
+        variables=tuple(
+            ExplainedVariable(
+                name=origin.name,
+                read_from=origin.read_from,
+                strategy=Strategy.RECOMPUTE,
+                why=origin.why,
+                window=origin.window,
+                written=bool(written)
+                and written[-1].parts.get(origin.part) == node.config.parts[origin.part],
+            )
+            for origin in node.traits.origins
         ),
         config=node.config.hash,
         parts=node.config.parts,

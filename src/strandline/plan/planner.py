@@ -22,7 +22,7 @@ from strandline.model.scope_text import describe_origins
 from strandline.model.traits import Writing
 
 from .backfills import is_requested, plan_backfill, plan_release
-from .clock import find_clock_scope, tell_clock_ahead
+from .clock import count_crossing, find_clock_scope, settle_as_of, tell_clock_ahead
 from .draft import (
     Draft,
     estimated,
@@ -138,17 +138,35 @@ def follow_clock(case: Case) -> Task | Next | None:
         return Next.RULE
     on_dates = node.traits.business_dates is not None
     why = "business dates have become due since" if on_dates else "it uses :as_of, which was"
+    if node.traits.own_clock is not None and not isinstance(scope, Everything):
+        why = "rows may have crossed a border since"
     reason = f"{why} {case.record.as_of}"
     if isinstance(scope, Everything):
         return make_full_task(node, observed, draft, Cause.CLOCK, reason, new=False)
     inputs = planned_inputs(node, case.record, observed, draft)
     if not any(i.changes for i in inputs):
         task = make_task(node, Cause.CLOCK, Strategy.RECOMPUTE, reason, scope, inputs, draft)
-        return estimated(node, task, observed, draft)
+        return _add_crossing(case, estimated(node, task, observed, draft))
     task = _incremental(node, inputs, observed, draft)
-    return replace(
+    task = replace(
         task, scope=add_origins(task.scope, find_origins(scope)), reason=f"{task.reason}; and {reason}"
     )
+    return _add_crossing(case, task)
+
+
+def _add_crossing(case: Case, task: Task) -> Task:
+    """The task with the rows near borders among what it reads, by the statistics of files."""
+    assert case.record is not None
+    at = settle_as_of(case.node, case.record, case.request)
+    rows = count_crossing(case.node, case.record, case.observed, at) or 0
+    if not rows or not task.full_rows:
+        return task
+    more = Amount(rows=rows, bytes=task.full_bytes * rows // task.full_rows)
+    read = (Amount(rows=task.estimated_rows, bytes=task.estimated_bytes) + more).within(
+        Amount(rows=task.full_rows, bytes=task.full_bytes)
+    )
+    case.draft.increments[task.node] = case.draft.increments.get(task.node, Amount()) + more
+    return replace(task, estimated_rows=read.rows, estimated_bytes=read.bytes)
 
 
 def follow_inputs(case: Case) -> Task | Next | None:
@@ -216,6 +234,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
                 held=held,
             )
         )
+        if task is not None and node.traits.own_clock is not None:
+            task = replace(task, as_of=settle_as_of(node, record, request))
         if task is not None and may_reshape(node, task, record, config, draft):
             draft.reshaped.add(node.name)
         if frozen and task and task.overwrite:

@@ -8,6 +8,7 @@ from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
 from strandline.model.conditions import AllOf
 from strandline.model.files import FileSeen
+from strandline.model.own_clock import ColumnRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,8 @@ class Backfill:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
     as_of: datetime
+    goes_back: bool = False
+    """A person named this time, so clocks that have gone past it go back to it."""
     selected: frozenset[str] | None = None
     """Nodes that may be worked on; None for all."""
     backfill: Backfill | None = None
@@ -41,3 +44,5 @@ class Observed:
     listings: Mapping[str, tuple[FileSeen, ...]]
     business_dates: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
     """By node that is computed on the dates of a calendar: those dates."""
+    ranges: Mapping[tuple[str, str], tuple[ColumnRange, ...]] = field(default_factory=dict)
+    """By dataset and column that is compared with a moving border: its range in each file of the table."""

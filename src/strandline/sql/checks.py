@@ -1,7 +1,8 @@
 """Refuses SQL whose result depends on the clock, chance or row order, and says what to use instead (L11)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -78,6 +79,7 @@ GENERATORS = (
 _MAKING_ROWS = ("range", *GENERATORS)
 """Functions allowed in FROM: they make rows of their arguments alone."""
 
+NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 _SPECIAL_TIMES = {"now", "today", "yesterday", "tomorrow"}
 _BARE = {
     "current_time",
@@ -97,18 +99,20 @@ def check_deterministic(
     report: Report,
     of: str = "",
     clock: str = _CLOCK_OF_FACTS,
+    instead: Mapping[str, str] = NO_OTHERS,
 ) -> None:
     """Report everything in the SQL that two runs over the same rows could answer differently.
 
-    `of` says which part of an entry the SQL is. It is empty for a job, which alone can use `:as_of`. All
-    others use `clock` instead.
+    `of` says which part of an entry the SQL is. It is empty for a job, which can use `:as_of`. `clock` says
+    what others use for the time. `instead` has remedies by function, where there are better ones.
     """
     for node in tree.walk():
         if refusal := _refusal(node):
             what, remedy = refusal
             word = re.findall(r"\w+", what)[0]
             if of:
-                what, remedy = f"{of}: {what}", clock if remedy == _CLOCK else remedy
+                remedy = instead.get(function_name(node), clock if remedy == _CLOCK else remedy)
+                what = f"{of}: {what}"
             report.add("nondeterministic", what, remedy, place_of(line_of(node, text, word)))
 
 
@@ -272,8 +276,19 @@ def _is_bare_table(node: exp.Expr) -> bool:
     return isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query)
 
 
-def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report, *, sees: str = "message") -> None:
-    """An expression sees one message or one row: no aggregates, windows, subqueries or parameters."""
+def check_row_wise(
+    tree: exp.Expr,
+    what: str,
+    place: Place,
+    report: Report,
+    *,
+    sees: str = "message",
+    allowed: Collection[str] = (),
+) -> None:
+    """An expression sees one message or one row: no aggregates, windows, subqueries or parameters.
+
+    `allowed` are parameters that it may use.
+    """
     for node in tree.walk():
         refused = (
             "an aggregate"
@@ -283,7 +298,7 @@ def check_row_wise(tree: exp.Expr, what: str, place: Place, report: Report, *, s
             else "a subquery"
             if isinstance(node, exp.Query)
             else f"the parameter `:{node.name}`"
-            if isinstance(node, exp.Placeholder)
+            if isinstance(node, exp.Placeholder) and node.name not in allowed
             else "a function that makes several rows"
             if function_name(node) in GENERATORS
             else ""

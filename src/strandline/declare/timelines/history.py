@@ -9,6 +9,7 @@ from strandline.declare.loading import Loading
 from strandline.declare.names import lowered
 from strandline.declare.python_code.checks import FOLD
 from strandline.declare.python_code.load import Wanted, load_python
+from strandline.declare.reading import check_column, find_dataset, find_known, is_understood
 from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.columns import POSITION, TypeName
 from strandline.model.errors import Place
@@ -16,7 +17,7 @@ from strandline.model.report import Report, find_nearest, listed
 from strandline.model.timeline import Field, FoldCode, Timeline
 from strandline.sql.known_columns import Known
 
-from .datasets import FOLLOWING, check_column, check_date, find_dataset, find_known, is_understood
+from .datasets import FOLLOWING, check_date
 from .nodes import know_columns, timeline_node
 from .spec import TimelineSpec
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from strandline.declare.loading import Loading
+from strandline.declare.reading import check_column, find_known, is_understood
 from strandline.declare.yaml_lines import DataPath
 from strandline.model.columns import METADATA_COLUMNS, POSITION
 from strandline.model.errors import Place
@@ -12,7 +13,7 @@ from strandline.model.timeline import Match, Reference
 from strandline.model.typed_values import are_compared_exactly
 from strandline.sql.known_columns import Known
 
-from .datasets import FOLLOWING, check_column, check_date, find_known, is_understood
+from .datasets import FOLLOWING, check_date
 from .spec import ReferenceSpec
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from strandline.declare.loading import Loading
+from strandline.declare.reading import find_dataset, find_known, is_understood
 from strandline.declare.yaml_lines import DataPath, Document
 from strandline.model.errors import Place
 from strandline.model.report import Report
 from strandline.model.timeline import DATE, BusinessDates, Reference, Timeline, Valuation, ValuedColumn
 
-from .datasets import FOLLOWING, check_date, find_dataset, find_known, is_understood
+from .datasets import FOLLOWING, check_date
 from .expressions import check_where, make_columns
 from .nodes import know_columns, valuation_node
 from .references import References

@@ -1,0 +1,1 @@
+"""The section `entities`: things with an id, and the variables that are computed for each of them."""

@@ -1,0 +1,77 @@
+"""`explain` of an entity lists each variable: where it comes from, how a change reaches it, its window."""
+
+import pytest
+
+from strandline.cli.explain import render_explained
+from strandline.declare import not_yet, sections
+from strandline.declare.entities.section import ENTITIES
+from strandline.model.explained import ExplainedVariable
+from strandline.model.plan import Strategy
+from strandline.plan.explain import explain_node
+from tests.golden.cases import tell
+
+WORLD = ("project profiles", "built")
+
+
+@pytest.fixture(autouse=True)
+def _entities_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    if ENTITIES not in sections.SECTIONS:
+        monkeypatch.setattr(sections, "SECTIONS", (*sections.SECTIONS, ENTITIES))
+        monkeypatch.delitem(not_yet.LATER_SECTIONS, "entities")
+
+
+def explain(*commands: str) -> tuple[dict[str, ExplainedVariable], str]:
+    world = tell((*WORLD, *commands))
+    explained = explain_node(world.project.get("workspace"), world.plan(), world.observed)
+    return {v.name: v for v in explained.variables}, render_explained(explained)
+
+
+def test_each_variable_of_an_entity_is_listed_with_its_window() -> None:
+    variables, text = explain()
+
+    assert variables["tracks_7d"] == ExplainedVariable(
+        name="tracks_7d",
+        read_from="app_tracks",
+        strategy=Strategy.RECOMPUTE,
+        why="the affected entities are read again, inside of the window",
+        window="7 days",
+        written=True,
+    )
+    assert list(variables) == ["sources", "tracks_7d", "tracks_30d"]
+    assert variables["sources"].window == ""
+    assert "tracks_30d  app_tracks   recompute  30 days" in text
+
+
+def test_a_time_that_is_not_a_border_is_told() -> None:
+    variables, _ = explain(
+        'edit tracks: {from => age: {from: app_tracks, select: "sum(datediff(:as_of, sent_at))"}\\n'
+        "      tracks: {from"
+    )
+
+    assert "every entity is affected when it moves" in variables["age"].why
+    assert "every entity" not in variables["tracks_7d"].why
+
+
+def test_an_expression_reads_no_input() -> None:
+    variables, _ = explain('edit tracks: {from => pace: {expr: "tracks_7d / 7"}\\n      tracks: {from')
+
+    assert (variables["pace"].read_from, variables["pace"].why) == (
+        "",
+        "it is computed from `tracks_7d` and reads no input",
+    )
+
+
+def test_a_variable_that_was_changed_or_never_published_is_not_written() -> None:
+    selects = "sources: {from: app_sources, select: count"
+    changed, _ = explain(f"edit {selects}(*) => {selects}(id)")
+
+    assert [name for name, v in changed.items() if not v.written] == ["sources"]
+    world = tell((*WORLD[:1],))
+    new = explain_node(world.project.get("workspace"), world.plan(), world.observed)
+    assert not any(v.written for v in new.variables)
+
+
+def test_other_nodes_have_no_variables() -> None:
+    world = tell(WORLD)
+
+    assert explain_node(world.project.get("busy"), world.plan(), world.observed).variables == ()
