@@ -27,6 +27,8 @@ class AddedFile:
     bytes: int
     partition: tuple[tuple[str, str | None], ...] = ()
     """The partition columns of a partitioned table, which the file may lack, and their values as text."""
+    ranges: tuple[tuple[str, str, str], ...] = ()
+    """(column, least value, greatest value) of each column that has statistics and whose values are texts."""
 
     @property
     def live_rows(self) -> int:
@@ -293,6 +295,7 @@ def parse_entry(version: int, text: str) -> LogEntry:
                         rows=stats.get("numRecords", 0),
                         bytes=add["size"],
                         partition=tuple(sorted((add.get("partitionValues") or {}).items())),
+                        ranges=_find_ranges(stats),
                     )
                 )
         elif remove := action.get("remove"):
@@ -312,3 +315,9 @@ def parse_entry(version: int, text: str) -> LogEntry:
         data_change=data_change,
         table_id=table_id,
     )
+
+
+def _find_ranges(stats: dict[str, dict[str, object]]) -> tuple[tuple[str, str, str], ...]:
+    least, greatest = stats.get("minValues") or {}, stats.get("maxValues") or {}
+    ends = ((column, low, greatest.get(column)) for column, low in least.items())
+    return tuple((c, low, high) for c, low, high in ends if isinstance(low, str) and isinstance(high, str))

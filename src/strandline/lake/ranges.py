@@ -1,24 +1,45 @@
-"""The range of a column in each file of a table, by the statistics in its log."""
+"""The range of a column in each file of a table, by the statistics in its log.
 
-from datetime import date
+delta-rs does not give the statistics of a table that says of which columns it keeps them, so the entries of
+the log are read.
+"""
+
+from datetime import date, datetime
 
 from strandline.model.own_clock import ColumnRange
 
 from .location import Lake
+from .log import read_entries
 from .table import get_table
 
 
 def read_ranges(lake: Lake, dataset: str, version: int, column: str) -> tuple[ColumnRange, ...]:
     """The range of a time column in each live file.
 
-    A file in which the column is always NULL has no statistics of it either.
+    A file whose entry is no longer in the log, or in which the column is always NULL, has no range.
     """
-    files = get_table(lake.table(dataset), version).ranges_by_file(column)
+    uri = lake.table(dataset)
+    known = {
+        file.path: (low, high)
+        for entry in read_entries(uri, -1)
+        for file in entry.added
+        for name, low, high in file.ranges
+        if name == column
+    }
     return tuple(
-        ColumnRange(
-            low=low if isinstance(low, date) else None,
-            high=high if isinstance(high, date) else None,
-            rows=rows,
-        )
-        for low, high, rows in files
+        _make_range(known.get(path), rows) for path, rows in get_table(uri, version).rows_by_path.items()
     )
+
+
+def _make_range(ends: tuple[str, str] | None, rows: int) -> ColumnRange:
+    if ends is None:
+        return ColumnRange(low=None, high=None, rows=rows)
+    try:
+        low, high = (_parse(end) for end in ends)
+    except ValueError:
+        return ColumnRange(low=None, high=None, rows=rows)
+    return ColumnRange(low=low, high=high, rows=rows)
+
+
+def _parse(text: str) -> datetime | date:
+    return date.fromisoformat(text) if len(text) == len("2024-01-13") else datetime.fromisoformat(text)

@@ -150,14 +150,11 @@ class Table:
         """The largest value of a column in each live file, by statistics. None where a file has none."""
         return self._statistics(f"max.{column}")
 
-    def ranges_by_file(self, column: str) -> list[tuple[object, object, int]]:
-        """The least and the greatest value of a column and the rows of each live file, by statistics."""
-        ends = []
-        for name in (f"min.{column}", f"max.{column}"):
-            known = name in self._files.column_names
-            ends.append(self._files.column(name).to_pylist() if known else [None] * self.file_count)
+    @property
+    def rows_by_path(self) -> dict[str, int]:
+        """By live file: its rows, by statistics."""
         rows = self._of_files("num_records") or [0] * self.file_count
-        return list(zip(*ends, rows, strict=True))
+        return dict(zip(self.paths, rows, strict=True))
 
     def token(self, application: str) -> int:
         """The largest token that an application has recorded here, 0 when there is none."""
