@@ -229,7 +229,8 @@ class _Reading:
         if not isinstance(value, Scalar):
             hint = f", which nothing equals: use {self.prefix}is_null" if value is None else ""
             raise self.unknown(f"`{operator}` cannot compare `{column}` with {_kind(value)}{hint}.")
-        return value
+        # YAML and Python read NaN and Infinity as numbers. JSON has only their texts, so they are one value.
+        return show_double(value) if isinstance(value, float) else value
 
     def add(self, error: CallError, path: JsonPath) -> None:
         self.mistakes.append(ConditionMistake(error=error, path=path))
