@@ -6,19 +6,9 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from .columns import quote
-from .conditions import AllOf, AnyOf, Comparison, Condition, Negation, Operator, Value
+from .conditions import SYMBOLS, AllOf, AnyOf, Comparison, Condition, Negation, Operator, Value
 from .typed_values import Scalar, show_instant
 
-_SYMBOLS = {
-    Operator.EQ: "=",
-    Operator.NEQ: "<>",
-    Operator.GT: ">",
-    Operator.GTE: ">=",
-    Operator.LT: "<",
-    Operator.LTE: "<=",
-    Operator.IN: "IN",
-    Operator.NIN: "NOT IN",
-}
 _SHOWN_VALUES = 5
 
 
@@ -87,7 +77,7 @@ def _describe(comparison: Comparison) -> str:
     name = _name(comparison.column)
     if comparison.operator is Operator.IS_NULL:
         return f"{name} IS NULL" if comparison.value else f"{name} IS NOT NULL"
-    return f"{name} {_SYMBOLS[comparison.operator]} {_operand(comparison.value)}"
+    return f"{name} {SYMBOLS[comparison.operator]} {_operand(comparison.value)}"
 
 
 def _name(column: str) -> str:

@@ -29,6 +29,18 @@ class Operator(StrEnum):
     IS_NULL = "is_null"
 
 
+SYMBOLS = {
+    Operator.EQ: "=",
+    Operator.NEQ: "<>",
+    Operator.GT: ">",
+    Operator.GTE: ">=",
+    Operator.LT: "<",
+    Operator.LTE: "<=",
+    Operator.IN: "IN",
+    Operator.NIN: "NOT IN",
+}
+"""How SQL spells them. `is_null` has a spelling of its own."""
+
 Value = Scalar | tuple[Scalar, ...]
 
 

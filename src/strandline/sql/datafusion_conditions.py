@@ -1,19 +1,17 @@
 """A checked condition -> the condition that DataFusion filters by, with exact literals and quoted names."""
 
-from strandline.model.conditions import AllOf, AnyOf, Comparison, Condition, Negation, Operator, Scalar
+from strandline.model.conditions import (
+    SYMBOLS,
+    AllOf,
+    AnyOf,
+    Comparison,
+    Condition,
+    Negation,
+    Operator,
+    Scalar,
+)
 
 from .literals import datafusion_literal, datafusion_name
-
-_SYMBOLS = {
-    Operator.EQ: "=",
-    Operator.NEQ: "<>",
-    Operator.GT: ">",
-    Operator.GTE: ">=",
-    Operator.LT: "<",
-    Operator.LTE: "<=",
-    Operator.IN: "IN",
-    Operator.NIN: "NOT IN",
-}
 
 
 def datafusion_condition(condition: Condition) -> str:
@@ -42,7 +40,7 @@ def _compare(comparison: Comparison) -> str:
         )
     values = ", ".join(_literal(value) for value in comparison.values)
     listed = f"({values})" if operator in (Operator.IN, Operator.NIN) else values
-    return f"({column} {_SYMBOLS[operator]} {listed})"
+    return f"({column} {SYMBOLS[operator]} {listed})"
 
 
 def _literal(value: Scalar) -> str:
