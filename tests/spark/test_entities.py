@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness import TestProject, at, result_of
-from tests.spark.entities_known import entities_are_known
 
-__all__ = ["entities_are_known"]
 pytestmark = pytest.mark.spark
 
 YAML = """

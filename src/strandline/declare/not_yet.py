@@ -11,7 +11,6 @@ from .section import Section
 from .yaml_lines import DataPath, Document
 
 LATER_SECTIONS = {
-    "entities": "Entities and their variables",
     "publish": "Change logs",
     "views": "Views",
     "endpoints": "Endpoints",

@@ -6,6 +6,7 @@ A new kind of node is added to two tables: this one and `dispatch.workers.WORKER
 from .chains.section import CHAINS
 from .datasets.section import DATASETS
 from .endpoints.section import ENDPOINTS
+from .entities.section import ENTITIES
 from .jobs.section import JOBS
 from .publish.section import PUBLISH
 from .section import Section
@@ -14,6 +15,6 @@ from .timelines.section import TIMELINES
 from .triggers.section import TRIGGERS
 from .views.section import VIEWS
 
-SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES)
+SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES, ENTITIES)
 PUBLISHING: tuple[Section, ...] = (PUBLISH, VIEWS, ENDPOINTS, TRIGGERS)
 """Sections that can be loaded and have no workers yet: `not_yet` refuses them. They come after all others."""

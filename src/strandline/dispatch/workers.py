@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from strandline.compute.chain import worker as chain
+from strandline.compute.entity import worker as entity
 from strandline.compute.facts import quarantine
 from strandline.compute.facts import worker as facts
 from strandline.compute.job import worker as job
@@ -25,6 +26,7 @@ from strandline.lake.work import Expected, Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import PARTITIONED_BY
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
+from strandline.model.entity import Entity
 from strandline.model.hashing import digest
 from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
@@ -51,6 +53,7 @@ WORKERS: Mapping[NodeKind, Worker] = {
     Job.kind: job,
     Timeline.kind: timeline,
     Valuation.kind: valuation,
+    Entity.kind: entity,
 }
 """One of the tables that a new kind of node is added to."""
 

@@ -1,23 +1,12 @@
 """`explain` of an entity lists each variable: where it comes from, how a change reaches it, its window."""
 
-import pytest
-
 from strandline.cli.explain import render_explained
-from strandline.declare import not_yet, sections
-from strandline.declare.entities.section import ENTITIES
 from strandline.model.explained import ExplainedVariable
 from strandline.model.plan import Strategy
 from strandline.plan.explain import explain_node
 from tests.golden.cases import tell
 
 WORLD = ("project profiles", "built")
-
-
-@pytest.fixture(autouse=True)
-def _entities_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    if ENTITIES not in sections.SECTIONS:
-        monkeypatch.setattr(sections, "SECTIONS", (*sections.SECTIONS, ENTITIES))
-        monkeypatch.delitem(not_yet.LATER_SECTIONS, "entities")
 
 
 def explain(*commands: str) -> tuple[dict[str, ExplainedVariable], str]:
