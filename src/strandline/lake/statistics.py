@@ -4,10 +4,15 @@ delta-rs does not give the statistics of a table that says of which columns it k
 from the entries of the log.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.model.columns import quote
+
+KEPT_OF = "delta.dataSkippingStatsColumns"
+"""The property of a table that names the columns of which new files get statistics."""
 End = str | int | float
 """A least or greatest value as JSON has it. Times and dates are texts that sort as they do."""
 
@@ -47,3 +52,31 @@ def make_statistics(stats: Mapping[str, Any]) -> FileStatistics:
         ),
         empty=tuple(column for column, count in nulls.items() if rows is not None and count == rows),
     )
+
+
+_NAME = re.compile(r"`((?:[^`]|``)+)`|([^`,]+)")
+_NOT_RANGED = {"boolean", "binary", "struct", "array", "map", "variant"}
+"""Types for which Delta refuses to record a file's least and greatest value."""
+
+
+def spell_columns(columns: Iterable[str]) -> str:
+    """The value of the property."""
+    return ",".join(map(quote, columns))
+
+
+def read_columns(text: str) -> tuple[str, ...]:
+    """The columns that the property names."""
+    found = ((quoted.replace("``", "`"), plain.strip()) for quoted, plain in _NAME.findall(text))
+    return tuple(quoted or plain for quoted, plain in found if quoted or plain)
+
+
+def find_kept(
+    properties: Mapping[str, str], columns: Iterable[tuple[str, str]], wanted: Iterable[str]
+) -> tuple[str, ...]:
+    """The columns of which a table has to keep statistics. Empty if it keeps those of all that are wanted.
+
+    `columns` are the names and types that the table has. What it has kept so far it goes on keeping.
+    """
+    types, kept = dict(columns), read_columns(properties.get(KEPT_OF, ""))
+    new = [c for c in wanted if c not in kept and types.get(c, "binary") not in _NOT_RANGED]
+    return (*(c for c in kept if c in types), *new) if new else ()
