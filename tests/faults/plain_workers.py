@@ -89,7 +89,8 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
-    table_log.compact(desk.lake, node.name, _bare_ticket(desk, node, lease, Operation.COMPACT).metadata)
+    metadata = _bare_ticket(desk, node, lease, Operation.COMPACT).metadata
+    table_log.compact(desk.lake, node.name, metadata, compaction.sorted_by)
 
 
 def commit_statistics(desk: Desk, node: Node, lease: Lease, columns: Sequence[str]) -> None:

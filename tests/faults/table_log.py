@@ -77,6 +77,7 @@ class Change:
     operation: str = "WRITE"
     properties: Mapping[str, str] = field(default_factory=dict)
     """Properties that the table gets."""
+    sorted_by: tuple[str, ...] = ()
 
 
 def between(dataset: str, token: int) -> None:
@@ -137,13 +138,18 @@ def purge(lake: Lake, ticket: Ticket) -> None:
     _commit(lake, ticket, lambda now: _replace(now, None, lambda row: bool(row[DELETED])), OWNED_TABLE)
 
 
-def compact(lake: Lake, dataset: str, metadata: str = "") -> None:
+def compact(lake: Lake, dataset: str, metadata: str = "", sorted_by: Sequence[str] = ()) -> None:
     """All rows in one file, by a commit that changes no data. Delta gives such a commit no token."""
 
     def together(now: Snapshot) -> Change:
         rows = Rows(schema=now.schema, rows=now.rows())
         return Change(
-            added=rows, removed=tuple(now.files), read_all=True, data_change=False, operation="OPTIMIZE"
+            added=rows,
+            removed=tuple(now.files),
+            read_all=True,
+            data_change=False,
+            operation="OPTIMIZE",
+            sorted_by=tuple(sorted_by),
         )
 
     _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), together, OWNED_TABLE)
@@ -332,6 +338,7 @@ def _commit_info(wanted: Change, ticket: Ticket, at_least: int) -> dict[str, Any
         "timestamp": at,
         "operation": wanted.operation,
         "engineInfo": "plain Python",
+        "operationParameters": {"zOrderBy": json.dumps(wanted.sorted_by)},
     }
     return {"commitInfo": info | ({"userMetadata": ticket.metadata} if ticket.metadata else {})}
 

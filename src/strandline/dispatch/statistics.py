@@ -1,6 +1,7 @@
 """A table keeps statistics of the columns by whose ranges it is read, also of those that came after it."""
 
-from strandline.lake.statistics import find_kept
+from strandline.lake.ranges import find_stored_names
+from strandline.lake.statistics import can_be_ranged, find_kept
 from strandline.lake.table import open_table
 from strandline.model.node import Node
 from strandline.model.report import listed
@@ -17,6 +18,17 @@ def find_wanted(desk: Desk, node: Node) -> tuple[str, ...]:
         return ()
     columns = [(name, type_) for name, type_ in table.columns if name not in table.partitioned_by]
     return find_kept(table.properties, columns, wanted)
+
+
+def find_narrow(desk: Desk, node: Node) -> tuple[str, ...]:
+    """The columns in which the files of the table are kept narrow."""
+    wanted = desk.project.windowed(node.name)
+    table = open_table(desk.lake.table(node.name)) if wanted else None
+    if table is None:
+        return ()
+    stored = find_stored_names(table)
+    types = {name: type_ for name, type_ in table.columns if stored[name] == name}
+    return tuple(c for c in wanted if can_be_ranged(types.get(c)) and c not in table.partitioned_by)
 
 
 def keep_statistics(desk: Desk, node: Node) -> tuple[str, ...]:

@@ -70,6 +70,11 @@ def read_columns(text: str) -> tuple[str, ...]:
     return tuple(quoted or plain for quoted, plain in found if quoted or plain)
 
 
+def can_be_ranged(type_: str | None) -> bool:
+    """Whether files can have statistics of a column of this type. None: there is no such column."""
+    return type_ is not None and type_ not in _NOT_RANGED
+
+
 def find_kept(
     properties: Mapping[str, str], columns: Iterable[tuple[str, str]], wanted: Iterable[str]
 ) -> tuple[str, ...]:
@@ -78,5 +83,5 @@ def find_kept(
     `columns` are the names and types that the table has. What it has kept so far it goes on keeping.
     """
     types, kept = dict(columns), read_columns(properties.get(KEPT_OF, ""))
-    new = [c for c in wanted if c not in kept and types.get(c, "binary") not in _NOT_RANGED]
+    new = [c for c in wanted if c not in kept and can_be_ranged(types.get(c))]
     return (*(c for c in kept if c in types), *new) if new else ()

@@ -21,7 +21,7 @@ from strandline.model.timeline import DATE
 from strandline.spark.session import SPARK_LOST, answers
 from strandline.sql.literals import spark_literal
 
-from .compaction import Compaction, Step
+from .compaction import MANY_DELETED, Compaction, Step
 from .location import Lake
 from .near import Among
 from .statistics import KEPT_OF, spell_columns
@@ -258,11 +258,22 @@ def compact(own: SparkSession, lake: Lake, ticket: Ticket, compaction: Compactio
     own.conf.set(_USER_METADATA, ticket.metadata)
     own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))
     own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))
-    table = _name(lake, ticket)
+    own.conf.set("spark.databricks.delta.optimize.maxDeletedRowsRatio", str(MANY_DELETED))
+    # So that the parts of a file are narrow too, and more than a thousand files do not overlap.
+    own.conf.set("spark.databricks.io.skipping.mdc.sortWithinFiles", "true")
+    own.conf.set("spark.databricks.io.skipping.mdc.rangeId.max", str(max(1_000, 4 * compaction.files)))
     with explained(ticket.dataset):
-        own.sql(
-            f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)"
-        ).collect()
+        own.sql(_spell_compaction(_name(lake, ticket), compaction)).collect()
+
+
+def _spell_compaction(table: str, compaction: Compaction) -> str:
+    match compaction.step:
+        case Step.PURGE:
+            return f"REORG TABLE {table} APPLY (PURGE)"
+        case Step.MERGE:
+            return f"OPTIMIZE {table}"
+        case Step.SORT:
+            return f"OPTIMIZE {table} ZORDER BY ({', '.join(map(quote, compaction.sorted_by))})"
 
 
 def _name(lake: Lake, ticket: Ticket) -> str:
