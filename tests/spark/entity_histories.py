@@ -205,9 +205,7 @@ class History(Play):
         rows[LOOKED_UP] = [replace(row, owner=owner_of.get(row.record)) for row in rows[STREAM]]
         return {self._expect(owner, rows, named) for owner in set().union(*named.values())}
 
-    def _expect(
-        self, owner: int, rows: dict[str, list[Row]], named: dict[str, set[int]]
-    ) -> tuple[Any, ...]:
+    def _expect(self, owner: int, rows: dict[str, list[Row]], named: dict[str, set[int]]) -> tuple[Any, ...]:
         state: dict[str, Any] = {"named": sorted(n for n, owners in named.items() if owner in owners)}
         values = []
         for spec in SPECS:
