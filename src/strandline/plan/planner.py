@@ -40,6 +40,7 @@ from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
 from .staleness import current_config, find_frozen, find_stale
+from .strategies import choose_strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +237,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         )
         if task is not None and node.traits.own_clock is not None:
             task = replace(task, as_of=settle_as_of(node, record, request))
+        if task is not None:
+            task = choose_strategy(node, task, record, observed, project.settings, draft)
         if task is not None and may_reshape(node, task, record, config, draft):
             draft.reshaped.add(node.name)
         if frozen and task and task.overwrite:
