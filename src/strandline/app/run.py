@@ -165,17 +165,19 @@ def make_desk(
             )
         ),
         scratch=workspace.lake.staging(name),
-        accept_guard=_accepted(workspace, request),
+        accept_guard=_named(workspace, request.accept_guard),
+        quiet=_named(workspace, request.quiet),
         batches=request.batches,
     )
 
 
-def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:
-    if request.accept_guard is None:
+def _named(workspace: Workspace, names: tuple[str, ...] | None) -> frozenset[str]:
+    """The nodes that an option names: all of them if it is passed without names."""
+    if names is None:
         return frozenset()
-    if not request.accept_guard:
+    if not names:
         return frozenset(n.name for n in workspace.project.nodes)
-    return select_nodes(workspace.project, " ".join(request.accept_guard))
+    return select_nodes(workspace.project, " ".join(names))
 
 
 def open_lake(workspace: Workspace, at: datetime) -> Callable[[], "SparkSession"]:

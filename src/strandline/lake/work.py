@@ -200,6 +200,10 @@ class Work:
     stale: bool
     """Whether the output has rows of another configuration."""
     accept_guard: bool
+    quiet: bool
+    """Nobody is told about the events that it records."""
+    counts: Mapping[str, int]
+    """The sums of the counts of all commits of the output."""
     shared: Shared
     attempt: str
     scratch: str
