@@ -16,6 +16,7 @@ from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
 from strandline.model.plan import Plan, Status, Task, TaskResult
 from strandline.model.project import FailOn
+from strandline.model.report import suggest
 from strandline.model.statuses import NOTHING_HELD, HeldWork
 from strandline.plan import Observed, select_nodes
 from strandline.plan.held_work import find_held
@@ -166,8 +167,24 @@ def make_desk(
         ),
         scratch=workspace.lake.staging(name),
         accept_guard=_accepted(workspace, request),
+        quiet=_find_quiet(workspace, request),
         batches=request.batches,
     )
+
+
+def _find_quiet(workspace: Workspace, request: RunRequest) -> frozenset[str]:
+    """The triggers whose events are recorded without telling anybody."""
+    triggers = {n.name for n in workspace.project.nodes if n.traits.told_to is not None}
+    if request.quiet is None or not request.quiet:
+        return frozenset() if request.quiet is None else frozenset(triggers)
+    for name in request.quiet:
+        if name not in triggers:
+            raise CallError(
+                f"`{name}` is not a trigger, so it tells nobody anyway.",
+                remedy=suggest(name, sorted(triggers), "triggers"),
+                slug="not-a-trigger",
+            )
+    return frozenset(request.quiet)
 
 
 def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:

@@ -21,7 +21,7 @@ from .held import held_document, render_held
 from .output import emit
 from .plan import render_tasks, up_to_date
 from .progress import Progress
-from .requests import add_batches, add_fail_on, add_guard, add_selection, make_request
+from .requests import add_batches, add_fail_on, add_guard, add_quiet, add_selection, make_request
 from .tables import render_table
 
 _ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fail_on(parser)
     add_batches(parser)
     add_guard(parser)
+    add_quiet(parser)
 
 
 def run(call: argparse.Namespace) -> int:
