@@ -35,12 +35,12 @@ def add_batches(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         metavar="N",
-        type=_at_least_one,
+        type=at_least_one,
         help="publish at most N batches of a timeline's reprocessing, and leave the rest to the next run",
     )
 
 
-def _at_least_one(text: str) -> int:
+def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least 1")
     return int(text)

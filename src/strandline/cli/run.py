@@ -71,7 +71,7 @@ def document(outcome: RunOutcome) -> dict[str, object]:
         "as_of": outcome.plan.as_of,
         "tasks": [_task(result) for result in outcome.results],
         "quarantined": {dataset: dict(counts) for dataset, counts in outcome.quarantined.items()},
-        **({"notes": list(outcome.plan.notes)} if outcome.plan.notes else {}),
+        **({"notes": notes} if (notes := [*outcome.plan.notes, *outcome.outbox.lines]) else {}),
         **held_document(outcome.held),
     }
 
@@ -102,7 +102,8 @@ def _task(result: TaskResult) -> dict[str, object]:
 def render_outcome(outcome: RunOutcome, seconds: float) -> str:
     """What was done, for people: a line per task, the totals, every error in full, and what is held."""
     if not outcome.results:
-        return "\n".join([up_to_date(outcome.held), *outcome.plan.notes, *render_held(outcome.held)])
+        notes = (*outcome.plan.notes, *outcome.outbox.lines)
+        return "\n".join([up_to_date(outcome.held), *notes, *render_held(outcome.held)])
     columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
     table = render_table(
         columns,
@@ -169,7 +170,8 @@ def _quarantined(outcome: RunOutcome) -> list[str]:
 
 
 def _notes(outcome: RunOutcome) -> list[str]:
-    return [*outcome.plan.notes, *(f"{r.node}: {note}" for r in outcome.results for note in r.notes)]
+    own = [*outcome.plan.notes, *outcome.outbox.lines]
+    return [*own, *(f"{r.node}: {note}" for r in outcome.results for note in r.notes)]
 
 
 def _errors(outcome: RunOutcome) -> list[str]:
