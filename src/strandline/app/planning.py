@@ -34,7 +34,7 @@ class RunRequest:
     accept_guard: tuple[str, ...] | None = None
     """None: no guard may be passed; empty: every guard; else the names whose guard may be passed."""
     quiet: tuple[str, ...] | None = None
-    """None: every trigger delivers; empty: none does; else the names of those that do not."""
+    """None: endpoints are told about events; empty: about none; else the triggers that tell nobody."""
     backfill: str | None = None
     """One name, or several separated by blanks."""
     only_stale: bool = False

@@ -124,6 +124,6 @@ class Desk:
     accept_guard: frozenset[str]
     """Nodes whose guard may be passed."""
     quiet: frozenset[str] = frozenset()
-    """Triggers whose events are recorded without deliveries."""
+    """Triggers whose events are recorded without telling anybody."""
     batches: int | None = None
     """At most this many batches of each task. None for all."""

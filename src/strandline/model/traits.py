@@ -166,6 +166,8 @@ class Traits:
     """Its next task settles a change of its declaration: it is never stale, frozen or held."""
     time_unit: TimeUnit = TimeUnit.MILLISECONDS
     """The unit of the `_source_ts` of its rows, and of commit times where a row has none."""
+    told_to: tuple[str, ...] | None = None
+    """Its rows are events, and these endpoints are told about them. None: its rows are not events."""
     starts_empty: bool = False
     """A source whose table is created before its first file arrives."""
 

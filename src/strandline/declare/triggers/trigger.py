@@ -114,6 +114,7 @@ def _node(trigger: Trigger, log: str) -> Node:
             quiet_parts=tuple(config.parts),
             publishes=trigger.dataset,
             follows_declaration=True,
+            told_to=trigger.endpoints,
         ),
         columns=tuple(COLUMNS),
     )
