@@ -1,8 +1,8 @@
 """The attempts at one endpoint, from claim to record: at most `in_flight` at once, at most `rate` a second.
 
-Claims and records are transactions, and each costs as much as several attempts. So more is claimed at once than
-may be under way, as long as nothing fails, and outcomes are recorded while further attempts are made. After a
-failure what was not tried is given back.
+Claims and records are transactions, and each costs as much as several attempts. So more is claimed at once
+than may be under way, as long as nothing fails, and outcomes are recorded while further attempts are made.
+After a failure what was not tried is given back.
 """
 
 import asyncio
