@@ -52,6 +52,7 @@ from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
 from .staleness import current_config, find_frozen, find_stale
+from .strategies import choose_strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +299,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         if task is not None and node.traits.own_clock is not None:
             task = replace(task, as_of=settle_as_of(node, record, request))
         if task is not None:
+            task = choose_strategy(node, task, record, observed, project.settings, draft)
             task = with_columns(node, task, record, config, observed, draft)
         if task is not None and (
             may_reshape(node, task, record, config, draft) or drops_or_refills(node, task, record)
