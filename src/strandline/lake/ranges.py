@@ -16,9 +16,13 @@ from .table import get_table
 def read_ranges(lake: Lake, dataset: str, version: int, column: str) -> tuple[ColumnRange, ...]:
     """The range of a time column in each live file.
 
-    A file whose entry is no longer in the log, or in which the column is always NULL, has no range.
+    A file whose entry is no longer in the log, or in which the column is always NULL, has no range. Nor has a
+    text: texts and the times that they spell are in different orders.
     """
     uri = lake.table(dataset)
+    table = get_table(uri, version)
+    if dict(table.columns).get(column) not in _TIMES:
+        return tuple(_make_range(None, rows) for rows in table.rows_by_path.values())
     known = {
         file.path: (low, high)
         for entry in read_entries(uri, -1)
@@ -26,9 +30,10 @@ def read_ranges(lake: Lake, dataset: str, version: int, column: str) -> tuple[Co
         for name, low, high in file.ranges
         if name == column
     }
-    return tuple(
-        _make_range(known.get(path), rows) for path, rows in get_table(uri, version).rows_by_path.items()
-    )
+    return tuple(_make_range(known.get(path), rows) for path, rows in table.rows_by_path.items())
+
+
+_TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 def _make_range(ends: tuple[str, str] | None, rows: int) -> ColumnRange:
