@@ -49,17 +49,17 @@ class OwnClock:
         if self.every is None:
             return as_of.astimezone(UTC)
         try:
-            return self._round_down(as_of)
+            return self._round_down(as_of, self.every)
         except OverflowError:
             return as_of.astimezone(UTC)  # its day begins or ends outside of what Python can represent
 
-    def _round_down(self, as_of: datetime) -> datetime:
+    def _round_down(self, as_of: datetime, every: Every) -> datetime:
         local = as_of.astimezone(ZoneInfo(self.timezone)).replace(minute=0, second=0, microsecond=0)
-        if self.every is Every.HOUR:
+        if every is Every.HOUR:
             # Not by the local hour: an hour that occurs twice begins twice.
             instant = as_of.astimezone(UTC)
             return instant - (as_of.astimezone(ZoneInfo(self.timezone)) - local)
-        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[self.every]
+        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[every]
         start = datetime.combine(local.date() - timedelta(days=days), time(), ZoneInfo(self.timezone))
         return start.astimezone(UTC)
 
