@@ -1,4 +1,4 @@
-"""What can be added to and subtracted from, written in odd ways, is as a new project computes it from everything."""
+"""What is added to and subtracted from, written in odd ways, is as a new project computes it."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -107,6 +107,8 @@ DAYS: tuple[tuple[str, list[dict[str, object]], list[dict[str, object]]], ...] =
     ),
     ("2024-03-12T06:30:00+00:00", [], []),
     ("2024-03-09T12:00:00+00:00", [event("b", "x", 0, "2024-03-09T11:00:00Z")], []),
+    # Somebody new, and a dataset that is not read: its columns and what is kept of them are carried over.
+    ("2024-03-09T12:00:00+00:00", [event("d", "x", 0, "2024-03-09T11:00:00Z")], []),
 )
 
 
@@ -141,7 +143,7 @@ def test_what_is_added_to_is_as_a_new_project_computes_it(tmp_path: Path) -> Non
             assert read(project, entity) == read(anew, entity), f"{entity} at {time}"
         project.assert_verified("thing", "age")
 
-    assert strategies == ["full", "accumulate", "accumulate", "accumulate"]
+    assert strategies == ["full", *["accumulate"] * 4]
     rows = {
         row[0]: row[1:]
         for row in project.query("SELECT id, named, label, both, records, or_seven FROM thing")
