@@ -2,15 +2,15 @@
 
 A kind of the engine that is missing here fails the house suite (`tests/house/test_kinds.py`).
 
-There are two worlds, because each table of a project costs every run time: the register has records, chains
-and jobs, and the ledger has timelines and what they read.
+There are three worlds, because each table of a project costs every run time: the register has records,
+chains and jobs, the ledger has timelines and what they read, and the rooms are entities.
 """
 
-from . import chain, facts, job, quarantine, snapshot, source, timeline, valuation
+from . import chain, entity, facts, job, quarantine, snapshot, source, timeline, valuation
 from .kind import Kind, without_data
 from .valuation import readers
 
-__all__ = ["KINDS", "LEDGER", "REGISTER", "Kind"]
+__all__ = ["KINDS", "LEDGER", "REGISTER", "ROOMS", "Kind"]
 
 REGISTER: tuple[Kind, ...] = (
     source.KIND,
@@ -30,5 +30,12 @@ LEDGER: tuple[Kind, ...] = (
     valuation.KIND,
     readers.KIND,
 )
-KINDS: tuple[Kind, ...] = (*REGISTER, timeline.KIND, valuation.KIND)
+ROOMS: tuple[Kind, ...] = (
+    source.KIND,
+    facts.KIND,
+    quarantine.KIND,
+    without_data(snapshot.KIND),
+    entity.KIND,
+)
+KINDS: tuple[Kind, ...] = (*REGISTER, timeline.KIND, valuation.KIND, entity.KIND)
 """Each kind once."""

@@ -1,0 +1,72 @@
+"""Small stories of entities that end in a check of every law. Each starts after the first run."""
+
+from .fate import soon
+from .kinds.entity.data import DAY, DEVICES, READINGS, ROOM, device, reading
+from .kinds.entity.happenings import run_days_ago
+from .laws import check_rest
+from .scenarios import Scenario, mend, run_well
+from .world import World, new_catalog
+
+
+def first(world: World) -> None:
+    """What every scenario starts with."""
+    run_well(world)
+
+
+def devices_move_and_go(world: World) -> None:
+    """From room to room, to nobody and back, by a fact that loses, and the last one of a room goes."""
+    world.send(DEVICES, device("a", 2, 3, -1, 2))
+    run_well(world)
+    world.send(DEVICES, device("a", None, 3, -1, 3), device("b", 5, 8, 0, 0))
+    run_well(world)
+    world.send(DEVICES, device("c", 3, 0, -1, 2, op="D"))
+    run_well(world)
+    world.send(DEVICES, device("c", 3, 0, -1, 90), device("a", 1, 1, -1, 91), device("b", 1, 4, 0, 2))
+    run_well(world)
+    check_rest(world)
+
+
+def readings_of_nobody_come(world: World) -> None:
+    world.send(READINGS, reading(None, 4, -1))
+    run_well(world)
+    world.send(READINGS, reading(None, 4, -1), reading(5, 0, None), reading(5, 0, -1))
+    run_well(world)
+    check_rest(world)
+
+
+def days_pass_with_and_without_data(world: World) -> None:
+    """Rows enter and leave windows, one that crosses a border is also changed, and a clock goes back."""
+    for _ in range(3):
+        world.jump(DAY)
+        run_well(world)
+    world.send(DEVICES, device("c", 2, 6, 2, 2), device("a", 2, 3, 3, 2), device("b", 1, 2, 1, 2))
+    world.send(READINGS, reading(1, 5, 1), reading(2, 5, 3))
+    world.jump(DAY)
+    run_well(world)
+    run_days_ago(world)
+    mend(world)
+    world.jump(10 * DAY)
+    world.send(DEVICES, device("a", 1, 3, 3, 3))
+    run_well(world)
+    check_rest(world)
+
+
+def a_room_is_killed_while_a_day_begins(world: World) -> None:
+    for point in ("before-write", "after-write", "before-record"):
+        world.jump(DAY)
+        world.send(DEVICES, device("a", 2, 3, -1, world.later()), device("b", None, 0, 1, world.later()))
+        world.run(fail=f"{soon(point, ROOM)}=kill")
+        mend(world)
+    world.jump(DAY)
+    world.run(fail=f"{soon('after-write', ROOM)}=kill")
+    world.use_catalog(new_catalog())
+    mend(world)
+    check_rest(world)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    devices_move_and_go,
+    readings_of_nobody_come,
+    days_pass_with_and_without_data,
+    a_room_is_killed_while_a_day_begins,
+)
