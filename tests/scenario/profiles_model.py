@@ -6,17 +6,18 @@ definition was changed and that waits for a backfill. Values are compared as `--
 """
 
 import csv
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from tests.scenario.json_rows import read_messages
 
 Row = dict[str, Any]
 Rows = tuple[Row, ...]
@@ -70,7 +71,7 @@ def after_run(
 
     `held` are the variables of `workspace` whose definition changed and that no backfill has filled yet.
     """
-    received = {name: receive(data, name) for name in FACTS}
+    received = {name: receive(name, tuple(sorted((data / name).glob("day-*")))) for name in FACTS}
     rows = Inputs(
         **{name: newest(received[name].accepted, name) for name in RECORD_SETS},
         **{name: received[name].accepted for name in STREAMS},
@@ -141,11 +142,13 @@ class UnusableError(Exception):
     """A row goes to the quarantine."""
 
 
-def receive(data: Path, name: str) -> Received:
-    read = _read_table if name in RECORD_SETS else _read_messages
+@cache
+def receive(name: str, files: tuple[Path, ...]) -> Received:
+    """The rows of some files, which never change."""
+    read = _read_table if name in RECORD_SETS else read_messages
     accepted: list[Row] = []
     offered = quarantined = 0
-    for row in read(data / name):
+    for row in (row for path in files for row in read(path)):
         offered += 1
         try:
             accepted.append(DECODERS[name](row))
@@ -545,39 +548,12 @@ def current_customers(of_accounts: Rows) -> Rows:
     return tuple({column: row[column] for column in columns} for row in of_accounts if row["is_customer"])
 
 
-# Spelling
+# Values
 
 
-def as_json(rows: Iterable[Row]) -> list[Row]:
-    return [{column: _spelt(value) for column, value in row.items()} for row in rows]
-
-
-def _spelt(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case _:
-            return value
-
-
-def _read_table(folder: Path) -> list[Row]:
-    rows: list[Row] = []
-    for path in sorted(folder.glob("*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            rows += ({name: value or None for name, value in row.items()} for row in csv.DictReader(file))
-    return rows
-
-
-def _read_messages(folder: Path) -> list[Row]:
-    return [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+def _read_table(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def _whole(text: str | None) -> int | None:

@@ -3,7 +3,6 @@
 Every variable of every entity is compared with a model in plain Python.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import dataclass, field
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from examples.play import Command
-from tests.scenario.profiles_model import ENTITIES, FACTS, MOMENTS, RESULTS, Follower, State, as_json
-from tests.scenario.story import Played, ask, commands_of, copy_project, play, query
+from tests.scenario.json_rows import as_json
+from tests.scenario.profiles_model import ENTITIES, FACTS, MOMENTS, RESULTS, Follower, State
+from tests.scenario.story import Played, ask, assert_shown, commands_of, copy_project, play, query
 
 pytestmark = pytest.mark.spark
 
@@ -66,13 +66,7 @@ def test_every_command_of_the_readme_succeeds(story: Story) -> None:
 
 @pytest.mark.parametrize("place", [number for number, command in enumerate(COMMANDS) if command.shown])
 def test_the_readme_shows_what_the_command_prints(story: Story, place: int) -> None:
-    ended = story.played[place]
-    shown = "\n".join(line.rstrip() for line in ended.command.shown)
-    printed = "\n".join(line.rstrip() for line in ended.printed.rstrip("\n").splitlines())
-
-    as_shown = re.escape(shown).replace(re.escape("..."), ".*")
-
-    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{ended.command.text} printed\n{printed}"
+    assert_shown(story.played[place])
 
 
 @pytest.mark.parametrize("result", RESULTS)

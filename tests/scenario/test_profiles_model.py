@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenario.json_rows import as_json
 from tests.scenario.profiles_model import (
     FACTS,
     MOMENTS,
@@ -21,7 +22,6 @@ from tests.scenario.profiles_model import (
     Row,
     State,
     after_run,
-    as_json,
     start_of_day,
 )
 from tests.scenario.story import commands_of, copy_project
