@@ -1,6 +1,6 @@
 """Entities: the variables of the entities that a change, the clock or a person touches."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, Observation
@@ -18,15 +18,27 @@ from strandline.compute.key_set import KeySet, read_own
 from strandline.compute.keys import typed_key
 from strandline.compute.shape import fit_types
 from strandline.lake.staging import find_counts
-from strandline.lake.work import NEW, OLD, Expected, Prepared, Work
+from strandline.lake.work import NEW, OLD, Expected, Prepared, Work, Write
 from strandline.model.columns import CONFIG, DELETED, KEY, STATE, quote
+from strandline.model.commits import Operation
 from strandline.model.entity import Entity, Use
-from strandline.model.plan import Cause, Strategy
+from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 
 from .bands import pruned
-from .ids import Types, are_named, entity_of, find_types, id_names, key_of, rename_ids
-from .naming import make_state, name_again, name_everybody
+from .carrying import (
+    as_published,
+    carry_on,
+    carry_over,
+    columns_of,
+    declared,
+    find_retyped,
+    read_declared,
+    with_kept,
+    without_keys,
+)
+from .ids import Types, are_named, entity_of, find_types, id_names, key_of, part_of, rename_ids
+from .naming import added_namers, explode_named, find_named, make_state, name_again, name_everybody, unite
 from .oracle import expect_entity
 from .owning import own_rows
 from .selecting import aggregate, at_time, with_conditions, with_defaults, with_expressions
@@ -38,20 +50,26 @@ WITHOUT_ENTITY = "without_entity"
 
 def prepare(work: Work) -> Prepared:
     """Compute the entities of the task and compare them with what is published."""
-    entity = entity_of(work.node)
+    entity, columns = entity_of(work.node), columns_of(work)
     provide_calendar(work.session, work.project.calendar)
     full_rows = sum(work.input_rows.get(i.dataset, 0) for i in work.node.inputs)
-    own = None if work.task.overwrite else work.read_own()
-    types = find_types(work, entity, own)
-    if own is not None and work.task.strategy is Strategy.RECOMPUTE:
-        return _recompute(work, entity, types, own, full_rows)
-    return _compute_everybody(work, entity, types, own, full_rows)
+    own = None if work.task.overwrite else read_declared(work)
+    computed = part_of(entity, columns.computed, columns.rows)
+    types = find_types(work, computed, own)
+    if own is None or work.task.strategy is Strategy.FULL:
+        return _compute_everybody(work, computed, types, own, full_rows)
+    followed = part_of(entity, columns.followed, columns.rows - columns.named)
+    touched = find_touched(work, followed, types, own)
+    if columns.is_whole:
+        return _configure(work, computed, followed, types, own, touched, full_rows)
+    return _recompute(work, followed, types, own, touched, full_rows)
 
 
 def expect(work: Work) -> Expected:
     own = work.read_own()
     assert own is not None
-    entity = entity_of(work.node)
+    columns = columns_of(work)
+    entity = part_of(entity_of(work.node), columns.followed, columns.rows)
     provide_calendar(work.session, work.project.calendar)
     rows = expect_entity(work, entity, find_types(work, entity, own))
     return Expected(rows=rows, published=own.where(~F.col(DELETED)), sampled_by=entity.id)
@@ -65,41 +83,103 @@ def _compute_everybody(
     rows = _finish(work, entity, _compute_uses(work, entity, types, everybody, entity.uses, None, counting))
     if own is None:
         return _counted(write_whole(work, rows, rows_full=full_rows), counting)
-    rows = fit_types(rows, own, work)
-    sides = tag(rows, NEW).unionByName(tag(own.where(~F.col(DELETED)), OLD), allowMissingColumns=True)
-    staged = stage_differences(work, sides, _compared(work, sides), bury=True)
-    prepared = replace_differences(
-        work, staged, rows_read=full_rows, rows_full=full_rows, scope=EVERYTHING, whole=True
-    )
-    return _counted(prepared, counting)
+    rows = with_kept(rows, own, entity, columns_of(work).kept)
+    return _counted(_replace_all(work, rows, own, lambda: full_rows, full_rows), counting)
 
 
-def _recompute(work: Work, entity: Entity, types: Types, own: DataFrame, full_rows: int) -> Prepared:
-    touched = find_touched(work, entity, types, own)
-    if touched is None or not touched.keys.count:
-        return Prepared(write=None, rows_full=full_rows, live_rows=work.live_rows, scope=NOTHING)
-    keys, counting = touched.keys, _Counting(work)
-    published = read_own(work, keys).where(~F.col(DELETED))
-    everybody = name_again(work, entity, types, published, keys, touched.namers)
-    computed = _compute_uses(work, entity, types, everybody, touched.uses, keys, counting)
-    rows = _finish(work, entity, _carry_over(work, entity, computed, published, touched))
+def _replace_all(
+    work: Work, rows: DataFrame, own: DataFrame, count_read: Callable[[], int], full_rows: int
+) -> Prepared:
+    """The write that makes all published rows equal to these.
+
+    The table is replaced if it loses a column or gets another type. Nothing else can change them.
+    """
+    columns, published = columns_of(work), own.where(~F.col(DELETED))
+    retyped = find_retyped(rows, own)
+    if columns.dropped or (retyped and (work.task.reshapes or retyped <= columns.filled)):
+        prepared = write_whole(work, rows, rows_full=full_rows)
+        return replace(prepared, rows_read=count_read())
     rows = fit_types(rows, own, work)
     sides = tag(rows, NEW).unionByName(tag(published, OLD), allowMissingColumns=True)
-    staged = stage_differences(work, sides, _compared(work, sides), bury=True)
+    staged = stage_differences(work, sides, _compared(sides), bury=True)
+    return replace_differences(
+        work, staged, rows_read=count_read(), rows_full=full_rows, scope=EVERYTHING, whole=True
+    )
+
+
+def _configure(
+    work: Work,
+    computed: Entity,
+    followed: Entity,
+    types: Types,
+    own: DataFrame,
+    touched: Touched | None,
+    full_rows: int,
+) -> Prepared:
+    """Fill columns for every entity, from their own inputs alone, and drop others.
+
+    `followed` has the columns that are as declared. They are computed again for touched entities only.
+    """
+    columns, counting = columns_of(work), _Counting(work)
+    rest = own.where(~F.col(DELETED))
+    base = as_published(rest, followed)
+    if touched is not None and touched.keys.count:
+        published = declared(work, read_own(work, touched.keys)).where(~F.col(DELETED))
+        base = as_published(without_keys(rest, touched.keys), followed).unionByName(
+            _compute_touched(work, followed, types, published, touched, counting)
+        )
+    named = [find_named(work.read_live(n.dataset), n, computed, types) for n in added_namers(work, computed)]
+    everybody = unite(computed, [explode_named(base, followed), *named])
+    rows = carry_on(work, followed, everybody, base)
+    filled = part_of(computed, columns.filled, columns.rows)
+    values = _compute_uses(
+        work, filled, types, everybody.select(*id_names(computed)), filled.uses, None, counting
+    )
+    rows = _finish(work, computed, rows.join(values, id_names(computed)))
+    rows = with_kept(rows, own, computed, columns.kept)
+    read = touched.keys.rows if touched is not None else 0
+    return _counted(_replace_all(work, rows, own, lambda: read + counting.rows(), full_rows), counting)
+
+
+def _recompute(
+    work: Work, entity: Entity, types: Types, own: DataFrame, touched: Touched | None, full_rows: int
+) -> Prepared:
+    if touched is None or not touched.keys.count:
+        # A column that misses what has arrived is marked in a commit, although no row differs.
+        write = Write(operation=Operation.COUNTS, rows=own.where("false")) if work.stale else None
+        return Prepared(write=write, rows_full=full_rows, live_rows=work.live_rows, scope=NOTHING, whole=True)
+    keys, counting = touched.keys, _Counting(work)
+    published = declared(work, read_own(work, keys)).where(~F.col(DELETED))
+    rows = _finish(work, entity, _compute_touched(work, entity, types, published, touched, counting))
+    rows = fit_types(with_kept(rows, published, entity, columns_of(work).kept), own, work)
+    sides = tag(rows, NEW).unionByName(tag(published, OLD), allowMissingColumns=True)
+    staged = stage_differences(work, sides, _compared(sides), bury=True)
     prepared = replace_differences(
         work,
         staged,
         rows_read=keys.rows + counting.rows(),
         rows_full=full_rows,
         scope=Keys(count=keys.count, of="entities"),
-        whole=False,
+        whole=True,
     )
     return _counted(prepared, counting)
 
 
-def _compared(work: Work, sides: DataFrame) -> list[str]:
-    """What must be equal for a row to stay: also what is kept beside the variables."""
-    return [*compared_columns(sides, backfill=work.task.cause is Cause.PERSON), STATE]
+def _compute_touched(
+    work: Work, entity: Entity, types: Types, published: DataFrame, touched: Touched, counting: "_Counting"
+) -> DataFrame:
+    """The touched entities with who names them and their variables, except expressions."""
+    everybody = name_again(work, entity, types, published, touched.keys, touched.namers)
+    computed = _compute_uses(work, entity, types, everybody, touched.uses, touched.keys, counting)
+    return carry_over(work, entity, computed, published, touched)
+
+
+def _compared(sides: DataFrame) -> list[str]:
+    """What must be equal for a row to stay: also what is kept beside the variables.
+
+    Not the configuration: a commit says of each column which definition all of its rows have.
+    """
+    return [*compared_columns(sides, backfill=False), STATE]
 
 
 class _Counting:
@@ -154,32 +234,6 @@ def _compute_uses(
         values = aggregate(rows, everybody, entity, use, variables, conditions)
         result = result.join(with_defaults(values, variables), id_names(entity))
     return result
-
-
-def _carry_over(
-    work: Work, entity: Entity, computed: DataFrame, published: DataFrame, touched: Touched
-) -> DataFrame:
-    """Computed rows with the published columns of the uses that were not read.
-
-    Whoever is new has no row in those uses: one would have named it. It gets what they give over no rows.
-    """
-    ids = id_names(entity)
-    kept = published.select(
-        *(F.col(quote(column)).alias(name) for name, column in rename_ids(entity).items()),
-        *(quote(v.name) for v in entity.variables if not v.expr),
-    )
-    newcomers = computed.select(*ids).join(kept.select(*ids), ids, "left_anti")
-    for use in entity.uses:
-        if use in touched.uses:
-            continue
-        variables = at_time(entity.variables_of(use), work.as_of)
-        nothing, conditions = with_conditions(
-            work.read_live(use.dataset).where("false"), variables, work.as_of, work.project.calendar
-        )
-        blank = with_defaults(aggregate(nothing, newcomers, entity, use, variables, conditions), variables)
-        names = [quote(v.name) for v in variables]
-        computed = computed.join(kept.select(*ids, *names).unionByName(blank), ids)
-    return computed
 
 
 def _finish(work: Work, entity: Entity, rows: DataFrame) -> DataFrame:
