@@ -298,7 +298,7 @@ def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: N
 def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None:
     """Refuse an increment across a rewrite of an input that the plan did not foresee."""
     for planned in task.inputs:
-        if task.strategy is not Strategy.RECOMPUTE or not planned.changes or planned.after is None:
+        if task.strategy in (Strategy.APPEND, Strategy.FULL) or not planned.changes or planned.after is None:
             continue
         upto = inputs[planned.dataset].version
         entries = [

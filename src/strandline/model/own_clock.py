@@ -74,6 +74,36 @@ class OwnClock:
         band = [_as_instant(value) for value in values if value is not None]
         return [file for file in files if _touches(file, min(band), max(band), values)]
 
+    def estimate_crossing(
+        self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange]
+    ) -> float:
+        """About how many rows lie between the old and the new value of a border.
+
+        The rows of a file are taken to be spread evenly. A file without statistics counts nothing here.
+        """
+        values = [_as_instant(value) for at in (before, now) if (value := self.value(border, at)) is not None]
+        if len(values) < len((before, now)):
+            return 0.0
+        return sum(_share(file, min(values), max(values), 0.0) for file in files)
+
+    def estimate_section(self, border: WatchedBorder, now: datetime, files: Iterable[ColumnRange]) -> float:
+        """About how many rows are not older than a border. A file without statistics counts whole."""
+        value = self.value(border, now)
+        low = None if value is None else _as_instant(value)
+        return sum(file.rows if low is None else _share(file, low, None, 1.0) for file in files)
+
+
+def _share(file: ColumnRange, low: datetime, high: datetime | None, unknown: float) -> float:
+    """The rows of a file between two times, if they are spread evenly."""
+    if file.low is None or file.high is None:
+        return file.rows * unknown
+    first, last = _as_instant(file.low), _as_instant(file.high)
+    start, end = max(first, low), last if high is None else min(last, high)
+    if end < start:
+        return 0.0
+    length = (last - first).total_seconds()
+    return file.rows * ((end - start).total_seconds() / length if length else 1.0)
+
 
 _MARGIN = timedelta(days=2)
 """A date is compared as an instant of UTC here, and of a time zone elsewhere."""

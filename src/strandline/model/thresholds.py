@@ -43,6 +43,11 @@ class Thresholds:
     """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
+    incremental_rows: int = 20_000
+    """The rows of an entity's inputs up to which it is never computed in full because much of it changes.
+
+    There it saves nothing that can be measured.
+    """
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000

@@ -53,6 +53,14 @@ def estimate(
     return with_estimates, changed if task.applies else changed.within(full)
 
 
+def estimate_changed(
+    input_: PlannedInput, observed: Observed, tasks: Mapping[str, Task], increments: Mapping[str, Amount]
+) -> Amount:
+    """How much of an input has changed since the cursor, or changes in the same run."""
+    coming = increments.get(input_.dataset, NOTHING)
+    return _amounts(input_, observed, tasks.get(input_.dataset), coming)[1]
+
+
 def _amounts(
     input_: PlannedInput, observed: Observed, task: Task | None, coming: Amount
 ) -> tuple[Amount, Amount]:

@@ -3,8 +3,10 @@
 from strandline.model.explained import Explained, ExplainedInput, ExplainedVariable
 from strandline.model.node import By, Input, Lookup, Matched, NewRows, Node, Via, Whole
 from strandline.model.plan import Plan, Strategy
+from strandline.model.traits import ColumnOrigin
 
 from .request import Observed
+from .strategies import FOLLOWING, Way, find_way
 
 
 def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
@@ -34,13 +36,14 @@ def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
             ExplainedVariable(
                 name=origin.name,
                 read_from=origin.read_from,
-                strategy=Strategy.RECOMPUTE,
-                why=origin.why,
+                strategy=way.strategy,
+                why=way.why,
                 window=origin.window,
                 written=bool(written)
                 and written[-1].parts.get(origin.part) == node.config.parts[origin.part],
             )
             for origin in node.traits.origins
+            for way in [_way(node, origin, plan, observed)]
         ),
         config=node.config.hash,
         parts=node.config.parts,
@@ -48,6 +51,20 @@ def explain_node(node: Node, plan: Plan, observed: Observed) -> Explained:
         frozen=next((h for h in plan.frozen if h.node == node.name), None),
         next_task=next((t for t in plan.tasks if t.node == node.name), None),
     )
+
+
+def _way(node: Node, origin: ColumnOrigin, plan: Plan, observed: Observed) -> Way:
+    """How the next change reaches a column: with all others, if the next task computes everything."""
+    way = find_way(origin, observed)
+    task = next((t for t in plan.tasks if t.node == node.name), None)
+    if (
+        task is None
+        or task.strategy is not Strategy.FULL
+        or task.cause not in FOLLOWING
+        or not origin.read_from
+    ):
+        return way
+    return Way(strategy=Strategy.FULL, why=f"{task.reason}; else {way.strategy}, as {way.why}")
 
 
 def _relation_name(input_: Input) -> str:

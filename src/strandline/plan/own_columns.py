@@ -85,6 +85,8 @@ def find_unsettled_columns(node: Node, found: Definitions, task: Task | None) ->
     applied = set(task.applies) if task else set()
     stale = [part for part in found.changed if part not in applied]
     absent = [part for part in (*found.added, *found.returned, *found.waiting) if part not in applied]
+    if task is not None and task.overwrite:
+        stale, absent = [], [*absent, *stale]  # a table that is replaced has no columns but those it fills
     columns = frozenset(column_of(part) for part in (*stale, *absent))
     if any(part not in applied for part in found.rows) and task is None:
         columns |= {EVERY_COLUMN}
@@ -94,7 +96,7 @@ def find_unsettled_columns(node: Node, found: Definitions, task: Task | None) ->
     if stale:
         why.append(f"which is stale ({', '.join(f'`{part}`' for part in stale)} changed)")
         commands.append(f"`strandline backfill {node.name} --stale` settles it")
-    if waits := [part for part in absent if found.waiting.get(part)]:
+    if waits := [part for part in absent if found.waiting.get(part) or part in found.changed]:
         why.append(f"in which {', '.join(f'`{part}`' for part in waits)} waits for its input")
         commands.append("the run that receives it fills it")
     if not stale and not waits:

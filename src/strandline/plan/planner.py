@@ -52,6 +52,7 @@ from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
 from .staleness import current_config, find_frozen, find_stale
+from .strategies import choose_strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +277,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         # What was received is never changed (L1): a source has nothing to rewrite.
         derived = record if node.inputs else None
         frozen = find_frozen(node, derived, config) if derived else None
-        found = define(node, derived, config, observed, draft) if derived and node.traits.origins else None
+        found = define(node, derived, config, observed, draft) if node.traits.origins else None
         stale = find_stale(node, derived, config) if derived and not frozen else None
         held = find_hold(node, draft)
         task = decide(
@@ -298,6 +299,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         if task is not None and node.traits.own_clock is not None:
             task = replace(task, as_of=settle_as_of(node, record, request))
         if task is not None:
+            task = choose_strategy(node, task, record, observed, project.settings, draft)
             task = with_columns(node, task, record, config, observed, draft)
         if task is not None and (
             may_reshape(node, task, record, config, draft) or drops_or_refills(node, task, record)
@@ -312,7 +314,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         unsettled = find_unsettled(
             node, derived, own, config, frozen if found else frozen or stale, frozen=frozen is not None
         )
-        if found is not None:
+        if found is not None and (derived or task):
             unsettled = unsettled or find_unsettled_columns(node, found, task)
         if held and waits_only(node, draft):
             draft.waiting[node.name] = f"{node.name} waits: {held.reason}."
@@ -320,7 +322,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             draft.held.append(_with_cost(node, held, observed))
         if held:
             unsettled = of_held(held, draft, node)
-        if unsettled and not (task and task.overwrite):
+        if unsettled and (unsettled.waits or not (task and task.overwrite)):
             draft.unsettled[node.name] = unsettled
         if task is not None:
             draft.tasks[node.name] = task

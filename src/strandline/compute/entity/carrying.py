@@ -1,5 +1,7 @@
 """What a task leaves as it is published: the columns that it does not compute, and the rows that it skips."""
 
+from collections.abc import Collection, Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -10,10 +12,11 @@ from strandline.model.columns import DELETED, KEY, quote
 from strandline.model.definitions import ColumnWork
 from strandline.model.entity import Entity, Use
 
+from .computing import compute_nothing
 from .ids import id_names, rename_ids
-from .naming import NAMED, named_by
-from .selecting import aggregate, at_time, with_conditions, with_defaults
-from .touched import Touched
+from .naming import named_by
+from .parts import UseParts
+from .state import NAMED, name_entry, read_state
 
 
 def columns_of(work: Work) -> ColumnWork:
@@ -22,23 +25,25 @@ def columns_of(work: Work) -> ColumnWork:
     return work.columns
 
 
-def read_declared(work: Work) -> DataFrame | None:
-    """The published rows without the columns that are not declared any more. None before the first commit."""
-    own = work.read_own()
-    return None if own is None else declared(work, own)
-
-
-def declared(work: Work, rows: DataFrame) -> DataFrame:
+def without_undeclared(work: Work, rows: DataFrame) -> DataFrame:
     """Published rows without the columns that are not declared any more."""
     return rows.drop(*(c for c in user_columns(rows.columns) if c not in work.node.columns))
 
 
-def as_published(rows: DataFrame, entity: Entity) -> DataFrame:
-    """Published rows with the ids of a computation, who names them, and their variables. No expressions."""
-    return rows.select(
-        *(F.col(quote(column)).alias(name) for name, column in rename_ids(entity).items()),
+def as_published(
+    rows: DataFrame, entity: Entity, uses: Collection[Use], parts: Mapping[str, UseParts]
+) -> DataFrame:
+    """Published rows with the ids of a computation, who names them, and the variables of some uses.
+
+    With what their state keeps of these.
+    """
+    entries = [leaf.entry for use in uses for leaf in parts[use.name].leaves if leaf.kept]
+    names = [v.name for use in uses for v in entity.variables_of(use)]
+    renamed = rows.withColumns({name: F.col(quote(column)) for name, column in rename_ids(entity).items()})
+    return read_state(renamed, entries).select(
+        *id_names(entity),
         named_by(entity).alias(NAMED),
-        *(quote(v.name) for v in entity.variables if not v.expr),
+        *map(quote, (*names, *map(name_entry, entries))),
     )
 
 
@@ -51,41 +56,39 @@ def without_keys(rows: DataFrame, keys: KeySet) -> DataFrame:
 
 
 def carry_over(
-    work: Work, entity: Entity, computed: DataFrame, published: DataFrame, touched: Touched
+    work: Work,
+    entity: Entity,
+    computed: DataFrame,
+    published: DataFrame,
+    uses: Collection[Use],
+    parts: Mapping[str, UseParts],
 ) -> DataFrame:
-    """Computed rows with the published columns of the uses that were not read."""
-    kept = as_published(published, entity).drop(NAMED)
+    """Computed rows with the published columns of uses that were not read, and their state.
+
+    Whoever is new has no row in those uses. It gets what they give over no rows.
+    """
     ids = id_names(entity)
-    newcomers = computed.select(*ids).join(kept.select(*ids), ids, "left_anti")
-    for use in entity.uses:
-        if use in touched.uses:
-            continue
-        names = [quote(v.name) for v in entity.variables_of(use)]
-        carried = kept.select(*ids, *names).unionByName(_over_nothing(work, entity, use, newcomers))
-        computed = computed.join(carried, ids)
+    for use in uses:
+        kept = as_published(published, entity, [use], parts).drop(NAMED)
+        newcomers = computed.select(*ids).join(kept.select(*ids), ids, "left_anti")
+        blank = compute_nothing(work, entity, use, newcomers, parts[use.name])
+        computed = computed.join(kept.unionByName(blank.select(*kept.columns)), ids)
     return computed
 
 
-def carry_on(work: Work, entity: Entity, everybody: DataFrame, base: DataFrame) -> DataFrame:
-    """Everybody with the variables that they have in `base`, or with those of somebody who has no rows."""
+def carry_on(
+    work: Work, entity: Entity, everybody: DataFrame, base: DataFrame, parts: Mapping[str, UseParts]
+) -> DataFrame:
+    """Everybody with the variables that they have in `base`. It has no row of whoever only others name."""
     ids, kept = id_names(entity), base.drop(NAMED)
     newcomers = everybody.select(*ids).join(kept.select(*ids), ids, "left_anti")
     blank = newcomers
     for use in entity.uses:
-        blank = blank.join(_over_nothing(work, entity, use, newcomers), ids)
-    return everybody.join(kept.unionByName(blank), ids)
+        blank = blank.join(compute_nothing(work, entity, use, newcomers, parts[use.name]), ids)
+    return everybody.join(kept.unionByName(blank.select(*kept.columns)), ids)
 
 
-def _over_nothing(work: Work, entity: Entity, use: Use, newcomers: DataFrame) -> DataFrame:
-    """What the variables of a use are for somebody new, who has no row in it: one would have named it."""
-    variables = at_time(entity.variables_of(use), work.as_of)
-    nothing, conditions = with_conditions(
-        work.read_live(use.dataset).where("false"), variables, work.as_of, work.project.calendar
-    )
-    return with_defaults(aggregate(nothing, newcomers, entity, use, variables, conditions), variables)
-
-
-def with_kept(rows: DataFrame, published: DataFrame, entity: Entity, kept: frozenset[str]) -> DataFrame:
+def with_kept(rows: DataFrame, published: DataFrame, entity: Entity, kept: Collection[str]) -> DataFrame:
     """Rows with the columns that stay as they are published. They are NULL for somebody new."""
     names = [c for c in published.columns if c in kept]
     if not names:

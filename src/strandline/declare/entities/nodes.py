@@ -1,12 +1,12 @@
 """The node of an entity: its inputs, what its columns depend on, and its traits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from strandline.declare.settings import calendar_part
 from strandline.model.definitions import COLUMN_PART, ROWS_PART
-from strandline.model.entity import Entity, Use, Variable
+from strandline.model.entity import Border, Entity, Use, Variable, window_borders
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig, Relation, Via
 from strandline.model.own_clock import OwnClock, WatchedBorder
@@ -55,6 +55,7 @@ def _origin(entity: Entity, variable: Variable) -> ColumnOrigin:
         why = f"it is computed from {needed} and reads no input"
         return ColumnOrigin(name=variable.name, part=part, read_from="", why=why, needs=variable.needs)
     window = variable.window.text if variable.window else ""
+    use, accumulation = entity.get_use(variable.use), variable.accumulation
     why = f"the affected entities are read again{', inside of the window' if window else ''}"
     if variable.moves_everybody:
         why += (
@@ -66,10 +67,15 @@ def _origin(entity: Entity, variable: Variable) -> ColumnOrigin:
     return ColumnOrigin(
         name=variable.name,
         part=part,
-        read_from=entity.get_use(variable.use).input,
+        read_from=use.input,
         why=why,
         window=window,
-        datasets=_datasets_of(entity.get_use(variable.use)),
+        dataset=use.dataset,
+        accumulation=accumulation,
+        added=_tell_added(variable),
+        borders=_watched(use, variable.borders),
+        section=_watched(use, window_borders(variable.window))[0] if variable.window else None,
+        datasets=_datasets_of(use),
     )
 
 
@@ -79,14 +85,28 @@ def _datasets_of(use: Use) -> tuple[str, ...]:
     return tuple(dict.fromkeys((use.dataset, *(step.dataset for step in use.via), *ranked)))
 
 
+def _tell_added(variable: Variable) -> str:
+    accumulation = variable.accumulation
+    if accumulation is None or accumulation.refused:
+        return ""
+    if not all(addend.adding.takes_back for addend in accumulation.addends):
+        return "new rows are compared with it: its rows are only added to, and none stops to count"
+    told = "changed rows are added and subtracted"
+    if variable.borders:
+        told += ", and so are rows that cross a border when `as_of` moves"
+    return told
+
+
+def _watched(use: Use, borders: Iterable[Border]) -> tuple[WatchedBorder, ...]:
+    return tuple(
+        dict.fromkeys(WatchedBorder(dataset=use.dataset, column=b.column, steps=b.steps) for b in borders)
+    )
+
+
 def _own_clock(entity: Entity, calendar: Calendar) -> OwnClock | None:
     if not entity.moves:
         return None
-    watched = dict.fromkeys(
-        WatchedBorder(dataset=use.dataset, column=border.column, steps=border.steps)
-        for use in entity.uses
-        for border in entity.borders_of(use)
-    )
+    watched = dict.fromkeys(border for use in entity.uses for border in _watched(use, entity.borders_of(use)))
     return OwnClock(every=entity.every, timezone=calendar.timezone, borders=tuple(watched))
 
 
