@@ -23,6 +23,7 @@ from .desk import Desk
 from .failpoints import reach
 from .holding import Held, holding
 from .settle import task_id
+from .statistics import keep_statistics
 
 if TYPE_CHECKING:
     from strandline.lake.work import Prepared, Write
@@ -50,11 +51,13 @@ def attempt(desk: Desk, task: Task) -> TaskResult:
     A commit that stands although its answer was lost is found, and counts.
     """
     started = time.monotonic()
-    node = desk.project.get(task.node)
-    with holding(desk, node, rebuilds=task.strategy is Strategy.FULL) as held:
+    node, rebuilds = desk.project.get(task.node), task.strategy is Strategy.FULL
+    # Where rows of someone else lie in the table, only what replaces them may be committed after them.
+    kept = () if rebuilds else keep_statistics(desk, node)
+    with holding(desk, node, rebuilds=rebuilds) as held:
         result = _work(_pin_inputs(desk, node, task, held))
     seconds = round(time.monotonic() - started, 3)
-    return replace(result, seconds=seconds, notes=(*held.notes, *result.notes))
+    return replace(result, seconds=seconds, notes=(*kept, *held.notes, *result.notes))
 
 
 def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:

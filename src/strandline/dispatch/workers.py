@@ -1,6 +1,6 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -271,6 +271,12 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
     ticket = _bare_ticket(desk, node, lease, Operation.COMPACT)
     writes.compact(_session(desk, node, own=True), desk.lake, ticket, compaction)
+
+
+def commit_statistics(desk: Desk, node: Node, lease: Lease, columns: Sequence[str]) -> None:
+    """From now on, new files have statistics of these columns."""
+    ticket = _bare_ticket(desk, node, lease, Operation.STATISTICS)
+    writes.keep_statistics(_session(desk, node, own=True), desk.lake, ticket, columns)
 
 
 def _session(desk: Desk, node: Node, *, own: bool = False) -> "SparkSession":

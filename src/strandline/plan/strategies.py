@@ -22,11 +22,6 @@ from .draft import Draft, make_full_task
 from .estimates import estimate_changed
 from .request import Observed
 
-FULL_SHARE = 1 / 3
-"""A task that would read this part of all rows, or more, computes everything: that takes no longer.
-
-Reading some entities takes a search for them and a comparison with what is published, row by row.
-"""
 FOLLOWING = (Cause.NEW_INPUT, Cause.CLOCK)
 """The causes whose tasks may take any strategy."""
 
@@ -107,18 +102,17 @@ def choose_strategy(
     full = sum(
         _count_rows(dataset, observed) for dataset in {o.dataset for o in node.traits.origins if o.dataset}
     )
-    if full > settings.thresholds.incremental_rows and read >= full * FULL_SHARE:
+    thresholds = settings.thresholds
+    if full > thresholds.incremental_rows and read * 100 > full * thresholds.full_percent:
         reason = _tell_full(task.reason, of_task, read, full)
         origins = find_origins(task.scope)
         whole = make_full_task(node, observed, draft, task.cause, reason, new=False, origins=origins)
         return replace(whole, as_of=task.as_of)
     if not added:
         return task
-    names = _list_names(added)
-    verb = "is" if len(added) == 1 else "are"
-    reason = f"{task.reason}; {names} {verb} added to"
+    reason = f"{task.reason}; {_list_names(added)} accumulate{'s' if len(added) == 1 else ''}"
     if recomputed:
-        reason += f", {_list_names(recomputed)} {'is' if len(recomputed) == 1 else 'are'} computed again"
+        reason += f", {_list_names(recomputed)} {'is' if len(recomputed) == 1 else 'are'} recomputed"
     return replace(task, strategy=Strategy.ACCUMULATE, reason=reason)
 
 
