@@ -6,7 +6,7 @@ it has missed what came since. It knows nothing of marks.
 
 from dataclasses import dataclass, field, replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strandline.model.definitions import COLUMN_PART, ROWS_PART, column_of, find_definitions, plan_columns
@@ -114,6 +114,10 @@ class World:
 
 
 @settings(max_examples=400)
+@example(
+    {"a": (1, "orders"), "c": (1, "orders")},
+    [("anew", None), ("edit", {"a": (1, "visits"), "c": (1, "orders")}), ("backfill", None)],
+)
 @given(edits, steps)
 def test_no_column_is_of_two_definitions_and_none_misses_anything_unseen(
     first: dict[str, tuple[int, str]], story: list[tuple[str, object]]
