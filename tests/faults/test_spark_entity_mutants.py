@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute.entity import selecting, times, touched
+from strandline.compute.entity import adding, naming, selecting, times, touched
 from strandline.lake.reads import SIGN
 from strandline.model import definitions
 from strandline.model.columns import quote
@@ -35,7 +35,7 @@ def entities_with_new_rows_only(patch: Patch) -> None:
 
 
 def no_existence_by_facts(patch: Patch) -> None:
-    really = touched.find_new
+    really = naming.find_new
     patch.setattr(touched, "find_new", lambda *given: really(*given).where("false"))
 
 
@@ -46,7 +46,7 @@ def closed_windows(patch: Patch) -> None:
 
 def subtracting_what_was_never_added(patch: Patch) -> None:
     """Changed rows are weighed at the new time. Those that also cross a border count twice."""
-    really = touched.weigh_changes
+    really = adding.weigh_changes
 
     def weigh(changes: DataFrame, added: Any, entity: Any, before: datetime, calendar: Any) -> DataFrame:
         return really(changes, added, entity, before + timedelta(days=1), calendar)
