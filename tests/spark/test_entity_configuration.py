@@ -22,7 +22,11 @@ YAML = """
       items:
         from: item_events
         columns:
-          {id: id, room: w, kind: kind, size: {path: size, type: int}, updated_at: {path: at, type: timestamp}}
+          id: id
+          room: w
+          kind: kind
+          size: {path: size, type: int}
+          updated_at: {path: at, type: timestamp}
         record_set: {key: [id], order_by: [updated_at]}
       tracks:
         from: track_events
