@@ -8,6 +8,7 @@ from strandline.catalog import find_node, record_unchanged
 from strandline.lake.log import find_complete, read_entries
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
+from strandline.model.definitions import plan_task
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
@@ -63,9 +64,16 @@ def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
     cursors = record.cursors if record else {}
-    inputs = {i.dataset: _pin(_readable(desk, node, i), cursors.get(i.dataset)) for i in node.inputs}
+    # Where columns have a definition each, those of an input that was never received wait alone.
+    lacks = {i.dataset for i in node.inputs if node.traits.origins and desk.pins.find(i.dataset) is None}
+    inputs = {
+        i.dataset: _pin(_readable(desk, node, i), cursors.get(i.dataset))
+        for i in node.inputs
+        if i.dataset not in lacks
+    }
     reach("after-pin", node.name)
     task = _with_cursors(task, record)
+    task = replace(task, inputs=tuple(i for i in task.inputs if i.dataset not in lacks))
     return _Attempt(desk=desk, node=node, task=task, held=held, record=record, inputs=inputs)
 
 
@@ -82,7 +90,7 @@ def _work(this: _Attempt) -> TaskResult:
     _refuse_rewritten(desk, task, inputs)
     current = _current_config(desk, node, inputs)
     _refuse_frozen(node, task, this.record, current)
-    config = WrittenConfig(hash=current.hash, parts=current.parts)
+    config = _config_after(node, task, this.record, current, inputs)
     reach("before-prepare", node.name)
     workers = desk.workers()  # Spark only from here on
     prepared = workers.prepare(desk, node, task, this.held.lease, this.record, inputs, config)
@@ -184,6 +192,18 @@ def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: 
     return replace(result, status=Status.FAILED, partly=readable, error=str(refused), slug=refused.slug)
 
 
+def _config_after(
+    node: Node, task: Task, record: NodeRecord | None, current: NodeConfig, inputs: dict[str, Cursor]
+) -> WrittenConfig:
+    """What a commit of this task records.
+
+    Where columns have a definition each, it is the one that each of them then has.
+    """
+    if not node.traits.origins:
+        return WrittenConfig(hash=current.hash, parts=current.parts)
+    return plan_task(node, task, record, current, inputs).config
+
+
 def _readable(desk: Desk, node: Node, input_: Input) -> Cursor:
     """The version of an input that a node may read.
 
@@ -246,7 +266,8 @@ def _was_built(
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False
-    return [c.hash for c in record.configs] == [_current_config(desk, node, inputs).hash]
+    config = _config_after(node, task, None, _current_config(desk, node, inputs), inputs)
+    return [c.hash for c in record.configs] == [config.hash]
 
 
 def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> bool:

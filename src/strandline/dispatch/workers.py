@@ -26,6 +26,7 @@ from strandline.lake.work import Expected, Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import PARTITIONED_BY
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
+from strandline.model.definitions import ColumnWork, as_recorded, plan_task
 from strandline.model.entity import Entity
 from strandline.model.hashing import digest
 from strandline.model.kind import NodeKind
@@ -83,7 +84,9 @@ def _prepare(
     config: WrittenConfig,
 ) -> Prepared:
     changed = _count_changed(desk, task, inputs)
-    work = _make_work(desk, node, task, f"{node.name}_{lease.token}", record, inputs, config, changed=changed)
+    columns = plan_task(node, task, record, node.config, inputs) if node.traits.origins else None
+    attempt = f"{node.name}_{lease.token}"
+    work = _make_work(desk, node, task, attempt, record, inputs, config, changed=changed, columns=columns)
     return prepare_in_shape(work, WORKERS[node.kind].prepare)
 
 
@@ -121,7 +124,8 @@ def expect(desk: Desk, node: Node, record: NodeRecord, config: WrittenConfig) ->
         reason="verify",
         scope=EVERYTHING,
     )
-    work = _make_work(desk, node, task, node.name, record, record.cursors, config)
+    columns = as_recorded(node, record) if node.traits.origins else None
+    work = _make_work(desk, node, task, node.name, record, record.cursors, config, columns=columns)
     return work, WORKERS[node.kind].expect(work)
 
 
@@ -135,6 +139,7 @@ def _make_work(
     config: WrittenConfig,
     *,
     changed: int | None = None,
+    columns: ColumnWork | None = None,
 ) -> Work:
     """One attempt with everything pinned. `changed`: the number of changed input rows, where it is known."""
     own = desk.pins.find(node.name)
@@ -161,6 +166,7 @@ def _make_work(
         partitions=record.partitions if record and own else {},
         waiting=record.waiting if record and own else (),
         config=config,
+        columns=columns,
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
         shared=desk.shared,

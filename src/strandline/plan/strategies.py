@@ -84,7 +84,9 @@ def choose_strategy(
     before = datetime.fromisoformat(record.as_of) if record.as_of else None
     moved = before is not None and task.as_of is not None and before != task.as_of
     changing = {i.dataset for i in task.inputs if i.changes}
-    touched = [o for o in node.traits.origins if _is_touched(o, changing, moved=moved)]
+    written = record.configs[-1].parts if record.configs else {}
+    followed = [o for o in node.traits.origins if written.get(o.part) == node.config.parts[o.part]]
+    touched = [o for o in followed if _is_touched(o, changing, moved=moved)]
     added = [o for o in touched if _is_added(o, changing, observed)]
     changed: dict[str, float] = {}
     for input_ in task.inputs:

@@ -3,18 +3,36 @@
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.key_set import KeySet
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
+from strandline.model.definitions import ROWS_PART
 from strandline.model.entity import Entity, Namer
 
 from .ids import Types, are_named, id_names, key_of, rename_ids, with_ids
 from .state import NAMED, named_in_state
 
 _NAMER = "__namer"
+
+
+def named_by(entity: Entity) -> Column:
+    """The namers that a published row lists, without those that the entity does not have any more."""
+    names = [namer.name for namer in entity.namers]
+    return F.filter(named_in_state(), lambda name: name.isin(names))
+
+
+def added_namers(work: Work, entity: Entity) -> list[Namer]:
+    """The namers that the published rows do not know yet."""
+    assert work.columns is not None
+    return [n for n in entity.namers if f"{ROWS_PART} {n.name}" in work.columns.named]
+
+
+def explode_named(rows: DataFrame, entity: Entity) -> DataFrame:
+    """The ids of rows, once for each of their namers."""
+    return rows.select(*id_names(entity), F.explode(NAMED).alias(_NAMER))
 
 
 def find_named(

@@ -39,6 +39,12 @@ def named_in_state() -> Column:
     return F.from_json(F.col(STATE), "named array<string>").getField("named")
 
 
+def only_entries(entries: Collection[str]) -> Column:
+    """`_state` of a published row with some entries alone: those of other columns say nothing."""
+    state = F.from_json(F.col(STATE), "map<string, array<string>>")
+    return F.to_json(F.map_filter(state, lambda key, _: key.isin("named", *entries)))
+
+
 def read_state(published: DataFrame, entries: Sequence[str]) -> DataFrame:
     """Published rows with these entries of their state as columns. NULL where a state lacks one."""
     if not entries:

@@ -20,6 +20,7 @@ from strandline.model.scope import find_filter
 
 from .adding import READ, combine, weigh_changes, weigh_crossing
 from .bands import find_crossing
+from .counting import Counting
 from .ids import Types, are_named, id_names, key_of
 from .naming import find_new
 from .owning import Reader, find_owners, own_rows
@@ -38,7 +39,12 @@ class Touched:
 
 
 def find_touched(
-    work: Work, entity: Entity, types: Types, own: DataFrame, added: Mapping[str, UseParts]
+    work: Work,
+    entity: Entity,
+    types: Types,
+    own: DataFrame,
+    added: Mapping[str, UseParts],
+    counting: Counting,
 ) -> Touched | None:
     """What a task touches. None if no use or namer has changed.
 
@@ -49,7 +55,7 @@ def find_touched(
     weighed: list[DataFrame] = []
     uses, namers = [], []
     for use in entity.uses:
-        found = list(_find_owners(work, entity, types, use, added[use.name]))
+        found = list(_find_owners(work, entity, types, use, added[use.name], counting))
         if found or requested is not None:
             uses.append(use)
         weighed += [rows.where(are_named(entity)) for rows in found]
@@ -98,11 +104,13 @@ def is_changed(work: Work, dataset: str) -> bool:
     return work.has_changes(dataset) or bool(work.invalidations(dataset))
 
 
-def _find_owners(work: Work, entity: Entity, types: Types, use: Use, added: UseParts) -> Iterator[DataFrame]:
+def _find_owners(
+    work: Work, entity: Entity, types: Types, use: Use, added: UseParts, counting: Counting
+) -> Iterator[DataFrame]:
     """The ids of entities whose variables of a use may change, and what is added to them."""
     read, calendar = _read_both(work), work.project.calendar
     if is_changed(work, use.dataset):
-        yield from _find_changed(work, entity, types, use, added)
+        yield from _find_changed(work, entity, types, use, added, counting)
     for level, step in enumerate(use.via):
         if is_changed(work, step.dataset) and work.has_changes(step.dataset):
             owners = find_owners(work.read_changes(step.dataset), use, level, entity, types, read)
@@ -115,11 +123,14 @@ def _find_owners(work: Work, entity: Entity, types: Types, use: Use, added: UseP
             yield weigh_crossing(owned, added, entity, before, now, calendar)
 
 
-def _find_changed(work: Work, entity: Entity, types: Types, use: Use, added: UseParts) -> Iterator[DataFrame]:
+def _find_changed(
+    work: Work, entity: Entity, types: Types, use: Use, added: UseParts, counting: Counting
+) -> Iterator[DataFrame]:
     """The old and the new owners of changed rows, and those of rows that somebody declared invalid."""
     ids, read = id_names(entity), _read_both(work)
     if work.has_changes(use.dataset):
         changes = own_rows(_net_used(work, entity, use), use, entity, types, read)
+        changes = counting.count_new(changes, entity)
         before = work.as_of_before or work.as_of
         yield weigh_changes(changes, added, entity, before, work.project.calendar)
         if use.ranked_by and is_changed(work, use.ranked_by):

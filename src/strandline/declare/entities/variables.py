@@ -146,7 +146,7 @@ class Variables:
         return dict.fromkeys(name.first for name in read.names)
 
     def _make_window(self, written: Written, dataset: str, known: Known, report: Report) -> Window | None:
-        if written.window is None or written.length is None:
+        if written.window is None:
             return None
         column, place = (
             written.window.column.lower(),
@@ -159,6 +159,8 @@ class Variables:
                 mistake = f"{what} is over `{column}` of `{dataset}`, which is {stored}, not a time."
                 remedy = "Name a timestamp or date column, or give this one such a type where it is declared."
                 report.add("window-type", mistake, remedy, place)
+        if written.length is None:
+            return None
         return Window(column=column, seconds=written.length.seconds, text=written.length.text)
 
     def _check_kind(
