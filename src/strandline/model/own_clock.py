@@ -25,6 +25,8 @@ class ColumnRange:
     low: datetime | date | None
     high: datetime | date | None
     rows: int = 0
+    empty: bool = False
+    """The column is NULL in every row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,18 @@ class OwnClock:
         """What the clock shows at a time: it stands still between steps."""
         if self.every is None:
             return as_of.astimezone(UTC)
+        try:
+            return self._round_down(as_of, self.every)
+        except OverflowError:
+            return as_of.astimezone(UTC)  # its day begins or ends outside of what Python can represent
+
+    def _round_down(self, as_of: datetime, every: Every) -> datetime:
         local = as_of.astimezone(ZoneInfo(self.timezone)).replace(minute=0, second=0, microsecond=0)
-        if self.every is Every.HOUR:
+        if every is Every.HOUR:
             # Not by the local hour: an hour that occurs twice begins twice.
             instant = as_of.astimezone(UTC)
             return instant - (as_of.astimezone(ZoneInfo(self.timezone)) - local)
-        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[self.every]
+        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[every]
         start = datetime.combine(local.date() - timedelta(days=days), time(), ZoneInfo(self.timezone))
         return start.astimezone(UTC)
 
@@ -72,7 +80,9 @@ class OwnClock:
         if None in values:
             return list(files)
         band = [_as_instant(value) for value in values if value is not None]
-        return [file for file in files if _touches(file, min(band), max(band), values)]
+        # What is compared with NULL stays unknown, unless the border itself may be NULL.
+        having = (file for file in files if not file.empty)
+        return [file for file in having if _touches(file, min(band), max(band), values)]
 
     def estimate_crossing(
         self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange]
@@ -118,7 +128,8 @@ def _touches(
         return True
     exact = all(isinstance(value, datetime) for value in (file.low, file.high, *values))
     margin = _CUT if exact else _MARGIN
-    return _as_instant(file.low) <= high + margin and _as_instant(file.high) >= low - margin
+    # Differences, because a border may lie at either end of what Python can represent.
+    return _as_instant(file.low) - high <= margin and low - _as_instant(file.high) <= margin
 
 
 def _as_instant(value: datetime | date) -> datetime:

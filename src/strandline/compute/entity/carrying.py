@@ -72,7 +72,7 @@ def carry_over(
         kept = as_published(published, entity, [use], parts).drop(NAMED)
         newcomers = computed.select(*ids).join(kept.select(*ids), ids, "left_anti")
         blank = compute_nothing(work, entity, use, newcomers, parts[use.name])
-        computed = computed.join(kept.unionByName(blank.select(*kept.columns)), ids)
+        computed = computed.join(kept.unionByName(blank.select(*map(quote, kept.columns))), ids)
     return computed
 
 
@@ -85,7 +85,7 @@ def carry_on(
     blank = newcomers
     for use in entity.uses:
         blank = blank.join(compute_nothing(work, entity, use, newcomers, parts[use.name]), ids)
-    return everybody.join(kept.unionByName(blank.select(*kept.columns)), ids)
+    return everybody.join(kept.unionByName(blank.select(*map(quote, kept.columns))), ids)
 
 
 def with_kept(rows: DataFrame, published: DataFrame, entity: Entity, kept: Collection[str]) -> DataFrame:

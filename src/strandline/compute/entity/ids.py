@@ -7,7 +7,7 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType
+from pyspark.sql.types import DataType, DoubleType, FloatType, LongType, StringType
 
 from strandline.compute.keys import key_hash
 from strandline.lake.small import spark_schema
@@ -79,7 +79,11 @@ def _fit(rows: DataFrame, column: str, type_: DataType) -> Column:
     fitted = value.try_cast(type_)
     if isinstance(kind, StringType) or isinstance(type_, StringType):
         return fitted
-    return F.when(fitted.try_cast(kind) == value, fitted)
+    same = fitted.try_cast(kind) == value
+    if isinstance(type_, LongType) and isinstance(kind, DoubleType | FloatType):
+        # Spark casts 2^63 to the greatest number, which is 2^63 as a double.
+        same &= value < F.lit(2.0**63)
+    return F.when(same, fitted)
 
 
 def are_named(entity: Entity) -> Column:

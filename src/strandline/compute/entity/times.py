@@ -1,7 +1,7 @@
 """SQL at a time, and which rows of a use a variable counts then."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -46,9 +46,9 @@ def window_condition(
     rows: DataFrame, window: Window, as_of: datetime, calendar: Calendar, variable: Variable
 ) -> str:
     """`[as_of - length, as_of)`. A date is its midnight in the project's time zone."""
-    start, end = (spark_literal(at) for at in (as_of - timedelta(seconds=window.seconds), as_of))
-    value = time_of(rows, window.column, calendar, variable)
-    return f"{value} >= {start} AND {value} < {end}"
+    value, end = time_of(rows, window.column, calendar, variable), spark_literal(as_of)
+    # Spark subtracts, because a start before the year 1 has no `datetime`.
+    return f"{value} >= {end} - INTERVAL {window.seconds} SECONDS AND {value} < {end}"
 
 
 def time_of(rows: DataFrame, column: str, calendar: Calendar, variable: Variable) -> str:

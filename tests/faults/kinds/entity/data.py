@@ -54,10 +54,12 @@ room:
     kinds: {from: device, select: count(distinct power)}
     best: {from: device, select: max(power), default: 7}
     placed: {from: device, select: sum(power), window: {column: placed_on, last: [2 days, 5 days]}}
+    strong: {from: device, select: count(power), where: "power >= LEAST"}
     recent: {from: reading, select: count(amount), window: {column: read_on, last: 3 days}}
     used: {from: reading, select: sum(amount), default: 7}
     most: {from: reading, select: max(amount), window: {column: read_on, last: 3 days}}
-    active: {expr: "devices + recent"}
+    active: {expr: "strong + recent"}
+LOUD
 house:
   id: {house: bigint}
   by: {room: best}
@@ -68,8 +70,16 @@ house:
 """
 
 
+_LOUD = """\
+    loud: {from: reading, select: count(amount), where: "amount >= 2"}
+    noise: {expr: "loud + devices"}
+"""
+
+
 def declare(switches: Switches) -> dict[str, str]:
-    return {"entities": _ENTITIES}
+    """`strong` may change, and `active` with it. `loud` and `noise` may come and go."""
+    text = _ENTITIES.replace("LEAST", str(switches["least"]))
+    return {"entities": text.replace("LOUD\n", _LOUD if switches["loud"] else "")}
 
 
 def day(number: int | None) -> str | None:

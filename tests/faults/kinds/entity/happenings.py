@@ -27,6 +27,31 @@ def _move_and_let_a_day_pass(world: "World") -> None:
     world.jump(DAY)
 
 
+def _let_be_loud(world: "World") -> None:
+    world.switches["loud"] = True
+    world.send(READINGS, reading(1, 2, 0), reading(8, 1, 1))
+
+
+def _raise_the_bound(world: "World") -> None:
+    world.switches["least"] = 3
+    world.send(DEVICES, device("a", 1, 5, 2, 30), device("b", 2, 2, 2, 30))
+
+
+def _let_a_day_pass_with_a_new_room(world: "World") -> None:
+    world.send(DEVICES, device("c", 10, 4, 2, 31), device("a", 2, 5, 3, 31))
+    world.jump(DAY)
+
+
+def _let_be_silent(world: "World") -> None:
+    world.switches["loud"] = False
+    world.send(DEVICES, device("c", 1, 4, 2, 32))
+
+
+def fill_stale(world: "World", fail: str = "") -> "RunOutcome | None":
+    """What a person asks for who wants the variables that are held filled."""
+    return world.run(RunRequest(backfill="room", only_stale=True, reason="a test"), fail)
+
+
 STORY = (
     Step(
         name="devices move, go and come back",
@@ -61,6 +86,11 @@ STORY = (
     ),
 )
 AFTER_CLEANING = (
+    Step(name="a variable is added", before=_let_be_loud),
+    Step(name="a variable is changed", before=_raise_the_bound),
+    Step(name="a day while a variable is held", before=_let_a_day_pass_with_a_new_room),
+    Step(name="a variable is filled", act=lambda w, fail: fill_stale(w, fail)),
+    Step(name="a variable is removed", before=_let_be_silent),
     Step(
         name="a month passes",
         before=lambda w: w.jump(30 * DAY),
@@ -93,6 +123,14 @@ def a_reading_arrives(world: "World", room: int | None, amount: int | None, on: 
     world.send(READINGS, reading(room, amount, on), reading(None, amount, on))
 
 
+def a_variable_changes(world: "World", least: int) -> None:
+    world.switches["least"] = least
+
+
+def a_variable_comes_or_goes(world: "World") -> None:
+    world.switches["loud"] = not world.switches["loud"]
+
+
 def days_pass(world: "World", days: int) -> None:
     world.jump(days * DAY)
 
@@ -105,6 +143,8 @@ HAPPENINGS = (
     Happening(do=a_device_goes, drawn={"id_": _IDS}),
     Happening(do=a_fact_about_a_device_loses, drawn={"id_": _IDS, "room": _ROOMS}),
     Happening(do=a_reading_arrives, drawn={"room": _ROOMS, "amount": _AMOUNTS, "on": _DAYS}),
+    Happening(do=a_variable_changes, drawn={"least": st.sampled_from([1, 1, 3, 5])}),
+    Happening(do=a_variable_comes_or_goes),
     Happening(do=days_pass, drawn={"days": st.sampled_from([1, 1, 2, 7, -1])}),
 )
 
@@ -113,7 +153,14 @@ def an_end_time_is_set_back(world: "World", fail: str, days: int) -> None:
     run_days_ago(world, fail, days)
 
 
-REQUESTS = (Happening(do=an_end_time_is_set_back, drawn={"days": st.sampled_from([1, 2, 5])}),)
+def variables_are_filled(world: "World", fail: str) -> None:
+    fill_stale(world, fail)
+
+
+REQUESTS = (
+    Happening(do=variables_are_filled),
+    Happening(do=an_end_time_is_set_back, drawn={"days": st.sampled_from([1, 2, 5])}),
+)
 
 
 def a_device_is_news(world: "World") -> None:

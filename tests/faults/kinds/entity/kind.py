@@ -9,6 +9,7 @@ KIND = Kind(
     prepare=worker.prepare,
     check=oracle.check,
     streams=(data.DEVICES, data.READINGS),
+    switches={"least": 1, "loud": False},
     project=data.declare,
     begin=data.begin,
     ground=data.ground,

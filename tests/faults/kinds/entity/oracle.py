@@ -1,7 +1,7 @@
 """What entities must contain, by brute force over all rows."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from tests.faults.plain_work import live
 from tests.faults.table_log import Row
 
 from .data import DEVICES, HOUSE, READINGS, ROOM
+from .definitions import check_held, check_rest, read_definitions
 
 Values = dict[str, int | None]
 Numbers = list[int]
@@ -52,18 +53,20 @@ def greatest(numbers: Numbers) -> int | None:
     return max(numbers, default=None)
 
 
-def of_room(least: int = 0) -> Mapping[str, Aggregate]:
+def of_room(least: int) -> Mapping[str, Aggregate]:
     device, reading = DEVICES.dataset, READINGS.dataset
     placed = Aggregate(dataset=device, column="power", of=add, dated="placed_on")
     return {
-        "devices": Aggregate(dataset=device, column="power", of=lambda n: sum(m >= least for m in n)),
+        "devices": Aggregate(dataset=device, column="power", of=len),
         "power": Aggregate(dataset=device, column="power", of=add),
+        "strong": Aggregate(dataset=device, column="power", of=lambda n: sum(m >= least for m in n)),
         "kinds": Aggregate(dataset=device, column="power", of=lambda n: len(set(n))),
         "best": Aggregate(dataset=device, column="power", of=greatest, default=7),
         "placed_2d": replace(placed, days=2),
         "placed_5d": replace(placed, days=5),
         "recent": Aggregate(dataset=reading, column="amount", of=len, dated="read_on", days=3),
         "used": Aggregate(dataset=reading, column="amount", of=add, default=7),
+        "loud": Aggregate(dataset=reading, column="amount", of=lambda n: sum(m >= 2 for m in n)),
         "most": Aggregate(dataset=reading, column="amount", of=greatest, dated="read_on", days=3),
     }
 
@@ -84,6 +87,7 @@ def check(evidence: Evidence) -> None:
         facts, readings = inputs[f"{DEVICES.dataset}_facts"], inputs[f"{READINGS.dataset}_facts"]
         today = datetime.fromisoformat(evidence.as_of(ROOM)).date()
         _check_rooms(evidence, live(inputs[DEVICES.dataset]), facts, readings, today)
+        check_held(evidence)
     if inputs := evidence.inputs(HOUSE):
         _check_houses(evidence, live(inputs[ROOM]))
     if evidence.at_rest and evidence.last_computed(ROOM):
@@ -93,6 +97,7 @@ def check(evidence: Evidence) -> None:
         readings = [row for _, row in facts_sent(evidence, READINGS)]
         _check_rooms(evidence, devices, sent, readings, today)
         _check_houses(evidence, evidence.live(ROOM))
+        check_rest(evidence, read_definitions(evidence))
 
 
 def _check_rooms(
@@ -105,16 +110,20 @@ def _check_rooms(
             if row["room"] is not None:
                 namers.setdefault(row["room"], set()).add(f"{dataset}_facts(room)")
     rows = {DEVICES.dataset: list(devices), READINGS.dataset: list(readings)}
-    expected = _compute(of_room(), namers, rows, "room", today)
+    definitions = read_definitions(evidence)
+    of_active = of_room(definitions.least_of("active"))["strong"]
+    variables = {**of_room(definitions.least_of("strong")), "of_active": of_active}
+    expected = _compute(variables, namers, rows, "room", today)
     for values in expected.values():
-        values["active"] = _add_up(values["devices"], values["recent"])
-    _compare(evidence, ROOM, expected, namers)
+        values["active"] = _add_up(values.pop("of_active"), values["recent"])
+        values["noise"] = _add_up(values["loud"], values["devices"])
+    _compare(evidence, ROOM, expected, namers, definitions.by_column.keys(), definitions.held)
 
 
 def _check_houses(evidence: Evidence, rooms: list[Row]) -> None:
     """A house exists while a room names it."""
     namers = {row["best"]: {f"{ROOM}(best)"} for row in rows_with(rooms, "best")}
-    _compare(evidence, HOUSE, _compute(OF_HOUSE, namers, {ROOM: rooms}, "best", date.min), namers)
+    _compare(evidence, HOUSE, _compute(OF_HOUSE, namers, {ROOM: rooms}, "best", date.min), namers, OF_HOUSE)
 
 
 def rows_with(rows: Iterable[Row], column: str) -> list[Row]:
@@ -142,7 +151,12 @@ def _add_up(one: int | None, other: int | None) -> int | None:
 
 
 def _compare(
-    evidence: Evidence, entity: str, expected: dict[int, Values], namers: Mapping[int, set[str]]
+    evidence: Evidence,
+    entity: str,
+    expected: dict[int, Values],
+    namers: Mapping[int, set[str]],
+    columns: Collection[str],
+    held: Collection[str] = (),
 ) -> None:
     rows = evidence.live(entity)
     seen: dict[Any, Values] = {
@@ -150,6 +164,13 @@ def _compare(
         for row in rows
     }
     require(len(rows) == len(seen), f"L2 each {entity} once", rows)
-    require(seen == expected, f"L2 {entity}", seen, expected)
+    strangers = {name for values in seen.values() for name in values} ^ set(columns)
+    require(not (seen and strangers), f"L2 the columns of a {entity}", strangers)
+    checked = set(columns) - set(held)
+    found, right = (
+        {id_: {name: values[name] for name in checked} for id_, values in of.items()}
+        for of in (seen, expected)
+    )
+    require(found == right, f"L2 {entity}", found, right)
     named = {row[entity]: json.loads(row[STATE])["named"] for row in rows}
     require(named == {id_: sorted(of) for id_, of in namers.items()}, f"L2 who names a {entity}", named)

@@ -2,18 +2,29 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
 
 from strandline.lake.work import Prepared
 from strandline.model.columns import CONFIG, DELETED, KEY, STATE
+from strandline.model.commits import Operation
+from strandline.model.definitions import ColumnWork, plan_task
 from strandline.model.entity import Entity
 from strandline.model.entity import Variable as Declared
 from strandline.plan.clock import effective_as_of
-from tests.faults.plain_work import KEYED_COLUMNS, Work, compare, key_hash, live, place_of, write_whole
+from tests.faults.plain_work import (
+    KEYED_COLUMNS,
+    Work,
+    compare,
+    key_hash,
+    live,
+    place_of,
+    write_rows,
+    write_whole,
+)
 from tests.faults.table_log import Row as TableRow
 from tests.property import entity_model
 from tests.property.entity_model import Node, Published
@@ -30,6 +41,8 @@ NAMED_BY = {
     COMPUTED: f"{ROOM}(best)",
 }
 """By what the model calls a dataset: what `_state` calls it."""
+ANOTHER = -99
+"""In the place of `least`: another definition than any that is declared."""
 _SELECT = re.compile(r"(count|sum|max)\((distinct )?(\w+)\)")
 
 
@@ -47,25 +60,41 @@ def prepare(work: Work) -> Prepared:
     """Compute the entities that a change or the clock touches, and compare with what is published."""
     entity = entity_of(work)
     own = None if work.task.overwrite else work.read_own()
+    columns = plan_task(work.node, work.task, work.record, work.node.config, work.inputs)
     as_of = _count_days(effective_as_of(work.node, work.record, work.desk.as_of, work.task))
     node, seen = Node(as_of=as_of), _see(work, entity, work.read)
-    declared = [make_variable(entity, v) for v in entity.variables if not v.expr]
+    known = columns.computed | columns.kept
+    declared = [make_variable(entity, v) for v in entity.variables if not v.expr and v.name in known]
     if own is not None and not work.full:
         assert work.record is not None
         before = _see(work, entity, work.read_before)
-        known = set(before.facts)
-        seen.facts = [*before.facts, *(fact for fact in seen.facts if fact not in known)]
+        told = set(before.facts)
+        seen.facts = [*before.facts, *(fact for fact in seen.facts if fact not in told)]
         node = Node(
-            table={row[entity.id[0]]: _read_row(row, declared) for row in live(own)},
+            table=_read_table(own, entity, declared),
             as_of=_count_days(datetime.fromisoformat(work.record.as_of)),
             read=before.live,
             facts_read=len(before.facts),
-            defined={v.name: v for v in declared},
+            defined={v.name: v for v in declared if v.name in columns.followed},
         )
+        node.defined |= {v.name: replace(v, least=ANOTHER) for v in declared if v.name in columns.kept}
+    elif own is not None:
+        node.table = {id_: _only(columns.kept, of) for id_, of in _read_table(own, entity, declared).items()}
+        node.defined = {v.name: replace(v, least=ANOTHER) for v in declared if v.name in columns.kept}
     entity_model.run(node, seen, declared, as_of, backfill=False, accumulates=lambda v: v.window is not None)
-    rows = [_write_row(work, entity, owner, published) for owner, published in node.table.items()]
-    schema = schema_of(entity)
-    return write_whole(schema, rows) if own is None else compare(work, schema, rows, live(own), bury=True)
+    kept = {row[entity.id[0]]: row for row in live(own or ())}
+    rows = [
+        _write_row(work, entity, columns, owner, published, kept.get(owner, {}))
+        for owner, published in node.table.items()
+    ]
+    schema = schema_of(entity, columns)
+    if own is None or columns.dropped:
+        return write_whole(schema, rows)
+    prepared = replace(compare(work, schema, rows, live(own), bury=True), whole=True)
+    if prepared.write is None and work.stale:
+        # The commit says which columns miss what has arrived, although no row differs.
+        return replace(prepared, write=write_rows(Operation.COUNTS, schema, []))
+    return prepared
 
 
 def entity_of(work: Work) -> Entity:
@@ -92,6 +121,8 @@ def make_variable(entity: Entity, declared: Declared) -> Variable:
 def _see(work: Work, entity: Entity, read: Callable[[str], list[TableRow]]) -> Seen:
     seen = Seen()
     for use in entity.uses:
+        if use.dataset not in work.inputs:
+            continue  # it was never received
         variables = entity.variables_of(use)
         counted = _SELECT.fullmatch(variables[0].select)
         assert counted
@@ -126,20 +157,36 @@ def _count_days(at: datetime) -> int:
     return at.date().toordinal()
 
 
+def _read_table(
+    rows: Iterable[TableRow], entity: Entity, variables: Sequence[Variable]
+) -> dict[int, Published]:
+    return {row[entity.id[0]]: _read_row(row, variables) for row in live(rows)}
+
+
+def _only(kept: Collection[str], published: Published) -> Published:
+    """Somebody of whom nothing is known but the columns that are kept."""
+    return Published(values={name: n for name, n in published.values.items() if name in kept}, named=set())
+
+
 def _read_row(row: TableRow, variables: Sequence[Variable]) -> Published:
     state = json.loads(row[STATE])
     leaves = {name: (leaf[0], leaf[1]) for name, leaf in state.items() if name != "named"}
     datasets = {name: dataset for dataset, name in NAMED_BY.items()}
     return Published(
-        values={v.name: row[v.name] for v in variables},
+        values={v.name: row.get(v.name) for v in variables},
         named={datasets[name] for name in state["named"]},
         leaves=leaves,
     )
 
 
-def _write_row(work: Work, entity: Entity, owner: int, published: Published) -> TableRow:
+def _write_row(
+    work: Work, entity: Entity, columns: ColumnWork, owner: int, published: Published, before: TableRow
+) -> TableRow:
     values: dict[str, int | None] = dict(published.values)
     for variable in entity.in_order():
+        if variable.name not in columns.computed:
+            values |= {name: before.get(name) for name in columns.kept & {variable.name}}
+            continue
         needed = [values[name] for name in variable.needs]
         values[variable.name] = None if None in needed else sum(n for n in needed if n is not None)
     state: dict[str, object] = {"named": sorted(NAMED_BY[dataset] for dataset in published.named)}
@@ -154,6 +201,8 @@ def _write_row(work: Work, entity: Entity, owner: int, published: Published) -> 
     }
 
 
-def schema_of(entity: Entity) -> pa.Schema:
-    columns = [(name, pa.int64()) for name in (*entity.id, *(v.name for v in entity.variables))]
-    return pa.schema([*columns, (STATE, pa.string()), *KEYED_COLUMNS])
+def schema_of(entity: Entity, columns: ColumnWork) -> pa.Schema:
+    names = [v.name for v in entity.variables if v.name in columns.computed | columns.kept]
+    return pa.schema(
+        [*((name, pa.int64()) for name in (*entity.id, *names)), (STATE, pa.string()), *KEYED_COLUMNS]
+    )
