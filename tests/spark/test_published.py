@@ -172,7 +172,7 @@ def same(one: object, other: object) -> bool:
 def expect_changes(
     before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
 ) -> list[tuple[Any, ...]]:
-    expected = []
+    expected: list[tuple[Any, ...]] = []
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
         if old is None and new is not None:
