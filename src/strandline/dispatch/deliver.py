@@ -14,7 +14,10 @@ from datetime import datetime
 from strandline.catalog import Catalog, claim_deliveries, record_outcomes, release_claims
 from strandline.model.deliveries import Attempt, Claim, Outcome, find_pause
 from strandline.model.endpoints import Endpoint, read_headers, read_secrets
+from strandline.model.errors import StrandlineError
 from strandline.publish.webhooks import WebhookSender
+
+from .failpoints import reach
 
 _MARGIN_SECONDS = 30.0
 """A claim outlives the timeout of its attempt by this, so that its outcome can be recorded."""
@@ -60,6 +63,20 @@ async def send_due(
         if end is not None:
             raise end
     return sent
+
+
+def find_sendable(
+    endpoints: Mapping[str, Endpoint], environ: Mapping[str, str]
+) -> tuple[dict[str, Endpoint], tuple[StrandlineError, ...]]:
+    """The endpoints whose secrets and headers can be read, and why those of others cannot."""
+    sendable, refused = {}, list[StrandlineError]()
+    for name, endpoint in endpoints.items():
+        try:
+            make_sender(endpoint, environ)
+            sendable[name] = endpoint
+        except StrandlineError as error:
+            refused.append(error)
+    return sendable, tuple(refused)
 
 
 def make_sender(endpoint: Endpoint, environ: Mapping[str, str]) -> WebhookSender:
@@ -110,7 +127,10 @@ class _Lane:
 
     async def _attempt(self, claim: Claim) -> Outcome:
         await self._wait_for_turn()
-        return await self._sender.send(claim.event_id, claim.body, self._pace.now())
+        reach("before-send", self._endpoint.name)
+        outcome = await self._sender.send(claim.event_id, claim.body, self._pace.now())
+        reach("after-send", self._endpoint.name)
+        return outcome
 
     async def _record(self, tried: list[tuple[Claim, Outcome]]) -> None:
         """One transaction for all that ended meanwhile: each costs the disk as much as one."""

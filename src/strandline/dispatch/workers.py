@@ -160,6 +160,7 @@ def _make_work(
         config=config,
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
+        quiet=node.name in desk.quiet,
         shared=desk.shared,
         attempt=attempt,
         scratch=desk.scratch,

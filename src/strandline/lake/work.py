@@ -204,6 +204,8 @@ class Work:
     attempt: str
     scratch: str
     """The run's own folder, for what is computed before it is committed."""
+    quiet: bool = False
+    """Events are recorded, and nobody is told about them."""
     _known: dict[tuple[str, int], DataFrame] = field(default_factory=dict, repr=False, compare=False)
     """Tables at a version that this attempt has opened. To open one takes Spark a look into its log."""
 

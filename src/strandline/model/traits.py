@@ -160,6 +160,8 @@ class Traits:
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""
     """The files that a source reads."""
+    told_to: tuple[str, ...] | None = None
+    """Its rows are events, and these endpoints are told about them. None: its rows are not events."""
     starts_empty: bool = False
     """A source whose table is created before its first file arrives."""
 

@@ -112,6 +112,7 @@ def _node(trigger: Trigger, log: str) -> Node:
             answers_invalidations=False,
             runs_code=False,
             quiet_parts=tuple(config.parts),
+            told_to=trigger.endpoints,
         ),
         columns=tuple(COLUMNS),
     )

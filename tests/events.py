@@ -1,0 +1,90 @@
+"""Tables of events as a trigger's task leaves them, written by delta-rs, for tests without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from strandline.model.events import make_event_id
+
+AT = datetime(2024, 1, 15, 10, 30, 45, 123456, UTC)
+SCHEMA = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("event_type", pa.string()),
+        ("key", pa.string()),
+        ("source_timestamp", pa.int64()),
+        ("n", pa.int64()),
+        ("data", pa.string()),
+        ("version", pa.int64()),
+        ("position", pa.int64()),
+        ("revision", pa.int64()),
+        ("quiet", pa.bool_()),
+        ("recorded_at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """An event to be written. Its place in the change log is that in which it is given."""
+
+    key: str
+    timestamp: int = 1
+    n: int = 1
+    match: bool = True
+    quiet: bool = False
+    data: str = '{"größe":1.50}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLog:
+    """The events table of one trigger."""
+
+    trigger: str
+    uri: Path
+
+    def append(self, *events: Fired, at: datetime = AT, shuffled: bool = False) -> int:
+        """One commit. Returns its version. `shuffled`: rows lie in the file in another order."""
+        version = self.version + 1
+        rows = [self._row(event, version, position, at) for position, event in enumerate(events)]
+        table = pa.Table.from_pylist(rows[::-1] if shuffled else rows, SCHEMA)
+        write_deltalake(str(self.uri), table, mode="append", configuration={"delta.appendOnly": "true"})
+        return self.version
+
+    def compact(self) -> None:
+        DeltaTable(str(self.uri)).optimize.compact()
+
+    def vacuum(self) -> None:
+        table = DeltaTable(str(self.uri))
+        table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+    @property
+    def version(self) -> int:
+        there = DeltaTable.is_deltatable(str(self.uri))
+        return DeltaTable(str(self.uri)).version() if there else -1
+
+    @property
+    def id(self) -> str:
+        return str(DeltaTable(str(self.uri)).metadata().id)
+
+    def ids(self, events: Sequence[Fired]) -> list[str]:
+        return [make_event_id(self.trigger, e.key, e.timestamp, e.n) for e in events]
+
+    def _row(self, event: Fired, version: int, position: int, at: datetime) -> dict[str, object]:
+        return {
+            "event_id": make_event_id(self.trigger, event.key, event.timestamp, event.n),
+            "event_type": "MATCH" if event.match else "UNMATCH",
+            "key": event.key,
+            "source_timestamp": event.timestamp,
+            "n": event.n,
+            "data": event.data,
+            "version": version,
+            "position": position,
+            "revision": 1,
+            "quiet": event.quiet,
+            "recorded_at": at,
+        }
