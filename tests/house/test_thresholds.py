@@ -33,6 +33,7 @@ NOT_A_PATH = {
     "TRIES": "of a task",
     "GRACE": "seconds",
     "_MARGIN_SECONDS": "how long a claim outlives its attempt",
+    "_AHEAD": "how many deliveries are claimed at once",
     "_AT_ONCE": "how many events become deliveries in one transaction",
     "_OVERTAKEN": "how often another process may be faster",
     "BYTES_A_ROW": "an estimate for the plan",

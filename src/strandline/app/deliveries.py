@@ -24,7 +24,8 @@ from strandline.catalog import (
     replay_deliveries,
     replay_delivery,
 )
-from strandline.dispatch.deliver import Pace, Sent, find_sendable, make_sender, send_due
+from strandline.dispatch.deliver import find_sendable, make_sender, send_due
+from strandline.dispatch.lane import Pace, Sent
 from strandline.dispatch.outbox import Filled, fill_outbox
 from strandline.model.deliveries import DeliveryRecord, DeliveryStatus, EndpointState
 from strandline.model.errors import CallError, StrandlineError
