@@ -108,6 +108,8 @@ class World:
     paths: Any = field(default_factory=lambda: cycle(PATHS.values()))
     heavy: int = 10
     rules: dict[str, Rule] = field(default_factory=dict)
+    last_rules: dict[str, Rule] = field(default_factory=dict)
+    """Also of triggers that were removed."""
     sent: int = 0
     position: int = 0
     newest: dict[str, tuple[Row | None, int]] = field(default_factory=dict)
@@ -319,8 +321,9 @@ class World:
         if name not in self.triggers:
             self.folded[name] = len(self.commits[rule.dataset])  # what came before is not read
         model = self.triggers.setdefault(name, ModelTrigger(name=name, fire=rule.fires, clear=None))
-        model.change_rule(rule.fires, rule.clears if rule.clear is not None else None)
-        self.rules[name] = rule
+        if rule != self.last_rules.get(name):  # the same one goes on where it was
+            model.change_rule(rule.fires, rule.clears if rule.clear is not None else None)
+        self.rules[name] = self.last_rules[name] = rule
         self.declare()
         self.note(f"{name}: {rule}")
 
