@@ -182,7 +182,7 @@ class Rule:
     clears: Callable[[Row], bool]
 
 
-TRIGGERS = {
+TRIGGERS: Mapping[str, Rule] = {
     "large_trade_alert": Rule(
         dataset="trades",
         fires=lambda row: row["quantity"] >= 10_000,
