@@ -12,10 +12,6 @@ from .yaml_lines import DataPath, Document
 
 LATER_SECTIONS = {
     "entities": "Entities and their variables",
-    "publish": "Change logs",
-    "views": "Views",
-    "endpoints": "Endpoints",
-    "triggers": "Triggers",
 }
 """Sections that LANGUAGE describes, and the name of each. Keys of entries are in `Section.not_yet`."""
 

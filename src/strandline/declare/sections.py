@@ -14,6 +14,15 @@ from .timelines.section import TIMELINES
 from .triggers.section import TRIGGERS
 from .views.section import VIEWS
 
-SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES)
-PUBLISHING: tuple[Section, ...] = (PUBLISH, VIEWS, ENDPOINTS, TRIGGERS)
-"""Sections that can be loaded and have no workers yet: `not_yet` refuses them. They come after all others."""
+SECTIONS: tuple[Section, ...] = (
+    SOURCES,
+    DATASETS,
+    CHAINS,
+    JOBS,
+    TIMELINES,
+    PUBLISH,
+    VIEWS,
+    ENDPOINTS,
+    TRIGGERS,
+)
+"""What is published comes after all that it may be made of."""

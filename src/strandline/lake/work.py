@@ -200,6 +200,8 @@ class Work:
     stale: bool
     """Whether the output has rows of another configuration."""
     accept_guard: bool
+    counts: Mapping[str, int]
+    """The sums of the counts of all commits of the output."""
     shared: Shared
     attempt: str
     scratch: str

@@ -36,6 +36,7 @@ from .draft import (
 from .estimates import Amount
 from .gaps import find_gap, is_reshaped, is_rewritten, may_reshape
 from .holds import find_hold, find_unsettled, of_held, settles, without_partitions
+from .published import find_changed, plan_published
 from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
@@ -86,6 +87,13 @@ def settle_held(case: Case) -> Task | Next | None:
     return _settle_alone(case.node, case.observed, case.draft) if case.held else Next.RULE
 
 
+def publish_changes(case: Case) -> Task | Next | None:
+    if not case.node.traits.publishes or lacks_input(case.node, case.observed, case.draft):
+        return Next.RULE
+    task = plan_published(case.node, case.record, case.own, case.observed, case.draft, case.request)
+    return task or Next.RULE
+
+
 def backfill_requested(case: Case) -> Task | Next | None:
     if not is_requested(case.node, case.request, case.frozen or case.stale):
         return Next.RULE
@@ -127,6 +135,18 @@ def close_gap(case: Case) -> Task | Next | None:
         make_full_task(case.node, case.observed, case.draft, Cause.GAP, gap.reason, new=gap.rewrite)
         if gap
         else Next.RULE
+    )
+
+
+def follow_declaration(case: Case) -> Task | Next | None:
+    node, record = case.node, case.record
+    config = current_config(node, case.observed)
+    if not node.traits.follows_declaration or record is None or not (changed := find_changed(record, config)):
+        return Next.RULE
+    rewrite = find_frozen(node, record, config) is not None
+    reason = f"its declaration changed: {changed}"
+    return make_full_task(
+        node, case.observed, case.draft, Cause.CONFIGURATION, reason, new=rewrite, reshapes=True
     )
 
 
@@ -187,12 +207,14 @@ RULES: tuple[Rule, ...] = (
     leave_unselected,
     receive_files,
     settle_held,
+    publish_changes,
     backfill_requested,
     release_quarantined,
     settle_frozen,
     wait_for_inputs,
     build_new,
     close_gap,
+    follow_declaration,
     follow_clock,
     follow_inputs,
 )
@@ -216,8 +238,9 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
         # What was received is never changed (L1): a source has nothing to rewrite.
         derived = record if node.inputs else None
-        frozen = find_frozen(node, derived, config) if derived else None
-        stale = find_stale(node, derived, config) if derived and not frozen else None
+        kept = None if node.traits.follows_declaration else derived
+        frozen = find_frozen(node, kept, config) if kept else None
+        stale = find_stale(node, kept, config) if kept and not frozen else None
         held = find_hold(node, draft)
         task = decide(
             Case(
@@ -246,6 +269,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         if held:
             draft.held.append(_with_cost(node, held, observed))
             unsettled = of_held(held, draft, node)
+        if node.traits.follows_declaration:
+            unsettled = next((u for i in node.inputs if (u := draft.unsettled.get(i.dataset))), None)
         if unsettled and not (task and task.overwrite):
             draft.unsettled[node.name] = unsettled
         if task is not None:

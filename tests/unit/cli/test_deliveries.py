@@ -26,7 +26,7 @@ from tests.contract.test_outbox import pass_time
 from tests.events import AT, EventLog, Fired
 from tests.receiver import SECRET, Receiver, receiving
 from tests.unit.cli.builders import no_spark, printed
-from tests.unit.declare.publishing import accepted, edited
+from tests.unit.declare.publishing import edited
 
 ALERT = "large_trade_alert"
 TOKEN = "a token of the desk that nobody may see"
@@ -95,7 +95,7 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
     answers = Answers()
     monkeypatch.setenv("OPS_SECRET", SECRET)
     monkeypatch.setattr(verb, "now", lambda: AT + timedelta(seconds=5))
-    with in_thread(answers) as receiver, accepted(), no_spark(monkeypatch):
+    with in_thread(answers) as receiver, no_spark(monkeypatch):
         text = edited(("https://ops.example/hook", f'{receiver.url}"{MORE}'))
         (tmp_path / "strandline.yaml").write_text(text)
         monkeypatch.setenv("DESK", TOKEN)

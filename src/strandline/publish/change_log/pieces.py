@@ -1,0 +1,76 @@
+"""What a change log reads to tell what happened between two versions of its dataset. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline.lake.log import LogEntry
+from strandline.model.commits import Operation
+
+MOST_TOLD = 1_000_000
+"""A first load or a rewrite of more rows is not told row by row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """It cannot be told what changed up to a version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A commit that replaced the whole table. Its state is compared with the one before, if there was one."""
+
+    version: int
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commits:
+    """Commits that the feed tells about. Each one changed rows."""
+
+    versions: tuple[int, ...]
+
+
+Piece = Reset | Rewrite | Commits
+
+
+def find_pieces(entries: Sequence[LogEntry], after: int, upto: int) -> tuple[Piece, ...]:
+    """The pieces of a range of versions, oldest first. `entries` are all entries of the log up to `upto`."""
+    pieces: list[Piece] = []
+    commits: list[int] = []
+    for entry in entries:
+        if not after < entry.version <= upto or not entry.changes_rows:
+            continue
+        if not _is_rewrite(entry):
+            commits.append(entry.version)
+            continue
+        if commits:
+            pieces.append(Commits(versions=tuple(commits)))
+            commits = []
+        if max(_count_rows(entries, entry.version), _count_rows(entries, entry.version - 1)) > MOST_TOLD:
+            pieces = [Reset(version=entry.version)]
+        else:
+            before = entry.version - 1 if entry.version > entries[0].version else None
+            pieces.append(Rewrite(version=entry.version, before=before))
+    return (*pieces, Commits(versions=tuple(commits))) if commits else tuple(pieces)
+
+
+def find_first_named(entries: Sequence[LogEntry], name: str, upto: int) -> int | None:
+    """The first version that was committed while a change log or a trigger was declared."""
+    return next(
+        (e.version for e in entries if e.version <= upto and e.metadata and name in e.metadata.published_to),
+        None,
+    )
+
+
+def _is_rewrite(entry: LogEntry) -> bool:
+    return entry.version == 0 or (
+        entry.metadata is not None and entry.metadata.operation is Operation.OVERWRITE
+    )
+
+
+def _count_rows(entries: Sequence[LogEntry], version: int) -> int:
+    """The live rows of the table at a version, as the last commit up to it recorded them."""
+    recorded = (e.metadata.rows for e in entries if e.version <= version and e.metadata)
+    return max((rows for rows in list(recorded)[-1:] if rows >= 0), default=0)

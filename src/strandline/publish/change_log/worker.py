@@ -1,0 +1,156 @@
+"""Change logs: what a dataset's commits changed is appended, one net change a row key and commit."""
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from strandline.lake.log import LogEntry, read_entries
+from strandline.lake.reads import read_added, read_commits
+from strandline.lake.staging import stage
+from strandline.lake.work import OLD, SIDE, Expected, Prepared, Work, Write
+from strandline.model.commits import Operation
+from strandline.model.publishing import ChangeLog
+from strandline.model.scope import Rows
+
+from .netting import Netting, Sides, net_changes
+from .oracle import expect_log
+from .pieces import Commits, Piece, Reset, Rewrite, find_first_named, find_pieces
+from .rows import LogFile
+
+_SCHEMA = (
+    "version bigint, operation string, key string, source_timestamp bigint, fields array<string>,"
+    " data string, before string, published_at timestamp"
+)
+_COLUMNS = (
+    "version",
+    "position",
+    "operation",
+    "key",
+    "source_timestamp",
+    "fields",
+    "data",
+    "before",
+    "published_at",
+)
+
+
+def prepare(work: Work) -> Prepared:
+    """Append the net changes of the dataset's commits since the cursor."""
+    log = log_of(work)
+    upto = work.version(log.dataset)
+    entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
+    pieces = _find_pieces(work, log, entries)
+    file = LogFile(f"{work.staging}/log.parquet", work.now)
+    try:
+        for number, piece in enumerate(pieces):
+            _tell(work, log, entries, piece, number, file)
+    finally:
+        file.close()
+    is_first = work.own_version is None or work.task.overwrite
+    rewrites = work.task.overwrite and work.own_version is not None
+    operation = Operation.OVERWRITE if rewrites else Operation.APPEND if file.rows or is_first else None
+    if operation is None and work.stale:
+        operation = Operation.COUNTS
+    rows = _place(work, f"{work.staging}/log.parquet")
+    return Prepared(
+        write=None if operation is None else Write(operation=operation, rows=rows),
+        scope=Rows(count=file.rows, of="changes"),
+        rows_read=file.rows,
+        rows_written=file.rows,
+        rows_full=work.input_rows.get(log.dataset, 0),
+        live_rows=file.rows if rewrites else work.live_rows + file.rows,
+        whole=True,
+    )
+
+
+def expect(work: Work) -> Expected:
+    return expect_log(work, log_of(work))
+
+
+def log_of(work: Work) -> ChangeLog:
+    assert isinstance(work.node.definition, ChangeLog)
+    return work.node.definition
+
+
+def netting_of(work: Work, log: ChangeLog) -> Netting:
+    node = work.project.get(log.dataset)
+    return Netting(key=log.key, place=node.key, order=node.columns, unit=work.node.traits.time_unit)
+
+
+def _find_pieces(work: Work, log: ChangeLog, entries: list[LogEntry]) -> tuple[Piece, ...]:
+    """What can be told since the cursor, or since the log was declared."""
+    upto = work.version(log.dataset)
+    cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
+    readable_from = max((e.metadata.readable_from for e in entries if e.metadata), default=0)
+    if cursor is None:
+        return _find_first_pieces(work, entries, upto, readable_from)
+    other = cursor.table_id != work.inputs[log.dataset].table_id
+    reaches_back = bool(entries) and entries[0].version <= cursor.version + 1
+    if other or cursor.version > upto or cursor.version < readable_from or not reaches_back or work.stale:
+        return (Reset(version=upto),)
+    return find_pieces(entries, cursor.version, upto)
+
+
+def _find_first_pieces(
+    work: Work, entries: list[LogEntry], upto: int, readable_from: int
+) -> tuple[Piece, ...]:
+    """What was there before the log was declared cannot be told, and is not read."""
+    first = find_first_named(entries, work.node.name, upto)
+    if first is None or 0 < first <= readable_from:
+        return (Reset(version=upto),)
+    if not any(e.changes_rows for e in entries if e.version < first):
+        return find_pieces(entries, -1, upto)
+    return (Reset(version=first - 1), *find_pieces(entries, first - 1, upto))
+
+
+def _tell(
+    work: Work, log: ChangeLog, entries: list[LogEntry], piece: Piece, number: int, file: LogFile
+) -> None:
+    if isinstance(piece, Reset):
+        file.add_reset(piece.version)
+        return
+    times = {e.version: e.committed_at for e in entries}
+    sides = (
+        _read_rewrite(work, log, piece, times[piece.version])
+        if isinstance(piece, Rewrite)
+        else (_read_commits(work, log, piece, times[piece.versions[-1]]),)
+    )
+    net = net_changes(sides, netting_of(work, log))
+    staged = stage(net, f"{work.staging}/net_{number}", {"rows": F.count(F.lit(1))})
+    file.add_changes(staged, log.key)
+
+
+def _read_rewrite(work: Work, log: ChangeLog, piece: Rewrite, at: datetime | None) -> tuple[Sides, ...]:
+    """The state before the rewrite and the one after it."""
+    version, instant = F.lit(piece.version), F.lit(at)
+    came = Sides(rows=work.read(log.dataset, piece.version), came=F.lit(True), version=version, at=instant)
+    if piece.before is None:
+        return (came,)
+    left = Sides(rows=work.read(log.dataset, piece.before), came=F.lit(False), version=version, at=instant)
+    return left, came
+
+
+def _read_commits(work: Work, log: ChangeLog, piece: Commits, at: datetime | None) -> Sides:
+    """What the compare step handed on, if it is all of it. Otherwise the feed tells, commit by commit."""
+    *earlier, last = piece.versions
+    if not earlier:
+        version, instant = F.lit(last), F.lit(at)
+        staged = work.shared.find_changes(log.dataset, last - 1, last)
+        if staged is not None:
+            rows = staged.read(work.session)
+            return Sides(rows=rows, came=F.col(SIDE) != OLD, version=version, at=instant)
+        if work.project.get(log.dataset).traits.only_grows:
+            added = read_added(work.session, work.lake, log.dataset, last - 1, last)
+            return Sides(rows=added, came=F.lit(True), version=version, at=instant)
+    feed = read_commits(work.session, work.lake, log.dataset, piece.versions)
+    return Sides(
+        rows=feed.rows, came=F.expr(feed.came), version=F.expr(feed.version), at=F.expr(feed.committed_at)
+    )
+
+
+def _place(work: Work, path: str) -> DataFrame:
+    """The rows with their place among the changes of their version, by the text of their key."""
+    rows = work.session.read.schema(_SCHEMA).parquet(path)
+    position = "row_number() OVER (PARTITION BY version ORDER BY key) - 1"
+    return rows.withColumn("position", F.expr(f"cast({position} AS bigint)")).select(*_COLUMNS)
