@@ -3,6 +3,7 @@
 Every dataset, change and event is compared with a model in plain Python, and so is what the receiver took.
 """
 
+import base64
 import json
 import re
 import sqlite3
@@ -19,7 +20,7 @@ import pytest
 from examples.play import Command, run_command
 from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query
 from tests.scenario.trades_model import KEPT_TIMES, PUBLISHED, TRIGGERS, State, after_run, event_id
-from tests.scenario.trades_receiver import PORT, move_receiver
+from tests.scenario.trades_receiver import PORT, SECRET, move_receiver
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +55,8 @@ class Story:
     """The day, and what had been taken when the README shows it."""
     deliveries: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """After each `--send`."""
+    secret_in: list[str] = field(default_factory=list)
+    """Files of the project that contain it."""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         patch.delenv("DESK_SECRET")
         try:
             story.played = play(COMMANDS, look)
+            story.secret_in = find_secret(project)
             yield story
         finally:
             run_command(Command(text="python receiver.py stop"))
@@ -103,6 +107,13 @@ def read_received(project: Path) -> Received:
     return Received(
         bodies={event: bytes(body) for event, body, _ in rows}, came={event: came for event, _, came in rows}
     )
+
+
+def find_secret(project: Path) -> list[str]:
+    encoded = SECRET.removeprefix("whsec_").encode()
+    wanted = (encoded, base64.b64decode(encoded))
+    files = [path for path in project.rglob("*") if path.is_file() and path.name != "README.md"]
+    return [str(path) for path in files if any(text in path.read_bytes() for text in wanted)]
 
 
 def told(events: Rows) -> Rows:
@@ -255,3 +266,8 @@ def test_nothing_is_owed_in_the_end_and_what_the_receiver_refused_was_kept(story
     assert by_day["4"][0] == {"delivered": 8, "pending": 4}, "the receiver is down"
     assert by_day["4"][1:3] == [{"delivered": 12}] * 2
     assert by_day["4"][3:] == [{"delivered": 12}], "after the catalog was lost"
+
+
+def test_the_secret_is_in_no_file_and_nothing_that_was_printed(story: Story) -> None:
+    assert story.secret_in == []
+    assert not [ended.command.text for ended in story.played if SECRET[6:] in ended.printed]
