@@ -11,7 +11,17 @@ from typing import Any
 from .progress import say
 from .report import Results, machine, print_report, write_report
 
-SECTIONS = ("increments", "history", "startup", "chain", "overhead", "recovery", "ingest", "portfolio")
+SECTIONS = (
+    "increments",
+    "history",
+    "startup",
+    "chain",
+    "overhead",
+    "recovery",
+    "ingest",
+    "portfolio",
+    "publish",
+)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -29,6 +39,13 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--rows", type=int, default=25_000_000, metavar="N", help="how many rows the portfolios have"
+    )
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="how many webhooks are sent; a trigger is added to a table of a hundred times as many rows",
     )
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
@@ -55,9 +72,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .ingest import measure_ingest
     from .overhead import measure_overhead
     from .portfolio import measure_portfolio
+    from .publish_report import Publish
+    from .published_runs import measure_published_runs
     from .recovery import measure_recovery
     from .register import make_register
     from .startup import measure_startup
+    from .webhooks import measure_webhooks
 
     scale, blocks = call.scale, call.blocks
     # Both come first, while this process does not have a JVM.
@@ -71,6 +91,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     overhead = measure_overhead(folder) if "overhead" in sections else None
     ingest = measure_ingest(folder / "ingest") if "ingest" in sections else None
     portfolio = measure_portfolio(folder / "portfolio", call.rows) if "portfolio" in sections else None
+    publish = None
+    if "publish" in sections:
+        publish = Publish(
+            webhooks=measure_webhooks(folder / "webhooks", call.events),
+            runs=measure_published_runs(folder / "published", 100 * call.events),
+        )
     small: dict[str, Any] = {
         "startup": startup,
         "recovery": recovery,
@@ -78,6 +104,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "overhead": overhead,
         "ingest": ingest,
         "portfolio": portfolio,
+        "publish": publish,
     }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **small)

@@ -19,6 +19,7 @@ from .measure import Sample, median, middle
 from .overhead import DAYS, Overhead
 from .portfolio import Portfolio
 from .portfolio_report import portfolio_lines, portfolio_targets
+from .publish_report import Publish, publish_lines, publish_targets
 from .recovery import Again
 from .register import Register
 from .startup import Start
@@ -55,6 +56,7 @@ class Results:
     recovery: list[Again] | None = None
     ingest: Ingest | None = None
     portfolio: Portfolio | None = None
+    publish: Publish | None = None
 
 
 def find_targets(results: Results) -> Iterator[Target]:
@@ -100,6 +102,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield from _chain_targets(*results.chains)
     if results.portfolio:
         yield from portfolio_targets(results.portfolio)
+    if results.publish:
+        yield from publish_targets(results.publish)
     if results.overhead:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
@@ -186,6 +190,7 @@ def _document(results: Results) -> dict[str, object]:
             "page_ratio": results.ingest.page_ratio,
         },
         "portfolio": results.portfolio and asdict(results.portfolio),
+        "publish": results.publish and asdict(results.publish),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -225,6 +230,8 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _ingest_lines(results.ingest)
     if results.portfolio:
         yield from portfolio_lines(results.portfolio)
+    if results.publish:
+        yield from publish_lines(results.publish)
     yield ""
     yield from (target.line() for target in find_targets(results))
 

@@ -10,7 +10,7 @@ from strandline.app.maintain import MaintainOutcome
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 
-from .kinds import LEDGER, REGISTER
+from .kinds import DESK, LEDGER, REGISTER
 from .kinds.kind import Act, Kind, Step
 from .world import World
 
@@ -31,6 +31,7 @@ def _tell_all(kinds: tuple[Kind, ...], where: str = "") -> tuple[Step, ...]:
 
 STORY = _tell_all(REGISTER)
 LEDGER_STORY = _tell_all(LEDGER, " in the ledger")
+DESK_STORY = _tell_all(DESK, " on the desk")
 
 
 def _tell_together(*steps: Step) -> Step:

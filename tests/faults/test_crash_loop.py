@@ -20,20 +20,24 @@ from strandline.dispatch import failpoints
 from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .kinds import KINDS
+from .kinds.changes.kind import LOGS
 from .kinds.kind import Step
 from .kinds.timeline.data import DAILY, HISTORY
-from .story import LEDGER_STORY, SHORT_LEDGER_STORY, SHORT_STORY, STORY
-from .world import Ledger, Saved, World
+from .kinds.trigger.kind import ALERT, EDITED
+from .kinds.view.data import VIEW
+from .story import DESK_STORY, LEDGER_STORY, SHORT_LEDGER_STORY, SHORT_STORY, STORY
+from .world import Ledger, PublishingDesk, Saved, World
 
 pytestmark = pytest.mark.faults
 
 EVERY = 1 if os.environ.get("STRANDLINE_FAULTS") == "all" else 8
 LEDGER_NODES = () if EVERY == 1 else (HISTORY, DAILY)
-"""In the ledger, kills while one of these is worked on. All other kinds of node are in the register too."""
+DESK_NODES = () if EVERY == 1 else (VIEW, *LOGS.values(), ALERT, EDITED)
+"""In the other worlds, kills while one of these is worked on. All other kinds are in the register too."""
 FIRSTS = 60 if EVERY == 1 else 3
 PAIRS_EVERY = 1 if EVERY == 1 else 25
-STEPS = (*STORY, *LEDGER_STORY)
-"""Of both worlds."""
+STEPS = (*STORY, *LEDGER_STORY, *DESK_STORY)
+"""Of all worlds."""
 _tried = {"kills": 0, "wrecks": 0, "lost answers": 0, "pairs": 0}
 
 
@@ -46,12 +50,13 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Fate:
 
 @pytest.fixture(scope="module")
 def told(worlds: Path) -> Iterator[Told]:
-    """The stories of both worlds."""
+    """The stories of all worlds."""
     with (
         tell(STORY, worlds / "story", Fate, World) as steps,
         tell(LEDGER_STORY, worlds / "ledger", Fate, Ledger) as others,
+        tell(DESK_STORY, worlds / "desk", Fate, PublishingDesk) as published,
     ):
-        yield steps | others
+        yield steps | others | published
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def folder(worlds: Path) -> Iterator[Path]:
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
     step: Step, told: Told, fate: Fate, folder: Path
 ) -> None:
-    saved, nodes = told[step.name][0], LEDGER_NODES if step in LEDGER_STORY else ()
+    saved, nodes = told[step.name][0], _nodes_of(step)
     for wreck in wrecks_of(step, saved, fate, folder / "wrecks", EVERY, STEPS.index(step), nodes):
         wreck.recover(folder / "world", fate)
         _tried["wrecks"] += 1
@@ -91,10 +96,15 @@ def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate
         _tried["lost answers"] += 1
 
 
+def _nodes_of(step: Step) -> tuple[str, ...]:
+    """The nodes that are killed in a step. Empty for all."""
+    return LEDGER_NODES if step in LEDGER_STORY else DESK_NODES if step in DESK_STORY else ()
+
+
 def _choose_answers(step: Step, hits: list[Hit]) -> list[Hit]:
     writes = [hit for hit in hits if hit[0] == "after-write"]
-    if LEDGER_NODES and step in LEDGER_STORY:
-        return [hit for hit in writes if hit[1] in LEDGER_NODES][:: min(EVERY, 4)]
+    if nodes := _nodes_of(step):
+        return [hit for hit in writes if hit[1] in nodes][:: min(EVERY, 4)]
     return writes[:: min(EVERY, 4)]
 
 
@@ -139,7 +149,7 @@ def test_each_step_has_a_name_of_its_own_and_joins_a_step_that_is_there() -> Non
 def test_the_stories_write_a_table_of_every_kind(told: Told, fate: Fate, folder: Path) -> None:
     """A kind whose tables no step writes would never be killed."""
     kinds = set()
-    for story in (STORY, LEDGER_STORY):
+    for story in (STORY, LEDGER_STORY, DESK_STORY):
         project = told[story[0].name][0].restore(folder / "world", fate).project
         hits = [hit for step in story for hit in told[step.name][1]]
         kinds |= {str(project.get(node).kind) for point, node, _ in hits if point == "after-write"}
@@ -182,9 +192,11 @@ def test_the_loop_tried_every_hit(
     """The last of this file; says how much was tried."""
     if sum("kill_at_any_hit" in item.name for item in request.session.items) < len(STEPS):
         pytest.skip("a part of the loop was chosen")
-    skipped = [s.name for s in LEDGER_STORY] if LEDGER_NODES else []
+    nodes_by_step = {step.name: _nodes_of(step) for step in STEPS}
     hits = sum(
-        name not in skipped or node in LEDGER_NODES for name, (_, hits) in told.items() for _, node, _ in hits
+        not nodes_by_step[name] or node in nodes_by_step[name]
+        for name, (_, hits) in told.items()
+        for _, node, _ in hits
     )
 
     say(

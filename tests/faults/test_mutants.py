@@ -4,6 +4,7 @@ A law must break under each of them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,14 @@ from . import plain_work, plain_workers, scenarios, table_log
 from .evidence import BrokenLawError, Evidence
 from .fate import Fate
 from .killing import Mutant, Start, make_start
-from .kinds import KINDS, REGISTER, Kind, quarantine
+from .kinds import KINDS, LEDGER, REGISTER, Kind, quarantine
 from .kinds.chain import worker as chain
 from .kinds.job import appending, results
 from .kinds.snapshot import worker as snapshot
 from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
 from .table_log import Row, Rows
-from .world import Ledger, World
+from .world import Ledger, PublishingDesk, World
 
 pytestmark = pytest.mark.faults
 
@@ -418,14 +419,17 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
 
     fate = Fate()
     fate.install(monkeypatch)
-    world = (World if kind in REGISTER else Ledger)(worlds / "spoilt", fate)
+    world = (World if kind in REGISTER else Ledger if kind in LEDGER else PublishingDesk)(
+        worlds / "spoilt", fate
+    )
     world.run()
     kind.check(Evidence(world, frozen=()))
     monkeypatch.setitem(plain_workers.KINDS_BY_NAME, kind.name, replace(kind, prepare=prepare_wrongly))
     for each in world.kinds:
         each.ground(world)
 
-    world.run()
+    with suppress(ValueError):  # an event that cannot be read is not delivered
+        world.run()
 
     with pytest.raises(BrokenLawError):
         kind.check(Evidence(world, frozen=()))

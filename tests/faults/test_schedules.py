@@ -32,7 +32,7 @@ from strandline.model.errors import StrandlineError
 from .fate import Fate, soon
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .world import Ledger, Saved, World, make_folder, new_catalog
+from .world import Ledger, PublishingDesk, Saved, World, make_folder, new_catalog
 
 pytestmark = pytest.mark.faults
 
@@ -303,3 +303,11 @@ def test_no_schedule_of_the_ledger_breaks_a_law(say: Callable[[str], None]) -> N
     run_schedules(machine, LEDGER_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
 
     say(f"schedules of the ledger {LEDGER_SCHEDULES}, violations 0")
+
+
+def test_no_schedule_of_the_desk_breaks_a_law(say: Callable[[str], None]) -> None:
+    machine = schedules_of(Ground(Fate, PublishingDesk))
+
+    run_schedules(machine, LEDGER_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
+
+    say(f"schedules of the desk {LEDGER_SCHEDULES}, violations 0")

@@ -32,7 +32,7 @@ from tests.harness import SILENT
 
 from . import table_log
 from .fate import Fate, Killed, _no_spark
-from .kinds import LEDGER, REGISTER
+from .kinds import DESK, LEDGER, REGISTER
 from .kinds.kind import Kind, Stream, Switches
 from .table_log import Row
 
@@ -211,6 +211,12 @@ class Ledger(World):
     """The world of timelines."""
 
     kinds = LEDGER
+
+
+class PublishingDesk(World):
+    """The world of what is published."""
+
+    kinds = DESK
 
 
 class Saved:

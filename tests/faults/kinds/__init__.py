@@ -2,15 +2,15 @@
 
 A kind of the engine that is missing here fails the house suite (`tests/house/test_kinds.py`).
 
-There are two worlds, because each table of a project costs every run time: the register has records, chains
-and jobs, and the ledger has timelines and what they read.
+There are three worlds, because each table of a project costs every run time: the register has records, chains
+and jobs, the ledger has timelines and what they read, and the desk what is published.
 """
 
-from . import chain, facts, job, quarantine, snapshot, source, timeline, valuation
+from . import chain, changes, facts, job, quarantine, snapshot, source, timeline, trigger, valuation, view
 from .kind import Kind, without_data
 from .valuation import readers
 
-__all__ = ["KINDS", "LEDGER", "REGISTER", "Kind"]
+__all__ = ["DESK", "KINDS", "LEDGER", "REGISTER", "Kind"]
 
 REGISTER: tuple[Kind, ...] = (
     source.KIND,
@@ -30,5 +30,21 @@ LEDGER: tuple[Kind, ...] = (
     valuation.KIND,
     readers.KIND,
 )
-KINDS: tuple[Kind, ...] = (*REGISTER, timeline.KIND, valuation.KIND)
+DESK: tuple[Kind, ...] = (
+    source.KIND,
+    facts.KIND,
+    quarantine.KIND,
+    without_data(snapshot.KIND),
+    view.KIND,
+    changes.KIND,
+    trigger.KIND,
+)
+KINDS: tuple[Kind, ...] = (
+    *REGISTER,
+    timeline.KIND,
+    valuation.KIND,
+    view.KIND,
+    changes.KIND,
+    trigger.KIND,
+)
 """Each kind once."""
