@@ -44,9 +44,6 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "bad-header",
         ),
     },
-    "tests/spark/test_publishing_bad_input.py": {
-        "test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else": ("view-fails",),
-    },
     "tests/contract/test_outbox.py": {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",

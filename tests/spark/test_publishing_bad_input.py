@@ -84,7 +84,7 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
 
     assert told(first) == {
         "unknown": ("failed", "unknown-column"),
-        "failing": ("failed", "view-fails"),
+        "failing": ("failed", "sql-refused"),
         "misspelt": ("failed", "unknown-column"),
         "mistyped": ("failed", "filter-type"),
         "ratios_changes": ("failed", "double-in-row-key"),
