@@ -59,7 +59,7 @@ def find_unread(
 def _find_first(entries: Sequence[LogEntry], name: str, upto: int, readable_from: int) -> tuple[Piece, ...]:
     """What was there before the log was declared cannot be told, and is not read."""
     first = find_first_named(entries, name, upto)
-    if first is None or 0 < first <= readable_from:
+    if first is None or (readable_from and first <= readable_from):
         return (Reset(version=upto),)
     if not any(e.changes_rows for e in entries if e.version < first):
         return find_pieces(entries, -1, upto)
