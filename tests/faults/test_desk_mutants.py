@@ -12,6 +12,7 @@ from strandline.dispatch import attempt
 from strandline.model import events
 from strandline.model.node import Project
 from strandline.plan import planner
+from strandline.publish.change_log.pieces import find_unread
 from strandline.publish.trigger_fold import Recorded
 
 from . import desk_scenarios
@@ -77,7 +78,7 @@ def cursor_of_the_plan(patch: Patch) -> None:
 
 def log_written_anew(patch: Patch) -> None:
     """A log that has read nothing new begins again: what it told is told once more."""
-    really = changes.find_unread
+    really = find_unread
 
     def from_the_start(entries: Any, name: str, cursor: Any, now: Any, **more: Any) -> Any:
         return really(entries, name, cursor and replace(cursor, version=cursor.version - 1), now, **more)

@@ -220,10 +220,11 @@ def _check_events(evidence: Evidence) -> None:
 
 def _declare(switches: Switches) -> dict[str, str]:
     clear = f"clear: {{quantity: {{_lt: {CLEAR}}}}}"
-    alert = f"{ALERT}: {{from: trade, fire: {{quantity: {{_gte: {FIRE}}}}}, {clear}}}"
+    alert = f"{ALERT}: {{from: trade, fire: {{quantity: {{_gte: {FIRE}}}}}, {clear}, endpoint: ops}}"
     fire = switches["edited_fire"]
     edited = f"\n{EDITED}: {{from: trade, fire: {{quantity: {{_gte: {fire}}}}}}}" if fire else ""
-    return {"triggers": alert + edited}
+    endpoint = 'ops: {url: "https://ops.example/hook", secret: "${SECRET}"}'
+    return {"triggers": alert + edited, "endpoints": endpoint}
 
 
 def edit_trigger(world: "World", fire: int) -> None:
