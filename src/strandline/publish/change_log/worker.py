@@ -16,6 +16,7 @@ from strandline.model.scope import Rows
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
 from .pieces import Commits, Piece, Reset, Rewrite, find_unread
+from .row_key import check_row_key
 from .rows import LogFile
 
 _SCHEMA = (
@@ -38,6 +39,7 @@ _COLUMNS = (
 def prepare(work: Work) -> Prepared:
     """Append the net changes of the dataset's commits since the cursor."""
     log = log_of(work)
+    check_row_key(work, log)
     upto = work.version(log.dataset)
     entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
     cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
