@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.events import make_event_id
+from strandline.model.metadata import to_json
 
 AT = datetime(2024, 1, 15, 10, 30, 45, 123456, UTC)
 SCHEMA = pa.schema(
@@ -47,12 +49,25 @@ class EventLog:
     trigger: str
     uri: Path
 
-    def append(self, *events: Fired, at: datetime = AT, shuffled: bool = False) -> int:
-        """One commit. Returns its version. `shuffled`: rows lie in the file in another order."""
+    def append(self, *events: Fired, at: datetime = AT, shuffled: bool = False, foreign: bool = False) -> int:
+        """One commit. Returns its version.
+
+        `shuffled`: rows lie in the file in another order. `foreign`: the commit is not Strandline's.
+        """
         version = self.version + 1
         rows = [self._row(event, version, position, at) for position, event in enumerate(events)]
         table = pa.Table.from_pylist(rows[::-1] if shuffled else rows, SCHEMA)
-        write_deltalake(str(self.uri), table, mode="append", configuration={"delta.appendOnly": "true"})
+        metadata = CommitMetadata.bare(
+            run="run-1", node=self.trigger, token=version + 1, operation=Operation.APPEND, as_of=""
+        )
+        ours = CommitProperties(custom_metadata={"userMetadata": to_json(metadata)})
+        write_deltalake(
+            str(self.uri),
+            table,
+            mode="append",
+            configuration={"delta.appendOnly": "true"},
+            commit_properties=None if foreign else ours,
+        )
         return self.version
 
     def compact(self) -> None:
