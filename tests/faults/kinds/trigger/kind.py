@@ -19,7 +19,7 @@ from strandline.publish.trigger.rule import COMPARED, REVISIONS, find_told
 from strandline.publish.trigger_fold import Recorded, TriggerRule, fold_changes, fold_existing
 from tests.faults import table_log
 from tests.faults.evidence import Evidence, require
-from tests.faults.kinds.changes.kind import LOGS, read_state
+from tests.faults.kinds.changes.kind import LOGS, TIME, read_state
 from tests.faults.kinds.kind import Happening, Kind, Step, Switches
 from tests.faults.plain_work import Work, write_rows
 from tests.faults.table_log import Row
@@ -142,7 +142,7 @@ def _compare(
         if key not in rows
     ]
     there = [
-        ExistingRow(key=key, source_timestamp=version, data=json.dumps(row), row=row)
+        ExistingRow(key=key, source_timestamp=TIME, data=json.dumps(row), row=row)
         for key, row in rows.items()
     ]
     first = max((row["position"] + 1 for row in own if row["version"] == version), default=0)
