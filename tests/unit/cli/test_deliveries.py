@@ -1,10 +1,7 @@
 """`deliveries`: what it lists, sends and owes again; what it refuses; what it never shows."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +21,7 @@ from strandline.model.events import make_event_id
 from strandline.model.plan import TaskResult
 from tests.contract.test_outbox import pass_time
 from tests.events import AT, EventLog, Fired
-from tests.receiver import SECRET, Receiver, receiving
+from tests.receiver import SECRET, Receiver, receiving_in_thread
 from tests.unit.cli.builders import no_spark, printed
 from tests.unit.declare.publishing import edited
 
@@ -67,35 +64,12 @@ class Story:
         return [json.loads(body)["data"]["id"] for _, body in self.receiver.received]
 
 
-@contextmanager
-def in_thread(answers: Answers) -> Iterator[Receiver]:
-    """A receiver in a loop of its own: the verb has another."""
-    ready, stop, found = threading.Event(), asyncio.Event(), list[Receiver]()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with receiving(answers.answer) as receiver:
-            found.append(receiver)
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    ready.wait()
-    try:
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
-
-
 @pytest.fixture
 def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
     answers = Answers()
     monkeypatch.setenv("OPS_SECRET", SECRET)
     monkeypatch.setattr(verb, "now", lambda: AT + timedelta(seconds=5))
-    with in_thread(answers) as receiver, no_spark(monkeypatch):
+    with receiving_in_thread(answers.answer) as receiver, no_spark(monkeypatch):
         text = edited(("https://ops.example/hook", f'{receiver.url}"{MORE}'))
         (tmp_path / "strandline.yaml").write_text(text)
         monkeypatch.setenv("DESK", TOKEN)

@@ -131,6 +131,17 @@ def test_a_missing_or_short_secret_is_told_when_it_is_needed_and_the_remedy_sett
     assert len(read_secrets(ops, {"OPS_SECRET": SECRET})) == 1
 
 
+def test_a_header_that_no_header_may_be_is_told_when_it_is_needed(tmp_path: Path) -> None:
+    desk = load_trades(tmp_path).endpoints["desk"]
+
+    with pytest.raises(CallError) as refused:
+        read_headers(desk, {"DESK_TOKEN": "hunter2\r\nx-more: 1"})
+
+    assert refused.value.slug == "bad-header"
+    assert "hunter2" not in str(refused.value)
+    assert read_headers(desk, {"DESK_TOKEN": "hunter2"})["authorization"] == "Bearer hunter2"
+
+
 def test_conditions_on_columns_that_are_not_known_wait_for_the_first_run(tmp_path: Path) -> None:
     csv = ('files: "data/*.jsonl"', 'files: "data/*.csv"')
 

@@ -187,9 +187,9 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "not-yet",
-        ("jobs:\n", "views:\n  one: {}\njobs:\n"),
+        ("jobs:\n", "entities:\n  one: {}\njobs:\n"),
         "Leave it out until a later version.",
-        ("views:\n  one: {}\n", ""),
+        ("entities:\n  one: {}\n", ""),
     ),
     case(
         "not-yet",

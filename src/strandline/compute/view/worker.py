@@ -118,7 +118,7 @@ def _compute(work: Work, view: View, rows: DataFrame) -> DataFrame:
         raise WorkError(
             f"{view.place}: the view `{view.name}` cannot be computed: {reason}",
             remedy="Correct its calculated columns.",
-            slug="view-fails",
+            slug="sql-refused",
         ) from error
 
 

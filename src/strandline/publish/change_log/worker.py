@@ -15,7 +15,8 @@ from strandline.model.scope import Rows
 
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
-from .pieces import Commits, Piece, Reset, Rewrite, find_first_named, find_pieces
+from .pieces import Commits, Piece, Reset, Rewrite, find_publishing_time, find_unread
+from .row_key import check_row_key
 from .rows import LogFile
 
 _SCHEMA = (
@@ -38,10 +39,14 @@ _COLUMNS = (
 def prepare(work: Work) -> Prepared:
     """Append the net changes of the dataset's commits since the cursor."""
     log = log_of(work)
+    check_row_key(work, log)
     upto = work.version(log.dataset)
+    own = list(read_entries(work.lake.table(work.node.name), -1))
     entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
-    pieces = _find_pieces(work, log, entries)
-    file = LogFile(f"{work.staging}/log.parquet", work.now)
+    cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
+    now = work.inputs[log.dataset]
+    pieces = find_unread(entries, work.node.name, cursor, now, redeclared=work.stale)
+    file = LogFile(f"{work.staging}/log.parquet", find_publishing_time(own, work.now))
     try:
         for number, piece in enumerate(pieces):
             _tell(work, log, entries, piece, number, file)
@@ -76,32 +81,6 @@ def log_of(work: Work) -> ChangeLog:
 def netting_of(work: Work, log: ChangeLog) -> Netting:
     node = work.project.get(log.dataset)
     return Netting(key=log.key, place=node.key, order=node.columns, unit=work.node.traits.time_unit)
-
-
-def _find_pieces(work: Work, log: ChangeLog, entries: list[LogEntry]) -> tuple[Piece, ...]:
-    """What can be told since the cursor, or since the log was declared."""
-    upto = work.version(log.dataset)
-    cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
-    readable_from = max((e.metadata.readable_from for e in entries if e.metadata), default=0)
-    if cursor is None:
-        return _find_first_pieces(work, entries, upto, readable_from)
-    other = cursor.table_id != work.inputs[log.dataset].table_id
-    reaches_back = bool(entries) and entries[0].version <= cursor.version + 1
-    if other or cursor.version > upto or cursor.version < readable_from or not reaches_back or work.stale:
-        return (Reset(version=upto),)
-    return find_pieces(entries, cursor.version, upto)
-
-
-def _find_first_pieces(
-    work: Work, entries: list[LogEntry], upto: int, readable_from: int
-) -> tuple[Piece, ...]:
-    """What was there before the log was declared cannot be told, and is not read."""
-    first = find_first_named(entries, work.node.name, upto)
-    if first is None or 0 < first <= readable_from:
-        return (Reset(version=upto),)
-    if not any(e.changes_rows for e in entries if e.version < first):
-        return find_pieces(entries, -1, upto)
-    return (Reset(version=first - 1), *find_pieces(entries, first - 1, upto))
 
 
 def _tell(

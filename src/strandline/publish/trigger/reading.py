@@ -70,7 +70,8 @@ def _find_first(
     first = find_first_named(dataset_entries, name, covered)
     if first is None:
         return Unread(after=now.version)
-    before = [e.version for e in log_entries if find_covered([e], dataset, e.version) < first]
+    telling = [e for e in log_entries if e.metadata and dataset in e.metadata.inputs]
+    before = [e.version for e in telling if find_covered([e], dataset, e.version) < first]
     rewritten = [e.version for e in log_entries if e.metadata and e.metadata.operation is Operation.OVERWRITE]
     cleaned = [e.metadata.readable_from for e in log_entries if e.metadata and e.metadata.readable_from]
     return Unread(
