@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 
 from strandline.app.deliveries import DeliveriesRequest, show_deliveries
 from strandline.app.workspace import open_workspace
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.deliveries import DeliveryStatus
 from strandline.model.events import make_event_id
+from strandline.model.metadata import to_json
 from strandline.model.webhook_signatures import make_headers, parse_secret
 
 from .progress import say
@@ -102,7 +104,9 @@ def _write_events(uri: Path, count: int) -> None:
         "quiet": [False] * count,
         "recorded_at": pa.array([now] * count, schema.field("recorded_at").type),
     }
-    write_deltalake(str(uri), pa.table(columns))
+    metadata = CommitMetadata.bare(run="bench", node="large", token=1, operation=Operation.APPEND, as_of="")
+    ours = CommitProperties(custom_metadata={"userMetadata": to_json(metadata)})
+    write_deltalake(str(uri), pa.table(columns), commit_properties=ours)
 
 
 def _measure_ids() -> float:

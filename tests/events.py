@@ -6,26 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.events import make_event_id
+from strandline.model.metadata import to_json
+from strandline.publish.trigger.event_file import EVENT_SCHEMA
 
 AT = datetime(2024, 1, 15, 10, 30, 45, 123456, UTC)
-SCHEMA = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("event_type", pa.string()),
-        ("key", pa.string()),
-        ("source_timestamp", pa.int64()),
-        ("n", pa.int64()),
-        ("data", pa.string()),
-        ("version", pa.int64()),
-        ("position", pa.int64()),
-        ("revision", pa.int64()),
-        ("quiet", pa.bool_()),
-        ("recorded_at", pa.timestamp("us", "UTC")),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +35,25 @@ class EventLog:
     trigger: str
     uri: Path
 
-    def append(self, *events: Fired, at: datetime = AT, shuffled: bool = False) -> int:
-        """One commit. Returns its version. `shuffled`: rows lie in the file in another order."""
+    def append(self, *events: Fired, at: datetime = AT, shuffled: bool = False, foreign: bool = False) -> int:
+        """One commit. Returns its version.
+
+        `shuffled`: rows lie in the file in another order. `foreign`: the commit is not Strandline's.
+        """
         version = self.version + 1
         rows = [self._row(event, version, position, at) for position, event in enumerate(events)]
-        table = pa.Table.from_pylist(rows[::-1] if shuffled else rows, SCHEMA)
-        write_deltalake(str(self.uri), table, mode="append", configuration={"delta.appendOnly": "true"})
+        table = pa.Table.from_pylist(rows[::-1] if shuffled else rows, EVENT_SCHEMA)
+        metadata = CommitMetadata.bare(
+            run="run-1", node=self.trigger, token=version + 1, operation=Operation.APPEND, as_of=""
+        )
+        ours = CommitProperties(custom_metadata={"userMetadata": to_json(metadata)})
+        write_deltalake(
+            str(self.uri),
+            table,
+            mode="append",
+            configuration={"delta.appendOnly": "true"},
+            commit_properties=None if foreign else ours,
+        )
         return self.version
 
     def compact(self) -> None:

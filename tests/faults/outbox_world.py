@@ -35,8 +35,9 @@ from strandline.lake.location import Lake
 from strandline.model.deliveries import Outcome
 from strandline.model.endpoints import Endpoint
 from strandline.model.node import Project
+from strandline.publish.trigger.event_file import EVENT_SCHEMA
 from tests.contract.test_outbox import pass_time
-from tests.events import SCHEMA, EventLog, Fired
+from tests.events import EventLog, Fired
 from tests.unit.declare.publishing import load_trades
 
 from .evidence import require
@@ -100,7 +101,7 @@ class OutboxWorld:
             rows = [self.log._row(event, 0, nth, at) for nth, event in enumerate(numbered)]
             self.log.uri.mkdir(parents=True, exist_ok=True)
             name = f"part-{uuid.uuid4()}.parquet"
-            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), self.log.uri / name)
+            pq.write_table(pa.Table.from_pylist(rows, EVENT_SCHEMA), self.log.uri / name)
             self.record(*events)
             return
         version = self.log.append(*numbered, at=at, shuffled=True)

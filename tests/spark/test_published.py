@@ -296,16 +296,21 @@ def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_o
     days: list[TestProject], tmp_path: Path
 ) -> None:
     project = days[1].copy(tmp_path / "added")
-    project.declare(YAML + "  small:\n    from: trades\n    fire: {quantity: {_lt: 97}}\n")
+    existing = "  there: {from: trades, fire: {quantity: {_gte: 100}}, existing: deliver}\n"
+    project.declare(YAML + existing + "  small:\n    from: trades\n    fire: {quantity: {_lt: 97}}\n")
 
     outcome = project.run()
 
+    assert project.query("SELECT event_type, key, source_timestamp, quiet FROM there ORDER BY key") == [
+        ("MATCH", "2,a%3Ab%2C%25", 21, False),
+        ("MATCH", "4,é", 23, False),
+    ]
     assert (result_of(outcome, "small").rows_read, project.query("SELECT * FROM small")) == (0, [])
     write_day(project, 3)
     project.run()
     # 1 was below 97 before, and stays: only 4, which left, and nothing else moved.
     assert project.query("SELECT event_type, key, quiet FROM small") == []
-    project.declare(YAML + "  small:\n    from: trades\n    fire: {quantity: {_lt: 85}}\n")
+    project.declare(YAML + existing + "  small:\n    from: trades\n    fire: {quantity: {_lt: 85}}\n")
     project.lines("trades/4.jsonl", trade(1, 200, 40), trade(2, 50, 41))
     project.run()
     assert project.query("SELECT event_type, key, quiet, revision FROM small ORDER BY key") == [
@@ -314,7 +319,7 @@ def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_o
     ]
     outcome = project.run(RunRequest(backfill="small"))
     assert result_of(outcome, "small").rows_written == 0
-    project.assert_verified("small")
+    project.assert_verified("small", "there")
 
 
 def test_an_edited_view_is_compared_with_what_it_published(days: list[TestProject], tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def read_told_events(uri: str, trigger: str, after: int, upto: int, most: int) -
         if entry.version != expected:
             raise EventsGoneError
         expected += 1
-        if entry.changes_rows and entry.added:
+        # What somebody else wrote is no event: nobody is told, and the trigger's table is written anew.
+        if entry.metadata is not None and entry.changes_rows and entry.added:
             paths = [file.path for file in entry.added]
             rows, size = sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)
             parts = _read(table, trigger, paths, size, _TOLD, whole=rows <= most, most=most)

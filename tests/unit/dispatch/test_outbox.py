@@ -105,6 +105,19 @@ def test_nobody_is_told_about_a_quiet_event(project: Project, catalog: Catalog, 
     assert find_delivery_cursor(catalog, TRIGGER) == (log.id, 1)
 
 
+def test_rows_that_somebody_else_wrote_are_no_events(
+    project: Project, catalog: Catalog, log: EventLog
+) -> None:
+    fill(project, catalog, log)
+    log.append(Fired(key="a"))
+    log.append(Fired(key="invented"), foreign=True)
+    log.append(Fired(key="b"))
+
+    fill(project, catalog, log)
+
+    assert keys(catalog) == ["a", "b"]
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 100])
 def test_many_events_are_owed_in_parts_and_in_order(
     project: Project, catalog: Catalog, log: EventLog, most: int

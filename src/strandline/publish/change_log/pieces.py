@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from strandline.lake.log import LogEntry
 from strandline.model.commits import Operation
@@ -93,6 +94,15 @@ def find_first_named(entries: Sequence[LogEntry], name: str, upto: int) -> int |
         (e.version for e in entries if e.version <= upto and e.metadata and name in e.metadata.published_to),
         None,
     )
+
+
+def find_publishing_time(own: Sequence[LogEntry], now: datetime) -> datetime:
+    """A time after that of all that the log has published, also if the clock went back.
+
+    Readers that see only the rows know the order of two appends by it.
+    """
+    last = max((e.committed_at for e in own if e.committed_at is not None), default=None)
+    return now if last is None else max(now, last + timedelta(microseconds=1))
 
 
 def _is_rewrite(entry: LogEntry) -> bool:

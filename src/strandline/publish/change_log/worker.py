@@ -15,7 +15,7 @@ from strandline.model.scope import Rows
 
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
-from .pieces import Commits, Piece, Reset, Rewrite, find_unread
+from .pieces import Commits, Piece, Reset, Rewrite, find_publishing_time, find_unread
 from .row_key import check_row_key
 from .rows import LogFile
 
@@ -41,11 +41,12 @@ def prepare(work: Work) -> Prepared:
     log = log_of(work)
     check_row_key(work, log)
     upto = work.version(log.dataset)
+    own = list(read_entries(work.lake.table(work.node.name), -1))
     entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
     cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
     now = work.inputs[log.dataset]
     pieces = find_unread(entries, work.node.name, cursor, now, redeclared=work.stale)
-    file = LogFile(f"{work.staging}/log.parquet", work.now)
+    file = LogFile(f"{work.staging}/log.parquet", find_publishing_time(own, work.now))
     try:
         for number, piece in enumerate(pieces):
             _tell(work, log, entries, piece, number, file)

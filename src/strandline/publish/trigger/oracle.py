@@ -5,7 +5,7 @@ which the rows were compared with the state are taken as they are.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from strandline.lake.work import Expected, Work
 from strandline.model.events import EventType
 from strandline.model.plan import Cursor
 from strandline.model.publishing import Trigger
+from strandline.model.scope import Increment, find_origins
 from strandline.publish.trigger_fold import Recorded, fold_changes
 
 from .reading import ChangeReader, find_covered, find_unread
@@ -93,7 +94,7 @@ def _fold_again(
     remembered = _Remembered(revision)
     for commit in commits[:start]:
         remembered.add(_read_events(work, commit))
-    cursor = _cursor_of(commits[start - 1], log) if start else None
+    cursor = _find_begin(commits[start], log) if start else None
     events: list[EventRow] = []
     ends: list[tuple[LogEntry | None, Cursor | None]] = [
         (commit, _cursor_of(commit, log)) for commit in commits[start:]
@@ -131,6 +132,14 @@ def _count(entry: LogEntry, name: str) -> int:
 
 def _cursor_of(entry: LogEntry, log: str) -> Cursor | None:
     return entry.metadata.inputs.get(log) if entry.metadata else None
+
+
+def _find_begin(entry: LogEntry, log: str) -> Cursor | None:
+    """The cursor before a commit: earlier reading that gave no event left no commit."""
+    upto = _cursor_of(entry, log)
+    origins = find_origins(entry.metadata.scope) if entry.metadata else ()
+    first = next((o.first for o in origins if isinstance(o, Increment) and o.dataset == log), None)
+    return replace(upto, version=first - 1) if upto is not None and first is not None else upto
 
 
 def _read_events(work: Work, commit: LogEntry) -> list[EventRow]:

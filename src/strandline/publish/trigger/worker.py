@@ -7,7 +7,7 @@ from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
 from strandline.model.publishing import Existing, Trigger
-from strandline.model.scope import Rows
+from strandline.model.scope import Increment, Rows
 from strandline.publish.trigger_fold import TriggerRule, check_guard, fold_changes
 
 from .event_file import SPARK_SCHEMA, EventFile
@@ -59,7 +59,7 @@ def prepare(work: Work) -> Prepared:
     rows = work.session.read.schema(SPARK_SCHEMA).parquet(path)
     return Prepared(
         write=None if operation is None else Write(operation=operation, rows=rows),
-        scope=Rows(count=read, of="changes"),
+        scope=Rows(count=read, of="changes", origins=(_name_read(folding),)),
         rows_read=read,
         rows_written=file.rows,
         rows_full=sum(work.input_rows.values()),
@@ -68,6 +68,12 @@ def prepare(work: Work) -> Prepared:
         task_counts={"told": file.told},
         whole=True,
     )
+
+
+def _name_read(folding: Folding) -> Increment:
+    """The versions of the log that were read. Cursors move without a commit if there is no event."""
+    reader = folding.reader
+    return Increment(dataset=reader.log, first=reader.unread.after + 1, last=reader.upto)
 
 
 def expect(work: Work) -> Expected:

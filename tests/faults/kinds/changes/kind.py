@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
-from strandline.lake.log import LogEntry, read_entries
+from strandline.lake.log import read_entries
 from strandline.lake.work import Prepared, Write
 from strandline.model.columns import DELETED
 from strandline.model.commits import Operation
 from strandline.model.publishing import ChangeLog
 from strandline.model.scope import Rows as RowsScope
-from strandline.publish.change_log.pieces import Piece, Reset, Rewrite, find_unread
+from strandline.publish.change_log.pieces import Piece, Reset, Rewrite, find_publishing_time, find_unread
 from tests.faults import table_log
 from tests.faults.evidence import Evidence, require
 from tests.faults.kinds.kind import Kind, Switches
@@ -21,6 +22,8 @@ from tests.faults.plain_work import Work, declared, write_rows
 from tests.faults.table_log import Row
 
 LOGS = {"trade": "trade_changes", "large": "large_changes"}
+TIME = 7
+"""All changes have this time, so that only the number tells events of one key apart."""
 _SCHEMA = pa.schema(
     [
         ("version", pa.int64()),
@@ -45,7 +48,9 @@ def prepare(work: Work) -> Prepared:
     entries = [e for e in read_entries(uri, -1) if e.version <= now.version]
     cursor = next(i.after for i in work.task.inputs)
     pieces = find_unread(entries, work.node.name, cursor, now, redeclared=work.stale)
-    rows = [row for piece in pieces for row in _tell(work, log, entries, piece)]
+    own = list(read_entries(work.desk.lake.table(work.node.name), -1))
+    at = find_publishing_time(own, work.desk.now())
+    rows = [row for piece in pieces for row in _tell(work, log, piece, at)]
     first = work.own_version is None
     rewrites = work.task.overwrite and not first
     operation = Operation.OVERWRITE if rewrites else Operation.APPEND if rows or first else None
@@ -59,30 +64,27 @@ def prepare(work: Work) -> Prepared:
     )
 
 
-def _tell(work: Work, log: ChangeLog, entries: list[LogEntry], piece: Piece) -> Iterable[Row]:
+def _tell(work: Work, log: ChangeLog, piece: Piece, at: datetime) -> Iterable[Row]:
     if isinstance(piece, Reset):
         nothing: Row = dict.fromkeys(_SCHEMA.names)
         reset = {"version": piece.version, "position": 0, "operation": "RESET"}
-        yield nothing | reset | {"published_at": work.desk.now()}
+        yield nothing | reset | {"published_at": at}
         return
     uri = work.desk.lake.table(log.dataset)
     for version in (piece.version,) if isinstance(piece, Rewrite) else piece.versions:
         before = read_state(table_log.read_snapshot(uri, version - 1).rows() if version else [], log.key)
         after = read_state(table_log.read_snapshot(uri, version).rows(), log.key)
-        (at,) = (e.committed_at for e in entries if e.version == version)
-        assert at is not None
-        time = int(at.timestamp() * 1000)
         for position, (key, old, new) in enumerate(differ(before, after)):
             yield {
                 "version": version,
                 "position": position,
                 "operation": "INSERT" if old is None else "DELETE" if new is None else "UPDATE",
                 "key": key,
-                "source_timestamp": time,
+                "source_timestamp": TIME,
                 "fields": None,
                 "data": json.dumps(new if new is not None else old),
                 "before": None if old is None else json.dumps(old),
-                "published_at": work.desk.now(),
+                "published_at": at,
             }
 
 

@@ -3,7 +3,6 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from hypothesis import strategies as st
 
 from strandline.lake.log import read_entries
@@ -14,12 +13,13 @@ from strandline.model.plan import Cause
 from strandline.model.publishing import Trigger
 from strandline.model.scope import Rows as RowsScope
 from strandline.publish.changes import Change, ExistingRow, RowChange
+from strandline.publish.trigger.event_file import EVENT_SCHEMA
 from strandline.publish.trigger.reading import find_covered, find_unread
 from strandline.publish.trigger.rule import COMPARED, REVISIONS, find_told
 from strandline.publish.trigger_fold import Recorded, TriggerRule, fold_changes, fold_existing
 from tests.faults import table_log
 from tests.faults.evidence import Evidence, require
-from tests.faults.kinds.changes.kind import LOGS, read_state
+from tests.faults.kinds.changes.kind import LOGS, TIME, read_state
 from tests.faults.kinds.kind import Happening, Kind, Step, Switches
 from tests.faults.plain_work import Work, write_rows
 from tests.faults.table_log import Row
@@ -30,21 +30,6 @@ if TYPE_CHECKING:
 ALERT, EDITED = "alert", "edited"
 """A trigger that nobody changes, and one that people edit, remove and put back."""
 FIRE, CLEAR = 7, 4
-_SCHEMA = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("event_type", pa.string()),
-        ("key", pa.string()),
-        ("source_timestamp", pa.int64()),
-        ("n", pa.int64()),
-        ("data", pa.string()),
-        ("version", pa.int64()),
-        ("position", pa.int64()),
-        ("revision", pa.int64()),
-        ("quiet", pa.bool_()),
-        ("recorded_at", pa.timestamp("us", tz="UTC")),
-    ]
-)
 
 
 def prepare(work: Work) -> Prepared:
@@ -86,7 +71,7 @@ def prepare(work: Work) -> Prepared:
         )
         events, revision = folded.events, folded.revision
     rows = [
-        {name: getattr(event, name) for name in _SCHEMA.names[:-1]}
+        {name: getattr(event, name) for name in EVENT_SCHEMA.names[:-1]}
         | {"event_type": str(event.event_type), "recorded_at": work.desk.now()}
         for event in events
     ]
@@ -103,7 +88,7 @@ def prepare(work: Work) -> Prepared:
         else None
     )
     return Prepared(
-        write=None if operation is None else write_rows(operation, _SCHEMA, rows),
+        write=None if operation is None else write_rows(operation, EVENT_SCHEMA, rows),
         scope=RowsScope(count=len(rows)),
         rows_written=len(rows),
         live_rows=len(rows) + (0 if rewrites else work.live_rows),
@@ -142,7 +127,7 @@ def _compare(
         if key not in rows
     ]
     there = [
-        ExistingRow(key=key, source_timestamp=version, data=json.dumps(row), row=row)
+        ExistingRow(key=key, source_timestamp=TIME, data=json.dumps(row), row=row)
         for key, row in rows.items()
     ]
     first = max((row["position"] + 1 for row in own if row["version"] == version), default=0)
