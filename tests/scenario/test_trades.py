@@ -253,7 +253,8 @@ def test_after_the_loss_of_the_catalog_everything_came_again_with_the_same_bytes
         name: 3 if name == "acf67a288f80147280c9d4b1e99378cd" else 2 for name in before.came
     }
     assert story.after_loss is not None
-    assert story.after_loss.published == story.looks["4"].published
+    for name, rows in story.looks["4"].published.items():
+        assert in_some_order(story.after_loss.published[name]) == in_some_order(rows), name
 
 
 def test_nothing_is_owed_in_the_end_and_what_the_receiver_refused_was_kept(story: Story) -> None:
