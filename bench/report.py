@@ -12,6 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from .chain import DEPTH, PENDING, ChainLength
+from .entities import Entities
+from .entity_report import entity_lines, entity_targets
 from .history import HistoryLength
 from .increments import Increments
 from .ingest import Ingest
@@ -21,7 +23,7 @@ from .portfolio import Portfolio
 from .portfolio_report import portfolio_lines, portfolio_targets
 from .recovery import Again
 from .register import Register
-from .startup import Start
+from .startup import START_SECONDS, Start
 from .target import Target
 
 FULL_NAMES = {
@@ -37,7 +39,6 @@ PERCENT_NAMES = {
     "merge": "hand-written MERGE",
 }
 REFERENCE_SCALE = 300
-START_SECONDS = 2.0
 OVERHEAD_PERCENT = 3.0
 RECOVERY_SECONDS = 10.0
 
@@ -55,6 +56,7 @@ class Results:
     recovery: list[Again] | None = None
     ingest: Ingest | None = None
     portfolio: Portfolio | None = None
+    entities: Entities | None = None
 
 
 def find_targets(results: Results) -> Iterator[Target]:
@@ -100,6 +102,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield from _chain_targets(*results.chains)
     if results.portfolio:
         yield from portfolio_targets(results.portfolio)
+    if results.entities:
+        yield from entity_targets(results.entities)
     if results.overhead:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
@@ -186,6 +190,7 @@ def _document(results: Results) -> dict[str, object]:
             "page_ratio": results.ingest.page_ratio,
         },
         "portfolio": results.portfolio and asdict(results.portfolio),
+        "entities": results.entities and asdict(results.entities),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -225,6 +230,8 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _ingest_lines(results.ingest)
     if results.portfolio:
         yield from portfolio_lines(results.portfolio)
+    if results.entities:
+        yield from entity_lines(results.entities)
     yield ""
     yield from (target.line() for target in find_targets(results))
 

@@ -21,7 +21,12 @@ YAML = """
     datasets:
       items:
         from: item_events
-        columns: {id: id, room: w, kind: kind, updated_at: {path: at, type: timestamp}}
+        columns:
+          id: id
+          room: w
+          kind: kind
+          size: {path: size, type: int}
+          updated_at: {path: at, type: timestamp}
         record_set: {key: [id], order_by: [updated_at]}
       tracks:
         from: track_events
@@ -35,6 +40,7 @@ YAML = """
         variables:
           live: {from: items, select: "count(id)"}
           first: {from: items, select: "min(kind)"}
+          space: {from: items, select: "sum(size)", default: -1}
           sent: {from: tracks, select: "count(*)", window: {column: sent_at, last: 7 days}}
           pace: {expr: "sent + live"}
           tickets: {from: tickets, select: "count(number)"}
@@ -59,7 +65,7 @@ DAY = at("2024-03-10T00:00:00+00:00")
 
 
 def item(name: str, room: str, moment: str, kind: str = "a") -> dict[str, object]:
-    return {"id": name, "w": room, "at": f"2024-03-{moment}T00:00:00Z", "kind": kind}
+    return {"id": name, "w": room, "at": f"2024-03-{moment}T00:00:00Z", "kind": kind, "size": 2}
 
 
 def track(room: str, day: str) -> dict[str, object]:
@@ -96,12 +102,18 @@ def test_a_variable_waits_for_its_input_and_fills_itself_when_that_comes(project
     task = result_of(outcome, "room")
     assert (task.cause, task.strategy, task.rows_read) == (Cause.CONFIGURATION, Strategy.RECOMPUTE, 4)
     assert task.counts["without_entity"] == 1
-    assert project.rows("room", "room", "live", "first", "sent", "pace", "tickets") == {
-        ("x", 2, "a", 1, 3, 2),
-        ("y", 1, "a", 1, 2, 0),
-        ("z", 0, None, 0, 0, 1),
+    assert project.rows("room", "room", "live", "first", "space", "sent", "pace", "tickets") == {
+        ("x", 2, "a", 4, 1, 3, 2),
+        ("y", 1, "a", 2, 1, 2, 0),
+        ("z", 0, None, -1, 0, 0, 1),
     }
     assert project.rows("asked") == {("x", 2), ("y", 0), ("z", 1)}
+
+    project.write("k/2.csv", "room,number\nx,5\nq,6\n")
+    project.run(DAY)
+
+    rows = {row for row in project.rows("room", "room", "space", "tickets") if row[0] in ("x", "q")}
+    assert rows == {("x", 4, 3), ("q", -1, 1)}
     project.assert_verified("room", "busy", "asked")
 
 
