@@ -103,6 +103,32 @@ def a_variable_is_changed_back(world: World) -> None:
     check_rest(world)
 
 
+def much_changes_at_once(world: World) -> None:
+    """What other scenarios tell one after the other, in two runs: on Spark each takes seconds."""
+    world.jump(DAY)
+    world.send(
+        DEVICES,
+        device("a", 2, 3, 0, 2),
+        device("b", 5, 8, 0, 0),
+        device("c", None, 2, 1, 2, op="D"),
+        device("d", 1, 0, 1, 2),
+        device("e", 12, 0, 1, 2),
+    )
+    world.send(READINGS, reading(1, 5, 0), reading(None, 1, 0), reading(8, 0, None))
+    run_well(world)
+    world.jump(DAY)
+    run_well(world)
+    check_rest(world, rebuilt=False)
+
+
+def a_variable_is_held_for_a_day(world: World) -> None:
+    world.switches["least"] = 3
+    world.jump(DAY)
+    world.send(DEVICES, device("a", 2, 5, -1, 2), device("f", 11, 4, -1, 1))
+    run_well(world)
+    check_rest(world, rebuilt=False)
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     devices_move_and_go,
     readings_of_nobody_come,
@@ -110,4 +136,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_room_is_killed_while_a_day_begins,
     variables_come_change_and_go,
     a_variable_is_changed_back,
+    much_changes_at_once,
+    a_variable_is_held_for_a_day,
 )

@@ -17,6 +17,7 @@ from strandline.app.planning import RunRequest
 from tests.harness import PATHS, TestProject
 from tests.types.catalogue import KINDS as CATALOGUE
 from tests.types.catalogue import Kind
+from tests.types.changing_rows import Rows, change_rows
 
 pytestmark = pytest.mark.spark
 
@@ -97,10 +98,6 @@ entities:{named}
 """
 
 
-Rows = dict[str, tuple[str, int, int]]
-"""By id: group, pick and sequence number."""
-
-
 def identity(kind: Kind, pick: int) -> str:
     return kind.values[pick % len(kind.values)][1]
 
@@ -175,20 +172,10 @@ def test_every_type_as_id_aggregate_and_window_of_an_entity(
     make_project: Callable[[str], TestProject], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     project = make_project(declare())
-    chance, rows, seq = random.Random(f"entities {path}"), Rows(), 0
+    chance, rows = random.Random(f"entities {path}"), Rows()
     monkeypatch.setenv("STRANDLINE_THRESHOLDS", PATHS[path])
     for turn in range(ROUNDS):
-        messages: list[dict[str, object]] = []
-        for _ in range(60 if turn == 0 else 14):
-            seq += 1
-            id_ = f"r{chance.randrange(70)}"
-            if id_ in rows and chance.random() < 0.25:
-                del rows[id_]
-                messages.append({"id": id_, "g": None, "pick": 0, "seq": seq, "op": "D"})
-                continue
-            rows[id_] = (chance.choice("pqr"), chance.randrange(1000), seq)
-            messages.append({"id": id_, "g": rows[id_][0], "pick": rows[id_][1], "seq": seq, "op": "U"})
-        project.lines(f"data/{turn}.jsonl", *messages)
+        project.lines(f"data/{turn}.jsonl", *change_rows(rows, chance, turn))
 
         outcome = project.run(RunRequest(as_of=AS_OF), ok=False)
 
