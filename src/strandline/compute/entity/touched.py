@@ -66,7 +66,8 @@ def find_touched(
         if namer.for_ever and not any(_names_its_owners(use, namer) for use in uses):
             named = find_new(work.read_added(namer.dataset), namer, entity, types, own)
             weighed.append(named.withColumn(READ, F.lit(1)))
-        if not namer.for_ever and not any(_reads_namer(use, namer) for use in entity.uses):
+        is_found = namer.for_ever or any(_reads_namer(use, namer) for use in entity.uses)
+        if not is_found and work.has_changes(namer.dataset):
             # Its variables are not kept up to date. Who exists is.
             changes = with_ids(work.read_changes(namer.dataset), namer.columns, entity, types)
             weighed.append(changes.where(are_named(entity)).select(*id_names(entity), F.lit(1).alias(READ)))
