@@ -17,7 +17,7 @@ from tests.harness import TestProject, result_of
 from tests.spark.entity_histories import COLUMNS, ENTITIES, HAPPENINGS, History, day, declare
 
 pytestmark = pytest.mark.spark
-RUNS, HAPPENINGS_A_RUN = 5, 14
+RUNS, HAPPENINGS_A_RUN = 4, 16
 
 
 @pytest.fixture(autouse=True)

@@ -32,9 +32,7 @@ def deliver(project: TestProject, source: Path, target: str, where: str = "true"
     """Some rows of a file, in an order that has nothing to do with theirs."""
     file = project.folder / target
     file.parent.mkdir(exist_ok=True)
-    shuffled = (
-        f"select * from read_parquet('{source}') where {where} order by hash(id::varchar || op), md5(id)"
-    )
+    shuffled = f"select * from read_parquet('{source}') where {where} order by hash(id, op)"
     duckdb.execute(f"copy ({shuffled}) to '{file}' (format parquet)")
 
 
@@ -67,7 +65,7 @@ def test_advisories_in_any_order_are_counted_at_the_package_that_they_are_of(
     project = make_project(ADVISORIES)
 
     for batch in (0, 1):
-        deliver(project, changes, f"c/{batch}.parquet", f"hash(path || commit_seq::varchar) % 2 = {batch}")
+        deliver(project, changes, f"c/{batch}.parquet", f"hash(path, commit_seq) % 2 = {batch}")
         project.run(at(now))
 
     packages = project.rows("package")
@@ -222,8 +220,9 @@ def test_purchases_and_returns_in_windows_at_any_end_time(make_project: Make, sh
     folder = shared_data / RECORDS / "chronon"
     project = make_project(SHOPPING)
     for name in ("purchases", "returns"):
-        (project.folder / name[0]).mkdir()
-        shutil.copy(folder / f"{name}.csv", project.folder / name[0])
+        # The last line of one has no end. It would be received once the file has not changed for two runs.
+        lines = (folder / f"{name}.csv").read_text().splitlines()
+        project.write(f"{name[0]}/1.csv", "".join(f"{line}\n" for line in lines))
     bought = read_events(folder / "purchases.csv", "purchase_price")
     returned = read_events(folder / "returns.csv", "refund_amt")
     users = {user for user, _, _ in bought + returned}
@@ -416,7 +415,7 @@ def test_edits_per_page_and_channel_hour_by_hour_without_data_in_between(
     project = make_project(EDITS)
     (project.folder / "e").mkdir()
     shutil.copy(edits, project.folder / "e")
-    hours = range(1, 25) if EVERY_HOUR else (12, 13, 18)
+    hours = range(1, 25) if EVERY_HOUR else (12, 13)
 
     for hour in hours:
         now = datetime(2015, 9, 12, tzinfo=UTC) + timedelta(hours=hour)

@@ -230,6 +230,14 @@ def test_maintenance_cuts_daily_files_that_came_in_any_order_by_day(
     assert [row.n for row in session.read.format("delta").load(uri).orderBy("n").collect()] == rows
     assert find_compactions(files, ["at"]) == (), "it is done"
 
+    session.sql(f"DELETE FROM delta.`{uri}` WHERE n % 3 = 0")
+    (purge,) = (c for c in find_compactions(read_files(uri, -1).live, ["at"]) if c.step is Step.PURGE)
+    compact(session.newSession(), lake, Ticket(dataset="t", token=2, metadata=""), purge)
+
+    purged = read_files(uri, -1).live
+    assert (purge.files, len(purged), sum(f.deleted for f in purged)) == (len(files), len(files), 0)
+    assert max(count_reached(lake, uri).values()) <= 3, "two far ones did not become one"
+
 
 def count_reached(lake: Lake, uri: str) -> dict[int, int]:
     """By day: the number of files that the band of that day reaches."""

@@ -73,8 +73,9 @@ def find_compactions(files: Sequence[LiveFile], ranged: Sequence[str] = ()) -> t
         return (sorting,)
     compactions = []
     if holed := sum(1 for f in files if f.deleted > f.rows * MANY_DELETED):
-        purge = Compaction(step=Step.PURGE, files=holed, small_bytes=small_bytes, file_bytes=file_bytes)
-        compactions.append(purge)
+        # Delta also merges what it purges. Where files have to stay narrow, each is written again alone.
+        size = 1 if ranged else file_bytes
+        compactions.append(Compaction(step=Step.PURGE, files=holed, small_bytes=small_bytes, file_bytes=size))
     for limit in _limits(small_bytes, ranged):
         small = [[f for f in partition if f.bytes < limit] for partition in partitions]
         merged = [few for few in small if _are_worth_merging(few)]

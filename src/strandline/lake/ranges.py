@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from urllib.parse import unquote
 
@@ -20,24 +21,21 @@ _TIMES = {"date", "timestamp", "timestamp_ntz"}
 def read_ranges(
     lake: Lake, dataset: str, version: int, columns: Collection[str]
 ) -> dict[str, tuple[ColumnRange, ...]]:
-    """By column: its range in each live file that may have a value of it.
+    """By column: its range in each live file.
 
     A file has no range if its entry tells none: when it was written nobody needed it, or it is no time.
     """
     table = get_table(lake.table(dataset), version)
     statistics = find_statistics(table)
-    stored, types = find_stored_names(table), dict(table.columns)
+    stored, types, rows_by_path = find_stored_names(table), dict(table.columns), table.rows_by_path
+
+    def find(column: str, path: str) -> ColumnRange:
+        name, of_file = stored.get(column, column), statistics[path]
+        ends = of_file.find_range(name) if types[column] in _TIMES else None
+        return _make_range(ends, rows_by_path[path], empty=name in of_file.empty)
+
     return {
-        column: tuple(
-            _make_range(
-                statistics[path].find_range(stored.get(column, column)) if types[column] in _TIMES else None,
-                rows,
-            )
-            for path, rows in table.rows_by_path.items()
-            if stored.get(column, column) not in statistics[path].empty
-        )
-        for column in columns
-        if column in types
+        column: tuple(find(column, path) for path in rows_by_path) for column in columns if column in types
     }
 
 
@@ -61,14 +59,15 @@ def find_stored_names(table: Table) -> Mapping[str, str]:
     }
 
 
-def _make_range(ends: tuple[End, End] | None, rows: int) -> ColumnRange:
+def _make_range(ends: tuple[End, End] | None, rows: int, *, empty: bool) -> ColumnRange:
+    unknown = ColumnRange(low=None, high=None, rows=rows, empty=empty)
     if ends is None:
-        return ColumnRange(low=None, high=None, rows=rows)
+        return unknown
     try:
         low, high = (_parse(str(end)) for end in ends)
     except ValueError:
-        return ColumnRange(low=None, high=None, rows=rows)
-    return ColumnRange(low=low, high=high, rows=rows)
+        return unknown
+    return replace(unknown, low=low, high=high)
 
 
 def _parse(text: str) -> datetime | date:

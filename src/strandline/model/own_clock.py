@@ -25,6 +25,8 @@ class ColumnRange:
     low: datetime | date | None
     high: datetime | date | None
     rows: int = 0
+    empty: bool = False
+    """The column is NULL in every row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,9 @@ class OwnClock:
         if None in values:
             return list(files)
         band = [_as_instant(value) for value in values if value is not None]
-        return [file for file in files if _touches(file, min(band), max(band), values)]
+        # What is compared with NULL stays unknown, unless the border itself may be NULL.
+        having = (file for file in files if not file.empty)
+        return [file for file in having if _touches(file, min(band), max(band), values)]
 
     def estimate_crossing(
         self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange]

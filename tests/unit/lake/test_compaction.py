@@ -143,6 +143,16 @@ def test_files_sorted_by_one_column_may_be_sorted_by_another_that_a_reader_needs
     assert steps(narrow, ("changed",)) == [Step.SORT]
 
 
+def test_files_are_purged_one_by_one_where_they_have_to_stay_narrow() -> None:
+    """Delta would merge two half-empty files of different years."""
+    holed = [replace(f, deleted=f.rows // 2) for f in daily(0, 900, ROWS_A_FILE)[::300]]
+
+    (narrow,), (wide,) = find_compactions(holed, ("at",)), find_compactions(holed)
+
+    assert (narrow.step, narrow.files, narrow.file_bytes) == (Step.PURGE, 3, 1)
+    assert (wide.step, wide.file_bytes) == (Step.PURGE, ROWS_A_FILE * BYTES)
+
+
 def test_at_most_four_columns_are_sorted_by() -> None:
     columns = tuple(f"c{n}" for n in range(6))
     (sorting,) = find_compactions([file(0, 900, ROWS_A_FILE, by=columns) for _ in range(90)], columns)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -112,7 +113,12 @@ def test_a_file_without_any_value_reaches_nothing_and_one_without_statistics_eve
     add(lake, 1)
     add(lake, None)
 
-    assert spans(lake, "at") == {(1, 1)}
+    border = WatchedBorder(dataset="t", column="at", steps=())
+    clock = OwnClock(every=None, timezone="UTC", borders=(border,))
+    band, files = (day(1), day(2)), ranges_of(lake, "at")
+    assert [f.empty for f in clock.find_reached(border, *band, files)] == [False]
+    unknown = replace(border, steps=None)
+    assert len(clock.find_reached(unknown, *band, files)) == 2, "a border may be NULL itself: NULL <=> NULL"
     assert ranges_of(lake, "id") == {UNKNOWN}, "the table keeps no statistics of it, and it is no time"
     assert ranges_of(lake, "written") == {UNKNOWN}, "texts do not sort as the times that they name"
     assert "missing" not in read_ranges(lake, "t", 1, ["at", "missing"])
