@@ -110,6 +110,8 @@ DAYS: tuple[tuple[str, list[dict[str, object]], list[dict[str, object]]], ...] =
     # Somebody new, and a dataset that is not read: its columns and what is kept of them are carried over.
     ("2024-03-09T12:00:00+00:00", [event("d", "x", 0, "2024-03-09T11:00:00Z")], []),
 )
+COMPARED = (2, 4)
+"""The days after which everything is computed anew: all values and what is kept of them are added up."""
 
 
 def send(project: TestProject, day: int) -> None:
@@ -133,16 +135,17 @@ def test_what_is_added_to_is_as_a_new_project_computes_it(tmp_path: Path) -> Non
     for day, (time, _, _) in enumerate(DAYS):
         send(project, day)
         outcome = project.run(at(time))
+        strategies.append(str(result_of(outcome, "thing").strategy))
+        if day not in COMPARED:
+            continue
         anew = TestProject.create(tmp_path / f"anew{day}", YAML)
         for earlier in range(day + 1):
             send(anew, earlier)
         anew.run(at(time))
-
-        strategies.append(str(result_of(outcome, "thing").strategy))
         for entity in ("thing", "age"):
             assert read(project, entity) == read(anew, entity), f"{entity} at {time}"
-        project.assert_verified("thing", "age")
 
+    project.assert_verified("thing", "age")
     assert strategies == ["full", *["accumulate"] * 4]
     rows = {
         row[0]: row[1:]
