@@ -21,6 +21,7 @@ SECTIONS = (
     "ingest",
     "portfolio",
     "entities",
+    "publish",
 )
 
 
@@ -42,6 +43,13 @@ def main(words: list[str] | None = None) -> int:
         type=int,
         metavar="N",
         help="how many rows the portfolios have (25,000,000), or events the entities (30,000,000)",
+    )
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="how many webhooks are sent; a trigger is added to a table of a hundred times as many rows",
     )
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
@@ -69,9 +77,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .ingest import measure_ingest
     from .overhead import measure_overhead
     from .portfolio import measure_portfolio
+    from .publish_report import Publish
+    from .published_runs import measure_published_runs
     from .recovery import measure_recovery
     from .register import make_register
     from .startup import measure_startup
+    from .webhooks import measure_webhooks
 
     scale, blocks = call.scale, call.blocks
     # Both come first, while this process does not have a JVM.
@@ -90,6 +101,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     entities = (
         measure_entities(folder / "entities", call.rows or 30_000_000) if "entities" in sections else None
     )
+    publish = None
+    if "publish" in sections:
+        publish = Publish(
+            webhooks=measure_webhooks(folder / "webhooks", call.events),
+            runs=measure_published_runs(folder / "published", 100 * call.events),
+        )
     small: dict[str, Any] = {
         "startup": startup,
         "recovery": recovery,
@@ -98,6 +115,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "ingest": ingest,
         "portfolio": portfolio,
         "entities": entities,
+        "publish": publish,
     }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **small)

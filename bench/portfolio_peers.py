@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from strandline.compute.timeline.folded import map_in_arrow
+from strandline.lake.python_rows import map_in_arrow
 
 from .holdings import KEY
 from .portfolio_engine import COLUMNS, FIELDS

@@ -21,6 +21,7 @@ from .measure import Sample, median, middle
 from .overhead import DAYS, Overhead
 from .portfolio import Portfolio
 from .portfolio_report import portfolio_lines, portfolio_targets
+from .publish_report import Publish, publish_lines, publish_targets
 from .recovery import Again
 from .register import Register
 from .startup import START_SECONDS, Start
@@ -57,6 +58,7 @@ class Results:
     ingest: Ingest | None = None
     portfolio: Portfolio | None = None
     entities: Entities | None = None
+    publish: Publish | None = None
 
 
 def find_targets(results: Results) -> Iterator[Target]:
@@ -104,6 +106,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield from portfolio_targets(results.portfolio)
     if results.entities:
         yield from entity_targets(results.entities)
+    if results.publish:
+        yield from publish_targets(results.publish)
     if results.overhead:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
@@ -191,6 +195,7 @@ def _document(results: Results) -> dict[str, object]:
         },
         "portfolio": results.portfolio and asdict(results.portfolio),
         "entities": results.entities and asdict(results.entities),
+        "publish": results.publish and asdict(results.publish),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
@@ -232,6 +237,8 @@ def _lines(results: Results) -> Iterator[str]:
         yield from portfolio_lines(results.portfolio)
     if results.entities:
         yield from entity_lines(results.entities)
+    if results.publish:
+        yield from publish_lines(results.publish)
     yield ""
     yield from (target.line() for target in find_targets(results))
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
-MADE_BY_RUNNING = shutil.ignore_patterns("data", ".strandline", "__pycache__")
+MADE_BY_RUNNING = shutil.ignore_patterns("data", ".strandline", "received", "__pycache__")
 SHOWS_CODE = ' || echo "exit code $?"'
 """The end of a command that may fail. The story goes on, as it does in a shell."""
 
@@ -95,8 +95,9 @@ def _read_commands(block: str) -> Iterator[Command]:
 def run_command(command: Command) -> int:
     """Run a command in the working directory.
 
-    `strandline` runs in this process, so that one Spark session serves all commands. Other programs run in
-    their own process. A command that may fail shows its exit code and ends well.
+    `strandline` runs in this process, so that one Spark session serves all commands, and `export` sets a
+    variable of it. Other programs run in their own process. A command that may fail shows its exit code and
+    ends well.
     """
     code = _run_program(command.words)
     if code and command.may_fail:
@@ -107,6 +108,10 @@ def run_command(command: Command) -> int:
 
 def _run_program(words: list[str]) -> int:
     program, *arguments = words
+    if program == "export":
+        name, _, value = arguments[0].partition("=")
+        os.environ[name] = value
+        return 0
     if program == "strandline":
         # Imported here, because a story can be read without the engine.
         from strandline.cli import main as strandline

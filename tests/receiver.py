@@ -1,10 +1,12 @@
 """A receiver of webhooks on this machine, for tests: it records what comes and answers as it is told."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 from aiohttp import web
@@ -66,6 +68,28 @@ async def receiving(answer: Answer = accept) -> AsyncIterator[Receiver]:
         yield receiver
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def receiving_in_thread(answer: Answer = accept) -> Iterator[Receiver]:
+    """A receiver in a loop of its own, for callers that have another or none."""
+    found, loop = Queue[tuple[Receiver, asyncio.Event]](), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with receiving(answer) as receiver:
+            stop = asyncio.Event()
+            found.put((receiver, stop))
+            await stop.wait()
+
+    thread = Thread(target=lambda: loop.run_until_complete(serve()), name="receiver")
+    thread.start()
+    receiver, stop = found.get()
+    try:
+        yield receiver
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
 
 
 @asynccontextmanager

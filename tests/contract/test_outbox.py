@@ -14,6 +14,7 @@ from strandline.catalog import (
     cancel_deliveries,
     claim_deliveries,
     count_deliveries,
+    count_forgettable,
     disable_endpoint,
     enable_endpoint,
     enqueue_deliveries,
@@ -35,6 +36,7 @@ from strandline.model.endpoints import Ordering
 from strandline.model.errors import CallError, ConflictError
 
 EVERYTHING = DeliveryFilter()
+BOTH = ("ops", "desk")
 REFUSED = Outcome(delivered=False, status_code=500, error="HTTP 500")
 TAKEN = Outcome(delivered=True, status_code=204, seconds=0.25)
 
@@ -329,7 +331,7 @@ def test_a_replay_has_the_same_id_and_bytes_and_a_whole_schedule(catalog: Catalo
     (first,) = claim(catalog)
     assert note(catalog, first, TAKEN, None)
 
-    replay_delivery(catalog, "a-ops")
+    replay_delivery(catalog, "a-ops", BOTH)
 
     (again,) = claim(catalog)
     assert (again.id, again.body, again.attempts) == (first.id, first.body, 0)
@@ -344,11 +346,14 @@ def test_a_replay_of_a_range_takes_what_ended_in_it(catalog: Catalog) -> None:
     now = datetime.now(UTC)
     hour = timedelta(hours=1)
 
-    assert replay_deliveries(catalog, DeliveryFilter(since=now + hour)) == 0
-    assert replay_deliveries(catalog, DeliveryFilter(until=now - hour)) == 0
-    assert replay_deliveries(catalog, DeliveryFilter(trigger="other")) == 0
-    assert replay_deliveries(catalog, DeliveryFilter(status=DeliveryStatus.DEAD, since=now - hour)) == 1
-    assert replay_deliveries(catalog, DeliveryFilter(endpoint="ops", since=now - hour, until=now + hour)) == 1
+    assert replay_deliveries(catalog, DeliveryFilter(since=now + hour), BOTH) == 0
+    assert replay_deliveries(catalog, DeliveryFilter(until=now - hour), BOTH) == 0
+    assert replay_deliveries(catalog, DeliveryFilter(trigger="other"), BOTH) == 0
+    assert replay_deliveries(catalog, DeliveryFilter(status=DeliveryStatus.DEAD, since=now - hour), BOTH) == 1
+    assert (
+        replay_deliveries(catalog, DeliveryFilter(endpoint="ops", since=now - hour, until=now + hour), BOTH)
+        == 1
+    )
     assert statuses(catalog) == {"old": "pending", "dead": "pending", "waits": "sending", "x": "pending"}
 
 
@@ -356,15 +361,30 @@ def test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has(ca
     enqueue(catalog, owed("a"))
 
     with pytest.raises(CallError) as unknown:
-        replay_delivery(catalog, "b-ops")
+        replay_delivery(catalog, "b-ops", BOTH)
     with pytest.raises(CallError) as waiting:
-        replay_delivery(catalog, "a-ops")
+        replay_delivery(catalog, "a-ops", BOTH)
 
     assert unknown.value.slug == "unknown-delivery"
     assert [record.id for _, record in read_deliveries(catalog, EVERYTHING, 10)] == ["a-ops"]
     assert waiting.value.slug == "delivery-not-ended"
     assert note(catalog, claim(catalog)[0], TAKEN, None)
-    replay_delivery(catalog, "a-ops")
+    with pytest.raises(CallError) as gone:
+        replay_delivery(catalog, "a-ops", ["desk"])
+    assert (gone.value.slug, replay_deliveries(catalog, EVERYTHING, ["desk"])) == ("endpoint-gone", 0)
+    replay_delivery(catalog, "a-ops", BOTH)
+
+
+def test_what_is_replayed_to_a_disabled_endpoint_is_held(catalog: Catalog) -> None:
+    enqueue(catalog, owed("a"))
+    assert note(catalog, claim(catalog)[0], TAKEN, None)
+    disable_endpoint(catalog, "ops", "a person did it")
+
+    replay_delivery(catalog, "a-ops", BOTH)
+
+    assert statuses(catalog) == {"a": "held"}
+    assert enable_endpoint(catalog, "ops") == 1
+    assert ids(claim(catalog)) == ["a"]
 
 
 def test_what_ended_is_forgotten_after_its_time_and_what_waits_is_not(catalog: Catalog) -> None:
@@ -373,7 +393,9 @@ def test_what_ended_is_forgotten_after_its_time_and_what_waits_is_not(catalog: C
     assert forget_deliveries(catalog, timedelta(days=30)) == 0
     pass_time(catalog, timedelta(days=31))
 
+    assert count_forgettable(catalog, timedelta(days=30)) == 1
     assert forget_deliveries(catalog, timedelta(days=30)) == 1
+    assert count_forgettable(catalog, timedelta(days=30)) == 0
     assert statuses(catalog) == {"b": "pending"}
 
 

@@ -12,7 +12,7 @@ from strandline.dispatch import failpoints
 
 from .fate import Fate
 from .kinds.kind import Step
-from .laws import check_always, check_rest
+from .laws import check_always, check_owed, check_rest
 from .world import Saved, World
 
 Hit = tuple[str, str, int]
@@ -106,5 +106,6 @@ def recover(world: World, *, rebuilt: bool = True) -> float:
     world.settle_down()
     seconds = time.monotonic() - began
     check_rest(world, rebuilt=rebuilt)
+    check_owed(world)
     world.close()
     return seconds

@@ -5,7 +5,8 @@
 
 from dataclasses import replace
 
-from strandline.catalog import read_invalidations, read_view
+from strandline.catalog import DeliveryFilter, read_deliveries, read_invalidations, read_view
+from strandline.dispatch.outbox import fill_outbox
 from strandline.lake.log import LogEntry, list_versions
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import DELETED
@@ -38,6 +39,19 @@ def check_rest(world: World, *, rebuilt: bool = True) -> None:
     _check_catalog(evidence)
     if rebuilt:
         _check_rebuild(evidence)
+
+
+def check_owed(world: World) -> None:
+    """Where no catalog was lost: an event is owed once if its endpoints are told about it, and else never."""
+    fill_outbox(world.project, world.catalog, world.lake, world.fate.now)
+    found = read_deliveries(world.catalog, DeliveryFilter(), 10_000)
+    for node in world.project.nodes:
+        if node.traits.told_to is None:
+            continue
+        owed = sorted(record.id for _, record in found if record.trigger == node.name)
+        told = [row["event_id"] for row in world.rows(node.name) if not row["quiet"]]
+        expected = sorted(f"{event}-{endpoint}" for event in told for endpoint in node.traits.told_to)
+        require(owed == expected, "L10 each told event is owed once", node.name, owed, expected)
 
 
 def _check(evidence: Evidence) -> None:

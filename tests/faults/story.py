@@ -10,7 +10,7 @@ from strandline.app.maintain import MaintainOutcome
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 
-from .kinds import LEDGER, REGISTER, ROOMS
+from .kinds import DESK, LEDGER, REGISTER, ROOMS
 from .kinds.kind import Act, Kind, Step
 from .world import World
 
@@ -34,6 +34,7 @@ def _tell_all(kinds: tuple[Kind, ...], where: str = "", *, goes_back: bool = Fal
 STORY = _tell_all(REGISTER)
 LEDGER_STORY = _tell_all(LEDGER, " in the ledger")
 ROOMS_STORY = _tell_all(ROOMS, " in the rooms", goes_back=True)
+DESK_STORY = _tell_all(DESK, " on the desk")
 
 
 def _tell_together(*steps: Step) -> Step:

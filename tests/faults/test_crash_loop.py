@@ -20,10 +20,14 @@ from strandline.dispatch import failpoints
 from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .kinds import KINDS
+from .kinds.changes.kind import LOGS
 from .kinds.entity.data import HOUSE, ROOM
 from .kinds.kind import Step
 from .kinds.timeline.data import DAILY, HISTORY
+from .kinds.trigger.kind import ALERT, EDITED
+from .kinds.view.data import VIEW
 from .story import (
+    DESK_STORY,
     LEDGER_STORY,
     ROOMS_STORY,
     SHORT_LEDGER_STORY,
@@ -31,16 +35,24 @@ from .story import (
     SHORT_STORY,
     STORY,
 )
-from .world import Ledger, Rooms, Saved, World
+from .world import Ledger, PublishingDesk, Rooms, Saved, World
 
 pytestmark = pytest.mark.faults
 
 EVERY = 1 if os.environ.get("STRANDLINE_FAULTS") == "all" else 8
-OWN_NODES = {"ledger": (HISTORY, DAILY), "rooms": (ROOM, HOUSE)} if EVERY > 1 else {}
+OWN_NODES = (
+    {
+        "ledger": (HISTORY, DAILY),
+        "rooms": (ROOM, HOUSE),
+        "desk": (VIEW, *LOGS.values(), ALERT, EDITED),
+    }
+    if EVERY > 1
+    else {}
+)
 """By world: only kills while one of these is worked on. All other kinds of node are in the register too."""
 FIRSTS = 60 if EVERY == 1 else 3
 PAIRS_EVERY = 1 if EVERY == 1 else 25
-STORIES = {"register": STORY, "ledger": LEDGER_STORY, "rooms": ROOMS_STORY}
+STORIES = {"register": STORY, "ledger": LEDGER_STORY, "rooms": ROOMS_STORY, "desk": DESK_STORY}
 """By world."""
 STEPS = tuple(step for story in STORIES.values() for step in story)
 """Of all worlds."""
@@ -63,8 +75,9 @@ def told(worlds: Path) -> Iterator[Told]:
         tell(STORY, worlds / "story", Fate, World) as steps,
         tell(LEDGER_STORY, worlds / "ledger", Fate, Ledger) as of_ledger,
         tell(ROOMS_STORY, worlds / "rooms", Fate, Rooms) as of_rooms,
+        tell(DESK_STORY, worlds / "desk", Fate, PublishingDesk) as of_desk,
     ):
-        yield steps | of_ledger | of_rooms
+        yield steps | of_ledger | of_rooms | of_desk
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ A law must break under each of them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from .kinds.snapshot import worker as snapshot
 from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
 from .table_log import Row, Rows
-from .world import Ledger, Rooms, World
+from .world import Ledger, PublishingDesk, Rooms, World
 
 pytestmark = pytest.mark.faults
 
@@ -418,7 +419,7 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
 
     fate = Fate()
     fate.install(monkeypatch)
-    world_type = next(w for w in (World, Ledger, Rooms) if kind in w.kinds)
+    world_type = next(w for w in (World, Ledger, Rooms, PublishingDesk) if kind in w.kinds)
     world = world_type(worlds / "spoilt", fate)
     world.run()
     kind.check(Evidence(world, frozen=()))
@@ -426,7 +427,8 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
     for each in world.kinds:
         each.ground(world)
 
-    world.run()
+    with suppress(ValueError):  # an event that cannot be read is not delivered
+        world.run()
 
     with pytest.raises(BrokenLawError):
         kind.check(Evidence(world, frozen=()))

@@ -8,6 +8,8 @@ pytestmark = pytest.mark.faults
 
 REACHED_BY = {
     "swap": "tests/unit/cli/test_rebuild_catalog.py",
+    "fill": "tests/faults/test_outbox.py",
+    "send": "tests/faults/test_outbox.py",
 }
 """Who reaches the points of a step; all others are reached by the crash loop."""
 

@@ -32,7 +32,7 @@ from strandline.model.errors import StrandlineError
 from .fate import Fate, soon
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .world import Ledger, Rooms, Saved, World, make_folder, new_catalog
+from .world import Ledger, PublishingDesk, Rooms, Saved, World, make_folder, new_catalog
 
 pytestmark = pytest.mark.faults
 
@@ -312,3 +312,11 @@ def test_no_schedule_of_entities_breaks_a_law(say: Callable[[str], None]) -> Non
     run_schedules(machine, ROOMS_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
 
     say(f"schedules of entities {ROOMS_SCHEDULES}, violations 0")
+
+
+def test_no_schedule_of_the_desk_breaks_a_law(say: Callable[[str], None]) -> None:
+    machine = schedules_of(Ground(Fate, PublishingDesk))
+
+    run_schedules(machine, LEDGER_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
+
+    say(f"schedules of the desk {LEDGER_SCHEDULES}, violations 0")

@@ -1,5 +1,6 @@
 """The soak's own checks accept correct tables, and notice lost, doubled and wrong rows."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from strandline.model.events import make_event_id
+from tests.events import EventLog, Fired
 from tests.faults.kinds.chain.oracle import canonical
 from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
 from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, size_up, weigh
 from tests.faults.soak.reader import ONCE, find_twice
 from tests.faults.soak.rest import Rest, check_appended, check_received, check_results, latest_by
+from tests.faults.soak.told import DEAR, TRIGGER, Told, check_told, publishing
 
 pytestmark = pytest.mark.faults
 
@@ -159,3 +163,74 @@ def test_a_reader_is_not_disturbed_by_what_was_not_built_yet(tmp_path: Path) -> 
     write_at_once(tmp_path / "strandline.yaml", PROJECT)
 
     assert [find_twice(tmp_path, dataset) for dataset in ONCE] == [[]] * len(ONCE)
+
+
+@pytest.fixture(scope="module")
+def publishing_rest(tmp_path_factory: pytest.TempPathFactory) -> Rest:
+    """A soak's project with the events that its trigger must have recorded for the items as they are."""
+    folder = tmp_path_factory.mktemp("soak")
+    write_at_once(folder / "strandline.yaml", PROJECT + publishing(1))
+    feeder = Feeder(folder, random.Random(7))
+    for _ in range(20):
+        feeder.feed()
+    rest = Rest.of(folder, feeder)
+    dear = [(key, row) for key, row in latest_by(rest.item, "id").items() if row["price"] >= DEAR]
+    fired = [Fired(key=key, timestamp=row["at"], data=f'{{"id":"{key}"}}') for key, row in dear]
+    log = EventLog(trigger=TRIGGER, uri=folder / ".strandline" / "lake" / TRIGGER)
+    log.append(*fired, Fired(key="gone", timestamp=1), Fired(key="gone", timestamp=2, match=False))
+    log.append(Fired(key="q", timestamp=1, quiet=True), Fired(key="q", timestamp=2, match=False, quiet=True))
+    return rest
+
+
+def came_to(rest: Rest) -> Told:
+    """What a receiver must have got: some of it twice."""
+    told = Told("7")
+    columns = ("event_id", "event_type", "key", "data", "recorded_at", "quiet")
+    for event_id, event_type, key, data, at, quiet in rest.rows(
+        f"{TRIGGER} order by version, position", *columns
+    ):
+        if not quiet:
+            body = {"event_id": event_id, "event_type": event_type, "key": key, "at": str(at)}
+            told.came.append((event_id, json.dumps({**body, "data": json.loads(data)}).encode()))
+    told.came += told.came[:3]
+    return told
+
+
+def test_webhooks_that_came_as_they_must_break_no_law(publishing_rest: Rest) -> None:
+    told = came_to(publishing_rest)
+
+    assert len(told.came) > 50
+    check_told(publishing_rest, told)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda came: came[4:], "none is lost"),
+        (lambda came: [*came, (came[0][0], came[0][1] + b" ")], "no id has two bodies"),
+        (lambda came: [*came, ("0" * 32, b"{}")], "only what was recorded is sent"),
+        (
+            lambda came: [*came, (make_event_id(TRIGGER, "q", 1), b'{"data":{"gr\xc3\xb6\xc3\x9fe":1.5}}')],
+            "no quiet one",
+        ),
+        (lambda came: came[::-1], "in order"),
+        (lambda came: [(came[0][0], b'{"data":{}}'), *came[1:]], "the row as it was recorded"),
+    ],
+)
+def test_a_webhook_that_is_lost_changed_or_out_of_order_is_noticed(
+    publishing_rest: Rest, spoil: Callable[[Any], Any], says: str
+) -> None:
+    told = came_to(publishing_rest)
+    told.came = spoil(told.came)
+
+    with pytest.raises(AssertionError, match=says):
+        check_told(publishing_rest, told)
+
+
+def test_an_event_that_contradicts_the_items_is_noticed(publishing_rest: Rest) -> None:
+    told = came_to(publishing_rest)
+    log = EventLog(trigger=TRIGGER, uri=publishing_rest.project.folder / ".strandline" / "lake" / TRIGGER)
+    log.append(Fired(key="another", timestamp=3, quiet=True))
+
+    with pytest.raises(AssertionError, match="events tell the state of every key"):
+        check_told(publishing_rest, told)

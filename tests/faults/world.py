@@ -32,7 +32,7 @@ from tests.harness import SILENT
 
 from . import table_log
 from .fate import Fate, Killed, _no_spark
-from .kinds import LEDGER, REGISTER, ROOMS
+from .kinds import DESK, LEDGER, REGISTER, ROOMS
 from .kinds.kind import Kind, Stream, Switches
 from .table_log import Row
 
@@ -221,6 +221,12 @@ class Rooms(World):
     """The world of entities."""
 
     kinds = ROOMS
+
+
+class PublishingDesk(World):
+    """The world of what is published."""
+
+    kinds = DESK
 
 
 class Saved:

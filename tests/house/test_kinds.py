@@ -28,9 +28,9 @@ OWN_MODULES = {
     "Timeline": ("declare/timelines/", "compute/timeline/", "compute/valuation/"),
     "Valuation": ("declare/timelines/", "compute/valuation/"),
     "Entity": ("declare/entities/", "compute/entity/"),
-    "View": ("declare/views/",),
-    "ChangeLog": ("declare/publish/",),
-    "Trigger": ("declare/triggers/",),
+    "View": ("declare/views/", "compute/view/"),
+    "ChangeLog": ("declare/publish/", "publish/change_log/"),
+    "Trigger": ("declare/triggers/", "publish/trigger/"),
 }
 
 

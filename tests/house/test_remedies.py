@@ -48,7 +48,12 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",
             "delivery-not-ended",
+            "endpoint-gone",
         ),
+    },
+    "tests/unit/cli/test_deliveries.py": {
+        "test_a_call_that_means_nothing_is_refused_and_done_as_the_message_says": ("unknown-trigger",),
+        "test_quiet_takes_the_names_of_triggers": ("not-a-trigger",),
     },
     "tests/unit/cli/test_remedies.py": {
         "test_a_refused_call_is_done_when_made_as_the_message_says": (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.app.values import json_value
+from strandline.model.json_values import json_value
 from strandline.model.project import Settings
 from strandline.spark.session import get_session
 from strandline.sql.dialect import rewrite

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from strandline.app.history import read_history
-from strandline.app.values import json_value
 from strandline.app.workspace import open_workspace
+from strandline.model.json_values import json_value
 from tests.harness import PATHS, TestProject
 from tests.types.test_every_type import EVERYTHING, TAKEN
 

@@ -9,7 +9,10 @@ from pathlib import Path
 from strandline.declare import PROJECT_FILE
 from strandline.model.errors import CallError, OutsideError
 
-_LEFT_BY_RUNNING = ("data", ".strandline", "__pycache__", ".mypy_cache", ".ruff_cache", "spark-warehouse")
+_LEFT_BY_RUNNING = (
+    *("data", ".strandline", "received", "spark-warehouse"),
+    *("__pycache__", ".mypy_cache", ".ruff_cache"),
+)
 
 _PROJECT = """\
 project: {name}

@@ -6,7 +6,7 @@ Nothing is removed that a cursor, a reader or `--known-at` within `settings.keep
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from strandline.catalog import audit
+from strandline.catalog import audit, count_forgettable, forget_deliveries
 from strandline.dispatch.desk import Desk
 from strandline.dispatch.maintain import Keeping, keep_since, maintain, measure, preview
 from strandline.dispatch.outside import as_known
@@ -27,6 +27,8 @@ from .workspace import Workspace
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainOutcome:
     tables: tuple[Maintained, ...]
+    forgotten: int = 0
+    """Deliveries that ended long ago and were removed, or would be."""
 
     @property
     def exit_code(self) -> int:
@@ -36,7 +38,10 @@ class MaintainOutcome:
 def preview_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
     """What `maintain_tables` would do. Changes nothing and starts no Spark."""
     desk, nodes, keeping = _open_desk(workspace, name)
-    return MaintainOutcome(tables=tuple(preview(desk, node, keeping) for node in nodes))
+    return MaintainOutcome(
+        tables=tuple(preview(desk, node, keeping) for node in nodes),
+        forgotten=0 if name else count_forgettable(workspace.catalog, workspace.project.settings.keep),
+    )
 
 
 def _open_desk(workspace: Workspace, name: str | None) -> tuple[Desk, list[Node], Keeping]:
@@ -67,7 +72,8 @@ def maintain_tables(
             before, to_do = looked[node.name]
             done.append(_maintain_one(desk, node, keeping, before) if to_do else before)
             report(done[-1])
-    return MaintainOutcome(tables=tuple(done))
+    forgotten = 0 if name else forget_deliveries(workspace.catalog, workspace.project.settings.keep)
+    return MaintainOutcome(tables=tuple(done), forgotten=forgotten)
 
 
 def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) -> Maintained:

@@ -33,6 +33,8 @@ class RunRequest:
     """A clock that has gone past `as_of` goes back to it."""
     accept_guard: tuple[str, ...] | None = None
     """None: no guard may be passed; empty: every guard; else the names whose guard may be passed."""
+    quiet: tuple[str, ...] | None = None
+    """None: endpoints are told about events; empty: about none; else the triggers that tell nobody."""
     backfill: str | None = None
     """One name, or several separated by blanks."""
     only_stale: bool = False

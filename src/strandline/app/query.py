@@ -10,6 +10,7 @@ from strandline.lake.log import list_versions, read_entries
 from strandline.lake.query import ENGINE, Published, query_tables, read_fields, visible_columns
 from strandline.model.columns import METADATA_COLUMNS
 from strandline.model.errors import CallError
+from strandline.model.json_values import instant_text
 from strandline.model.node import Node, Project
 from strandline.plan.selection import get_nodes
 from strandline.sql.dialect import Rewritten, delta_type, rewrite
@@ -24,7 +25,6 @@ from strandline.sql.query_names import (
 from .clock import parse_instant
 from .reading import Readable
 from .records import RECORDS, record_tables
-from .values import instant_text
 from .watermarks import read_defaults
 
 _NOT_FOUND = re.compile(r"table '(?:[^'.]*\.)*([^'.]+)' not found")

@@ -8,6 +8,7 @@ from pathlib import Path
 from strandline.catalog import audit, open_catalog, opened_aside, read_invalidations, read_view, swap
 from strandline.declare import load_project
 from strandline.dispatch.failpoints import reach
+from strandline.dispatch.outbox import fill_outbox
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.location import Lake
 from strandline.lake.lock import held_lake
@@ -38,6 +39,8 @@ class Rebuilt:
     tables: tuple[RebuiltTable, ...]
     damaged: Path | None
     """Where an unreadable catalog was moved to."""
+    notes: tuple[str, ...] = ()
+    """Which events are owed again."""
 
 
 def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> Rebuilt:
@@ -64,7 +67,8 @@ def rebuild_catalog(folder: Path, environ: Mapping[str, str] | None = None) -> R
     catalog = open_catalog(url, reach)
     try:
         audit(catalog, "rebuild-catalog", {"tables": len(tables), "damaged": str(damaged or "")})
-        return Rebuilt(catalog=catalog.shown, tables=tables, damaged=damaged)
+        filled = fill_outbox(project, catalog, lake, now)
+        return Rebuilt(catalog=catalog.shown, tables=tables, damaged=damaged, notes=filled.lines)
     finally:
         catalog.close()
 

@@ -3,12 +3,13 @@
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from strandline.catalog import audit, finish_run, start_run
 from strandline.dispatch.desk import Desk, Pins, Workers
+from strandline.dispatch.outbox import Filled, fill_outbox
 from strandline.dispatch.run import execute
 from strandline.lake.lock import await_lake, hold_lake
 from strandline.lake.refused import count_added_by_slug
@@ -16,6 +17,7 @@ from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
 from strandline.model.plan import Plan, Status, Task, TaskResult
 from strandline.model.project import FailOn
+from strandline.model.report import suggest
 from strandline.model.statuses import NOTHING_HELD, HeldWork
 from strandline.plan import Observed, select_nodes
 from strandline.plan.held_work import find_held
@@ -51,17 +53,20 @@ class RunOutcome:
     fail_on: FailOn = FailOn.NOTHING
     quarantined: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By fact dataset and reason (slug): the number of rows that this run put in quarantine."""
+    outbox: Filled = field(default_factory=Filled)
+    """What became of the events that are recorded."""
 
     @property
     def exit_code(self) -> int:
         good = (Status.DONE, Status.UNCHANGED)
-        if not all(r.status in good for r in self.results):
+        if self.outbox.failures or not all(r.status in good for r in self.results):
             return 1
         return 1 if self.fail_on is FailOn.HELD and self.held.waits else 0
 
 
 def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutcome:
     """Plan, then do exactly that. If there is nothing to do, Spark is not started."""
+    quiet = _find_quiet(workspace, request)
     plan, observed = make_plan(workspace, request)
     if plan.tasks and await_lake(workspace.lake, watcher.waiting):
         plan, observed = make_plan(workspace, request)
@@ -71,6 +76,8 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     watcher.planned(plan)
     started_at = now()
     name = run_name(started_at)
+    # Before anything is recorded: a cursor that was lost is found again, one that is new is opened.
+    outbox = fill_outbox(workspace.project, workspace.catalog, workspace.lake, now)
     if not plan.tasks:
         return RunOutcome(
             run=name,
@@ -78,9 +85,10 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
             results=(),
             held=find_held(workspace.project, observed, plan),
             fail_on=fail_on,
+            outbox=outbox,
         )
     session = open_lake(workspace, started_at)
-    desk = make_desk(workspace, observed, plan, name, session, request)
+    desk = replace(make_desk(workspace, observed, plan, name, session, request), quiet=quiet)
     start_run(
         workspace.catalog,
         name,
@@ -100,6 +108,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     finally:
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")
+    after = fill_outbox(workspace.project, workspace.catalog, workspace.lake, now)
     # Plan again: what the run wrote may wait for something, and a changed lookup makes its readers stale.
     left, observed_after = make_plan(
         workspace, RunRequest(as_of=plan.as_of, goes_back=request.as_of is not None)
@@ -111,6 +120,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
         held=find_held(workspace.project, observed_after, left),
         fail_on=fail_on,
         quarantined=_count_quarantined(workspace, results),
+        outbox=replace(after, owed=outbox.owed + after.owed, notes=(*outbox.notes, *after.notes)),
     )
 
 
@@ -168,6 +178,21 @@ def make_desk(
         accept_guard=_accepted(workspace, request),
         batches=request.batches,
     )
+
+
+def _find_quiet(workspace: Workspace, request: RunRequest) -> frozenset[str]:
+    """The triggers whose events are recorded without telling anybody."""
+    triggers = {n.name for n in workspace.project.nodes if n.traits.told_to is not None}
+    if request.quiet is None or not request.quiet:
+        return frozenset() if request.quiet is None else frozenset(triggers)
+    for name in request.quiet:
+        if name not in triggers:
+            raise CallError(
+                f"`{name}` is not a trigger, so it tells nobody anyway.",
+                remedy=suggest(name, sorted(triggers), "triggers"),
+                slug="not-a-trigger",
+            )
+    return frozenset(request.quiet)
 
 
 def _accepted(workspace: Workspace, request: RunRequest) -> frozenset[str]:

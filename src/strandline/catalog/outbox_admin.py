@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, update
 
 from strandline.model.deliveries import ENDED, DeliveryRecord, DeliveryStatus
 from strandline.model.errors import CallError
 
 from .handle import Catalog
 from .sqltypes import database_now
-from .tables import deliveries, delivery_attempts
+from .tables import deliveries, delivery_attempts, endpoints
 
 _ENDED = tuple(map(str, ENDED))
 
@@ -61,30 +61,35 @@ def read_attempts(catalog: Catalog, delivery_id: str) -> tuple[dict[str, object]
         return tuple(dict(row) for row in connection.execute(statement).mappings())
 
 
-def replay_delivery(catalog: Catalog, delivery_id: str) -> None:
+def replay_delivery(catalog: Catalog, delivery_id: str, declared: Collection[str]) -> None:
     """Owe one delivery again, with the same id and the same bytes."""
-    if _replay(catalog, deliveries.c.id == delivery_id):
+    this = deliveries.c.id == delivery_id
+    if _replay(catalog, and_(this, deliveries.c.endpoint.in_(list(declared)))):
         return
     with catalog.reading() as connection:
-        status = connection.execute(
-            select(deliveries.c.status).where(deliveries.c.id == delivery_id)
-        ).scalar()
-    if status is None:
+        row = connection.execute(select(deliveries.c.status, deliveries.c.endpoint).where(this)).first()
+    if row is None:
         raise CallError(
             f"There is no delivery `{delivery_id}`.",
             remedy="`strandline deliveries` lists them.",
             slug="unknown-delivery",
         )
+    if row.endpoint not in declared:
+        raise CallError(
+            f"The endpoint `{row.endpoint}` of the delivery `{delivery_id}` is no longer declared.",
+            remedy=f"Declare `{row.endpoint}` under `endpoints` again.",
+            slug="endpoint-gone",
+        )
     raise CallError(
-        f"The delivery `{delivery_id}` is {status}: it has not ended, so it is sent anyway.",
-        remedy="Wait for it, or enable its endpoint if it is held.",
+        f"The delivery `{delivery_id}` is {row.status}: it has not ended, so it is sent anyway.",
+        remedy=f"Wait for it. If it is held: `strandline deliveries --endpoint {row.endpoint} --enable`.",
         slug="delivery-not-ended",
     )
 
 
-def replay_deliveries(catalog: Catalog, wanted: DeliveryFilter) -> int:
-    """Owe every matching delivery that ended again. Returns how many."""
-    return _replay(catalog, _matches(wanted))
+def replay_deliveries(catalog: Catalog, wanted: DeliveryFilter, declared: Collection[str]) -> int:
+    """Owe every matching delivery that ended again, at endpoints that are declared. Returns how many."""
+    return _replay(catalog, and_(_matches(wanted), deliveries.c.endpoint.in_(list(declared))))
 
 
 def cancel_deliveries(catalog: Catalog, declared: Collection[str]) -> int:
@@ -109,18 +114,49 @@ def cancel_deliveries(catalog: Catalog, declared: Collection[str]) -> int:
 
 def forget_deliveries(catalog: Catalog, keep: timedelta) -> int:
     """Remove deliveries that ended longer ago than `keep`, with their attempts. Returns how many."""
-    old = and_(deliveries.c.status.in_(_ENDED), deliveries.c.ended_at < database_now(-keep.total_seconds()))
     with catalog.writing() as connection:
-        return connection.execute(delete(deliveries).where(old)).rowcount
+        return connection.execute(delete(deliveries).where(_ended_before(keep))).rowcount
+
+
+def count_forgettable(catalog: Catalog, keep: timedelta) -> int:
+    """How many deliveries `forget_deliveries` would remove."""
+    counted = select(func.count()).select_from(deliveries).where(_ended_before(keep))
+    with catalog.reading() as connection:
+        return connection.execute(counted).scalar_one()
+
+
+def list_waiting(catalog: Catalog) -> frozenset[str]:
+    """The endpoints for which deliveries are pending or being sent."""
+    waiting = [str(DeliveryStatus.PENDING), str(DeliveryStatus.SENDING)]
+    named = select(deliveries.c.endpoint).where(deliveries.c.status.in_(waiting)).distinct()
+    with catalog.reading() as connection:
+        return frozenset(connection.execute(named).scalars())
+
+
+def list_named(catalog: Catalog) -> tuple[frozenset[str], frozenset[str]]:
+    """The endpoints and the triggers of all deliveries that are kept, also of those no longer declared."""
+    with catalog.reading() as connection:
+        pairs = connection.execute(select(deliveries.c.endpoint, deliveries.c.trigger_name).distinct()).all()
+    return frozenset(row[0] for row in pairs), frozenset(row[1] for row in pairs)
+
+
+def _ended_before(keep: timedelta) -> ColumnElement[bool]:
+    ended = deliveries.c.status.in_(_ENDED)
+    return and_(ended, deliveries.c.ended_at < database_now(-keep.total_seconds()))
 
 
 def _replay(catalog: Catalog, which: ColumnElement[bool]) -> int:
+    """What is owed to a disabled endpoint is held."""
+    disabled = select(endpoints.c.endpoint).where(endpoints.c.disabled != "")
     with catalog.writing() as connection:
         return connection.execute(
             update(deliveries)
             .where(which, deliveries.c.status.in_(_ENDED))
             .values(
-                status=str(DeliveryStatus.PENDING),
+                status=case(
+                    (deliveries.c.endpoint.in_(disabled), str(DeliveryStatus.HELD)),
+                    else_=str(DeliveryStatus.PENDING),
+                ),
                 attempts=0,
                 next_at=database_now(),
                 ended_at=None,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from strandline.app.workspace import open_workspace
 
-from .requests import add_guard, make_request
+from .requests import add_guard, add_quiet, make_request
 from .run import work
 
 
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--as-of", metavar="T", help="the logical time of the run; by default its start")
     parser.set_defaults(select=None)
     add_guard(parser)
+    add_quiet(parser)
 
 
 def run(call: argparse.Namespace) -> int:

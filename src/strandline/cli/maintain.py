@@ -9,7 +9,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from strandline.app.maintain import maintain_tables, preview_tables
+from strandline.app.maintain import MaintainOutcome, maintain_tables, preview_tables
 from strandline.app.workspace import open_workspace
 from strandline.model.maintained import Maintained
 from strandline.pages.wording import plural
@@ -35,8 +35,8 @@ def run(call: argparse.Namespace) -> int:
         return _preview(call)
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = maintain_tables(workspace, call.name, lambda _: None)
-    tables = [_table(t) for t in outcome.tables]
-    emit(call.output, "maintain", {"tables": tables}, "tables", lambda: render_maintained(outcome.tables))
+    document = {"tables": [_table(t) for t in outcome.tables], **_forgotten(outcome)}
+    emit(call.output, "maintain", document, "tables", lambda: _render(outcome))
     for table in outcome.tables:
         if table.error:
             say(f"{table.dataset}: {table.error}")
@@ -45,10 +45,21 @@ def run(call: argparse.Namespace) -> int:
 
 def _preview(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
-        tables = preview_tables(workspace, call.name).tables
-    document = {"dry_run": True, "tables": [_table(t) for t in tables]}
-    emit(call.output, "maintain", document, "tables", lambda: render_preview(tables))
+        outcome = preview_tables(workspace, call.name)
+    document = {"dry_run": True, "tables": [_table(t) for t in outcome.tables], **_forgotten(outcome)}
+    emit(call.output, "maintain", document, "tables", lambda: render_preview(outcome.tables))
     return 0
+
+
+def _forgotten(outcome: MaintainOutcome) -> dict[str, object]:
+    return {"deliveries": {"removed": outcome.forgotten}} if outcome.forgotten else {}
+
+
+def _render(outcome: MaintainOutcome) -> str:
+    text = render_maintained(outcome.tables)
+    if not outcome.forgotten:
+        return text
+    return f"{text}\n\nRemoved {plural(outcome.forgotten, 'delivery')} that ended before `settings.keep`."
 
 
 def _table(table: Maintained) -> dict[str, object]:

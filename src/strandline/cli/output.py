@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from strandline.app.values import json_value
+from strandline.model.json_values import json_value
 
 Document = Mapping[str, object]
 

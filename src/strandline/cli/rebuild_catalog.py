@@ -24,6 +24,7 @@ def run(call: argparse.Namespace) -> int:
         "catalog": done.catalog,
         "damaged": str(done.damaged) if done.damaged else None,
         "tables": [asdict(table) for table in done.tables],
+        **({"notes": list(done.notes)} if done.notes else {}),
     }
     emit(call.output, "rebuild-catalog", document, "tables", lambda: render_rebuilt(done))
     return 0
@@ -39,4 +40,4 @@ def render_rebuilt(done: Rebuilt) -> str:
     ]
     if done.damaged:
         lines.append(f"The damaged one is now {done.damaged}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *done.notes])

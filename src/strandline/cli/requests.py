@@ -35,12 +35,12 @@ def add_batches(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         metavar="N",
-        type=_at_least_one,
+        type=at_least_one,
         help="publish at most N batches of a timeline's reprocessing, and leave the rest to the next run",
     )
 
 
-def _at_least_one(text: str) -> int:
+def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number of at least 1")
     return int(text)
@@ -51,17 +51,29 @@ def add_guard(parser: argparse.ArgumentParser) -> None:
         "--accept-guard",
         metavar="NAME",
         nargs="*",
-        help="let a snapshot lose more records than its guard allows; without names: every snapshot",
+        help="let a snapshot lose more records, or a trigger tell about more events, than its guard allows;"
+        " without names: all of them",
+    )
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--quiet",
+        metavar="NAME",
+        nargs="*",
+        help="record the events of these triggers without telling their endpoints; without names: of all",
     )
 
 
 def make_request(call: argparse.Namespace) -> RunRequest:
     accepted = getattr(call, "accept_guard", None)
+    quiet = getattr(call, "quiet", None)
     fail_on = getattr(call, "fail_on", None)
     return RunRequest(
         select=" ".join(call.select) if call.select else None,
         as_of=parse_instant(call.as_of) if call.as_of else None,
         batches=getattr(call, "batches", None),
         accept_guard=None if accepted is None else tuple(accepted),
+        quiet=None if quiet is None else tuple(quiet),
         fail_on=FailOn(fail_on) if fail_on else None,
     )

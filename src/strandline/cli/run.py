@@ -21,7 +21,7 @@ from .held import held_document, render_held
 from .output import emit
 from .plan import render_tasks, up_to_date
 from .progress import Progress
-from .requests import add_batches, add_fail_on, add_guard, add_selection, make_request
+from .requests import add_batches, add_fail_on, add_guard, add_quiet, add_selection, make_request
 from .tables import render_table
 
 _ILL = (Status.FAILED, Status.GUARDED, Status.FENCED)
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fail_on(parser)
     add_batches(parser)
     add_guard(parser)
+    add_quiet(parser)
 
 
 def run(call: argparse.Namespace) -> int:
@@ -70,7 +71,7 @@ def document(outcome: RunOutcome) -> dict[str, object]:
         "as_of": outcome.plan.as_of,
         "tasks": [_task(result) for result in outcome.results],
         "quarantined": {dataset: dict(counts) for dataset, counts in outcome.quarantined.items()},
-        **({"notes": list(outcome.plan.notes)} if outcome.plan.notes else {}),
+        **({"notes": notes} if (notes := [*outcome.plan.notes, *outcome.outbox.lines]) else {}),
         **held_document(outcome.held),
     }
 
@@ -101,7 +102,8 @@ def _task(result: TaskResult) -> dict[str, object]:
 def render_outcome(outcome: RunOutcome, seconds: float) -> str:
     """What was done, for people: a line per task, the totals, every error in full, and what is held."""
     if not outcome.results:
-        return "\n".join([up_to_date(outcome.held), *outcome.plan.notes, *render_held(outcome.held)])
+        notes = (*outcome.plan.notes, *outcome.outbox.lines)
+        return "\n".join([up_to_date(outcome.held), *notes, *render_held(outcome.held)])
     columns = ("node", "status", "read", "of", "share", "written", "seconds", "version", "scope")
     table = render_table(
         columns,
@@ -168,7 +170,8 @@ def _quarantined(outcome: RunOutcome) -> list[str]:
 
 
 def _notes(outcome: RunOutcome) -> list[str]:
-    return [*outcome.plan.notes, *(f"{r.node}: {note}" for r in outcome.results for note in r.notes)]
+    own = [*outcome.plan.notes, *outcome.outbox.lines]
+    return [*own, *(f"{r.node}: {note}" for r in outcome.results for note in r.notes)]
 
 
 def _errors(outcome: RunOutcome) -> list[str]:

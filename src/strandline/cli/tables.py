@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from strandline.app.values import json_value
+from strandline.model.json_values import json_value
 from strandline.pages.wording import instant
 
 NARROWEST, WIDEST, USUAL = 80, 160, 120

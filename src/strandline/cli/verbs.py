@@ -52,6 +52,11 @@ VERBS: tuple[Verb, ...] = (
         usage="[NAME] [--dry-run]",
         summary="compact and clean tables, never beyond what is still needed",
     ),
+    Verb(
+        name="deliveries",
+        usage="[--dead] [--send] [--replay ID | --since T] ...",
+        summary="what was sent to endpoints, what failed; send what is due",
+    ),
     Verb(name="rebuild-catalog", usage="", summary="rebuild the catalog from the tables alone"),
     Verb(name="doctor", usage="[--deep | --adopt [NAME...]]", summary="what is wrong here and what to do"),
 )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import GONE, NEW, OLD, SIDE, Prepared, Work, Write
 from strandline.lake.writes import Within
-from strandline.model.columns import CONFIG, DELETED, KEY, LAST_PLACE, POSITION, quote
+from strandline.model.columns import CONFIG, DELETED, KEY, LAST_PLACE, POSITION, SOURCE_AT, SOURCE_TS, quote
 from strandline.model.commits import Operation
 from strandline.model.scope import EVERYTHING, Scope
 
@@ -88,6 +88,7 @@ def _blank_gone(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """The row of a deleted key keeps its key and nothing else."""
     gone = f"{SIDE} = '{GONE}'"
     others = [c for c in user_columns(rows.columns) if c not in key and not c.startswith("__")]
+    others += [c for c in (SOURCE_AT, SOURCE_TS) if c in rows.columns]  # those are of the row that leaves
     blanked = {c: F.expr(f"CASE WHEN NOT {gone} THEN {quote(c)} END") for c in others}
     return rows.withColumns({**blanked, DELETED: F.expr(f"{DELETED} OR {gone}")})
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from strandline.model.columns import TimeUnit
 from strandline.model.endpoints import Endpoint
 from strandline.model.errors import Place
 from strandline.model.node import Node
@@ -105,6 +106,10 @@ class Loading:
     def report_of(self, *path: str | int) -> Report:
         """The report for an entry. It ignores mistakes that only follow from one already reported."""
         return self.report.without(self.follow_ups.get(path, ()))
+
+    def get_time_unit(self, table: str) -> TimeUnit:
+        """The unit in which a table that was built before counts when its rows happened."""
+        return next(node.traits.time_unit for node in self.nodes if node.name == self.tables[table])
 
     def add_table(self, name: str, node: str, known: Known) -> None:
         self.tables[name] = node

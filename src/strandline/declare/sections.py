@@ -15,6 +15,16 @@ from .timelines.section import TIMELINES
 from .triggers.section import TRIGGERS
 from .views.section import VIEWS
 
-SECTIONS: tuple[Section, ...] = (SOURCES, DATASETS, CHAINS, JOBS, TIMELINES, ENTITIES)
-PUBLISHING: tuple[Section, ...] = (PUBLISH, VIEWS, ENDPOINTS, TRIGGERS)
-"""Sections that can be loaded and have no workers yet: `not_yet` refuses them. They come after all others."""
+SECTIONS: tuple[Section, ...] = (
+    SOURCES,
+    DATASETS,
+    CHAINS,
+    JOBS,
+    TIMELINES,
+    ENTITIES,
+    PUBLISH,
+    VIEWS,
+    ENDPOINTS,
+    TRIGGERS,
+)
+"""What is published comes after all that it may be made of."""

@@ -72,7 +72,7 @@ def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:
         if i.dataset not in lacks
     }
     reach("after-pin", node.name)
-    task = _with_cursors(task, record)
+    task = _with_cursors(task, record if desk.pins.find(node.name) or not node.traits.publishes else None)
     task = replace(task, inputs=tuple(i for i in task.inputs if i.dataset not in lacks))
     return _Attempt(desk=desk, node=node, task=task, held=held, record=record, inputs=inputs)
 
@@ -167,6 +167,7 @@ def _commit(
         invalidations=prepared.invalidations,
         reshaped=prepared.reshaped,
         onto=held.version,
+        published_to=desk.project.published_to(node.name),
     )
     written = held.write(lambda: workers.commit_write(desk, write, held.lease, to_json(metadata)))
     committed = held.record(written, prepared.live_rows)

@@ -127,5 +127,7 @@ class Desk:
     """A folder of the run's own, for what is computed before it is committed."""
     accept_guard: frozenset[str]
     """Nodes whose guard may be passed."""
+    quiet: frozenset[str] = frozenset()
+    """Triggers whose events are recorded without telling anybody."""
     batches: int | None = None
     """At most this many batches of each task. None for all."""

@@ -48,6 +48,10 @@ POINTS = (
     "after-swap",
     "before-migrate",
     "after-migrate",
+    "before-fill",
+    "after-fill",
+    "before-send",
+    "after-send",
 )
 
 hits: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from strandline.catalog import read_view
+from strandline.catalog import find_delivery_cursor, read_view
 from strandline.lake.compaction import Compaction, Step, find_compactions
 from strandline.lake.files import StoredFile, TableFiles, find_dead, list_stored, read_files, remove_files
 from strandline.lake.log import LogEntry, read_entries
@@ -129,6 +129,9 @@ def _horizon(desk: Desk, node: Node, keeping: Keeping, entries: Sequence[LogEntr
         cursor = record.cursors.get(node.name) if record else None
         if cursor is not None and cursor.table_id == own.table_id:
             cursors[reader.name] = cursor.version
+    if node.traits.told_to is not None:
+        owed = find_delivery_cursor(desk.catalog, node.name)
+        cursors["deliveries"] = owed[1] if owed and owed[0] == own.table_id else 0
     return find_horizon(entries, cursors, keeping.since, keeping.text)
 
 

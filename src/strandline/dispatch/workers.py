@@ -15,6 +15,7 @@ from strandline.compute.shape import prepare_in_shape
 from strandline.compute.snapshot import worker as snapshot
 from strandline.compute.timeline import worker as timeline
 from strandline.compute.valuation import worker as valuation
+from strandline.compute.view import worker as view
 from strandline.ingest import receive
 from strandline.lake import writes
 from strandline.lake.ahead import replay_log
@@ -35,9 +36,12 @@ from strandline.model.metadata import to_json
 from strandline.model.node import Node
 from strandline.model.plan import Cause, Cursor, Strategy, Task
 from strandline.model.project import Chain, FactDataset, FileSource, Job, Quarantine, Snapshot
+from strandline.model.publishing import ChangeLog, Trigger, View
 from strandline.model.scope import EVERYTHING, follows_inputs
 from strandline.model.timeline import Timeline, Valuation
 from strandline.plan.clock import effective_as_of
+from strandline.publish.change_log import worker as change_log
+from strandline.publish.trigger import worker as trigger
 from strandline.spark.session import fit_session
 
 from .desk import Desk
@@ -55,6 +59,9 @@ WORKERS: Mapping[NodeKind, Worker] = {
     Timeline.kind: timeline,
     Valuation.kind: valuation,
     Entity.kind: entity,
+    View.kind: view,
+    ChangeLog.kind: change_log,
+    Trigger.kind: trigger,
 }
 """One of the tables that a new kind of node is added to."""
 
@@ -169,6 +176,8 @@ def _make_work(
         columns=columns,
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
+        quiet=node.name in desk.quiet,
+        counts=record.counts if record and own else {},
         shared=desk.shared,
         attempt=attempt,
         scratch=desk.scratch,

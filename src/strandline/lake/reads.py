@@ -1,6 +1,7 @@
 """Reading: a dataset at a version, and the rows that left and came between two versions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,6 +79,23 @@ def read_added_rows(lake: Lake, dataset: str, after: int, upto: int, columns: Se
     return table.select(list(columns))
 
 
+def scan_added(
+    lake: Lake, dataset: str, after: int, upto: int, columns: Sequence[str]
+) -> Iterator[tuple[int, pa.Table]]:
+    """Some columns of those rows, a batch at a time, each with its version. Without Spark."""
+    root = lake.table(dataset)
+    file_system, folder = open_folder(root)
+    for entry in read_entries(root, after):
+        if entry.version > upto or not entry.changes_rows:
+            continue
+        require_sound_files(root, entry.added)
+        for file in entry.added:
+            path = f"{folder}/{file.path}" if folder else file.path
+            rows = pq.ParquetFile(path, filesystem=file_system, page_checksum_verification=True)
+            for batch in rows.iter_batches(columns=list(columns)):
+                yield entry.version, pa.table(batch)
+
+
 def _added_files(root: str, after: int, upto: int) -> list[AddedFile]:
     return [f for e in read_entries(root, after) if e.version <= upto and e.changes_rows for f in e.added]
 
@@ -100,6 +118,37 @@ def read_feed(session: SparkSession, lake: Lake, dataset: str, after: int, upto:
     if DELETED in feed.columns:
         rows = rows.where(~F.col(DELETED))
     return net(rows.drop("_change_type", "_commit_version", "_commit_timestamp"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """Rows of the change feed as the commits left them, deleted ones among them. The others are SQL."""
+
+    rows: DataFrame
+    came: str
+    version: str
+    committed_at: str
+
+
+def read_commits(session: SparkSession, lake: Lake, dataset: str, versions: Sequence[int]) -> Feed:
+    """What some commits changed, each on its own, from Delta's change feed."""
+    feed = (
+        session.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", versions[0])
+        .option("endingVersion", versions[-1])
+        .load(lake.table(dataset))
+    )
+    quiet = sorted(set(range(versions[0], versions[-1])) - set(versions))
+    rows = feed.where(~F.col("_commit_version").isin(quiet)) if quiet else feed
+    came = "__change_type IN ('insert', 'update_postimage')"
+    columns = {name: f"_{name}" for name in ("_change_type", "_commit_version", "_commit_timestamp")}
+    return Feed(
+        rows=rows.withColumnsRenamed(columns),
+        came=came,
+        version="__commit_version",
+        committed_at="__commit_timestamp",
+    )
 
 
 def net(rows: DataFrame) -> DataFrame:

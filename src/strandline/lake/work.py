@@ -203,10 +203,14 @@ class Work:
     stale: bool
     """Whether the output has rows of another configuration."""
     accept_guard: bool
+    counts: Mapping[str, int]
+    """The sums of the counts of all commits of the output."""
     shared: Shared
     attempt: str
     scratch: str
     """The run's own folder, for what is computed before it is committed."""
+    quiet: bool = False
+    """Events are recorded, and nobody is told about them."""
     _known: dict[tuple[str, int], DataFrame] = field(default_factory=dict, repr=False, compare=False)
     """Tables at a version that this attempt has opened. To open one takes Spark a look into its log."""
 

@@ -129,6 +129,11 @@ class CommitMetadata:
 
     The commit has a later version.
     """
+    published_to: tuple[str, ...] = ()
+    """The change logs and triggers that were declared on the dataset when the commit was made.
+
+    What it changed is delivered by those triggers alone.
+    """
 
     @classmethod
     def bare(cls, *, run: str, node: str, token: int, operation: Operation, as_of: str) -> "CommitMetadata":

@@ -144,6 +144,9 @@ def find_pause(
     return pause
 
 
-def is_still_owed(recorded_at: datetime, now: datetime, retry: tuple[timedelta, ...]) -> bool:
-    """Whether an event may still be inside its retry schedule: it is sent again if the catalog is lost."""
-    return now - recorded_at <= sum(retry, timedelta()) * (1 + _SPREAD)
+def find_owed_since(now: datetime, retry: tuple[timedelta, ...]) -> datetime:
+    """Events that were recorded from then on may be inside their retry schedule.
+
+    They are owed again if the catalog is lost.
+    """
+    return now - sum(retry, timedelta()) * (1 + _SPREAD)

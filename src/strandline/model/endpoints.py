@@ -66,7 +66,17 @@ def read_secrets(endpoint: Endpoint, environ: Mapping[str, str]) -> tuple[Secret
 
 
 def read_headers(endpoint: Endpoint, environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: fill(value, endpoint, environ) for name, value in endpoint.headers.items()}
+    """The headers of an endpoint. Raises CallError, which never shows a value."""
+    headers = {name: fill(value, endpoint, environ) for name, value in endpoint.headers.items()}
+    for name, value in headers.items():
+        if not value.isprintable():
+            raise CallError(
+                f"The header `{name}` of the endpoint `{endpoint.name}` contains a character that no header"
+                " may have.",
+                remedy="Set the variable to one line of text.",
+                slug="bad-header",
+            )
+    return headers
 
 
 def fill(text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> str:

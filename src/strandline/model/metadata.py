@@ -47,6 +47,7 @@ def to_json(metadata: CommitMetadata) -> str:
         **_unless_empty("adopted", list(metadata.adopted)),
         **_unless_empty("reshaped", metadata.reshaped),
         **({"onto": metadata.onto} if metadata.onto >= 0 else {}),
+        **_unless_empty("published_to", list(metadata.published_to)),
     }
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
@@ -159,6 +160,7 @@ def _read(value: Mapping[str, object]) -> CommitMetadata:
         ),
         reshaped=_typed({"reshaped": False, **value}, "reshaped", bool),
         onto=_typed({"onto": -1, **value}, "onto", int),
+        published_to=tuple(str(name) for name in _typed({"published_to": [], **value}, "published_to", list)),
     )
 
 

@@ -184,6 +184,10 @@ class Project:
     def readers_of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if any(i.dataset == name for i in node.inputs))
 
+    def published_to(self, name: str) -> tuple[str, ...]:
+        """The change logs and triggers that are declared on a dataset."""
+        return tuple(node.name for node in self.nodes if node.traits.publishes == name)
+
     def indexed(self, name: str) -> tuple[str, ...]:
         """The columns by whose ranges a dataset is read. Their statistics allow files to be skipped."""
         node = self.get(name)

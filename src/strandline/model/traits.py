@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .accumulation import Accumulation
-from .columns import Role
+from .columns import Role, TimeUnit
 from .own_clock import OwnClock, WatchedBorder
 from .project import Partitioning
 from .timeline import BusinessDates
@@ -179,6 +179,14 @@ class Traits:
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""
     """The files that a source reads."""
+    publishes: str = ""
+    """The dataset whose changes it publishes. Set for change logs and triggers."""
+    follows_declaration: bool = False
+    """Its next task settles a change of its declaration: it is never stale, frozen or held."""
+    time_unit: TimeUnit = TimeUnit.MILLISECONDS
+    """The unit of the `_source_ts` of its rows, and of commit times where a row has none."""
+    told_to: tuple[str, ...] | None = None
+    """Its rows are events, and these endpoints are told about them. None: its rows are not events."""
     starts_empty: bool = False
     """A source whose table is created before its first file arrives."""
 

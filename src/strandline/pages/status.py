@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.resources import files
 
-from strandline.app.values import instant_text
+from strandline.model.json_values import instant_text
 from strandline.model.statuses import DatasetStatus, HeldWork, InvalidationStatus, Overview
 from strandline.pages.wording import describe_held, describe_keys, moment, plural
 

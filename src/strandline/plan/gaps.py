@@ -19,6 +19,8 @@ class Gap:
     reason: str
     rewrite: bool
     """Whether the table is replaced together with its schema."""
+    in_input: bool = False
+    """Only what was read has the gap."""
 
 
 def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: Observed) -> Gap | None:
@@ -35,7 +37,7 @@ def find_gap(node: Node, record: NodeRecord, own: TableState | None, observed: O
             rewrite=node.traits.writing is Writing.APPENDS,
         )
     if reason := _find_input_gap(node, record, observed):
-        return Gap(reason=reason, rewrite=node.traits.writing is Writing.APPENDS)
+        return Gap(reason=reason, rewrite=node.traits.writing is Writing.APPENDS, in_input=True)
     return None
 
 

@@ -24,8 +24,8 @@ _OF_A_COLUMN = ("column", "type", "cast")
 
 def find_hold(node: Node, draft: Draft) -> Held | None:
     """Why a node cannot be computed yet. Snapshots follow their facts, and are as settled as those."""
-    if not node.traits.computes:
-        return None
+    if not node.traits.computes or node.traits.follows_declaration:
+        return None  # what is published shows its dataset as it is
     reasons: dict[str, str] = {}
     for input_ in node.inputs:
         unsettled = draft.unsettled.get(input_.dataset)

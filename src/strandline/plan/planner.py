@@ -48,6 +48,7 @@ from .own_columns import (
     tell_waiting,
     with_columns,
 )
+from .published import find_changed, plan_published
 from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
@@ -100,9 +101,19 @@ def settle_held(case: Case) -> Task | Next | None:
     return _settle_alone(case.node, case.observed, case.draft) if case.held else Next.RULE
 
 
+def publish_changes(case: Case) -> Task | Next | None:
+    if not case.node.traits.publishes or lacks_input(case.node, case.observed, case.draft):
+        return Next.RULE
+    task = plan_published(case.node, case.record, case.own, case.observed, case.draft, case.request)
+    return task or Next.RULE
+
+
 def backfill_requested(case: Case) -> Task | Next | None:
     if not is_requested(case.node, case.request, case.frozen or case.stale):
         return Next.RULE
+    asked = case.request.backfill
+    if case.node.traits.origins and asked is not None and asked.only_stale and not case.frozen:
+        return Next.RULE  # what is stale reads an input that was never received
     return plan_backfill(case.node, case.observed, case.draft, case.request, case.frozen, case.stale)
 
 
@@ -188,6 +199,18 @@ def close_gap(case: Case) -> Task | Next | None:
     )
 
 
+def follow_declaration(case: Case) -> Task | Next | None:
+    node, record = case.node, case.record
+    config = current_config(node, case.observed)
+    if not node.traits.follows_declaration or record is None or not (changed := find_changed(record, config)):
+        return Next.RULE
+    rewrite = find_frozen(node, record, config) is not None
+    reason = f"its declaration changed: {changed}"
+    return make_full_task(
+        node, case.observed, case.draft, Cause.CONFIGURATION, reason, new=rewrite, reshapes=True
+    )
+
+
 def follow_clock(case: Case) -> Task | Next | None:
     assert case.record is not None
     node, observed, draft = case.node, case.observed, case.draft
@@ -245,6 +268,7 @@ RULES: tuple[Rule, ...] = (
     leave_unselected,
     receive_files,
     settle_held,
+    publish_changes,
     fill_stale,
     backfill_requested,
     release_quarantined,
@@ -252,6 +276,7 @@ RULES: tuple[Rule, ...] = (
     wait_for_inputs,
     build_new,
     close_gap,
+    follow_declaration,
     apply_configuration,
     follow_clock,
     follow_inputs,
@@ -276,9 +301,10 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         record, own = observed.view.nodes.get(node.name), observed.tables.get(node.name)
         # What was received is never changed (L1): a source has nothing to rewrite.
         derived = record if node.inputs else None
-        frozen = find_frozen(node, derived, config) if derived else None
+        kept = None if node.traits.follows_declaration else derived
+        frozen = find_frozen(node, kept, config) if kept else None
         found = define(node, derived, config, observed, draft) if node.traits.origins else None
-        stale = find_stale(node, derived, config) if derived and not frozen else None
+        stale = find_stale(node, kept, config) if kept and not frozen else None
         held = find_hold(node, draft)
         task = decide(
             Case(
@@ -322,6 +348,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             draft.held.append(_with_cost(node, held, observed))
         if held:
             unsettled = of_held(held, draft, node)
+        if node.traits.follows_declaration:
+            unsettled = next((u for i in node.inputs if (u := draft.unsettled.get(i.dataset))), None)
         if unsettled and (unsettled.waits or not (task and task.overwrite)):
             draft.unsettled[node.name] = unsettled
         if task is not None:
@@ -448,6 +476,8 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
         )
     for input_ in changed:
         whole = isinstance(node.get_input(input_.name).relation, Whole)
+        if input_.after is None and node.traits.origins:
+            continue  # no column follows it yet: one that does was filled from it
         if input_.after is None:
             reason = f"`{input_.name}` is a new input of it"
             return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)

@@ -65,31 +65,34 @@ def fold_existing(
     last_told: Mapping[str, EventType],
     *,
     version: int,
+    first_position: int = 0,
     quiet: bool = False,
 ) -> tuple[Event, ...]:
     """The events that bring receivers to the rows as they are now, for `existing: deliver` and backfills.
 
     `last_told` contains the last recorded event of each key, of any revision. A key without one is off.
-    `gone` are the keys that are on and have no row any more, each with its last row.
+    `gone` are the keys that are on and have no row any more, each with its last row. `first_position` comes
+    after the positions of all events that were recorded for the version.
     """
     folding = _Folding(rule, recorded)
-    ends: list[tuple[ExistingRow, bool]] = []
+    ends: list[tuple[ExistingRow, bool, bool]] = []
     for existing in rows:
         was_on = last_told.get(existing.key) is EventType.MATCH
         is_on = folding.is_on_after(was_on, existing.row)
         if is_on is not was_on:
-            ends.append((existing, is_on))
-    ends += ((existing, False) for existing in gone)
+            ends.append((existing, is_on, quiet))
+        elif is_on and existing.key not in recorded.last and not is_true(rule.fire, existing.row):
+            ends.append((existing, True, True))  # as in `fold`: no later change can see that it is on
+    ends += ((existing, False, quiet) for existing in gone)
     ends.sort(key=lambda end: end[0].key)
     return tuple(
-        folding.record(existing, version, position, is_on=is_on, quiet=quiet)
-        for position, (existing, is_on) in enumerate(ends)
+        folding.record(existing, version, position, is_on=is_on, quiet=is_quiet)
+        for position, (existing, is_on, is_quiet) in enumerate(ends, start=first_position)
     )
 
 
-def check_guard(name: str, events: Iterable[Event], max_events: int, *, accepted: bool) -> None:
+def check_guard(name: str, told: int, max_events: int, *, accepted: bool) -> None:
     """Raises GuardedError if receivers would be told about more events than the guard allows."""
-    told = sum(not event.quiet for event in events)
     if told > max_events and not accepted:
         raise GuardedError(
             f"The trigger `{name}` would tell its endpoints about {told:,} events at once,"

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +23,7 @@ from .figures import Figures
 from .lives import LOG, Lives
 from .reader import Reader
 from .rest import Rest, drain, find_broken
+from .told import Told, check_told, listening, publishing, send_rest
 
 KILL_EVERY = (20.0, 60.0)
 FILE_EVERY = (1.0, 2.0)
@@ -54,7 +56,12 @@ def main(words: list[str] | None = None) -> int:
 
 
 def soak(folder: Path, minutes: float, seed: str) -> Figures:
-    write_at_once(folder / "strandline.yaml", PROJECT)
+    with listening(seed) as (told, port):
+        write_at_once(folder / "strandline.yaml", PROJECT + publishing(port))
+        return _soak(folder, minutes, seed, told)
+
+
+def _soak(folder: Path, minutes: float, seed: str, told: Told) -> Figures:
     feeder, reader, lives = Feeder(folder, random.Random(f"{seed}/feed")), Reader(folder), Lives(folder, seed)
     stop = threading.Event()
     feeding = threading.Thread(
@@ -82,7 +89,8 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
     try:
         with quiet_spark():
             last_runs = drain(folder)
-            broken += find_broken(Rest.of(folder, feeder))
+            send_rest(folder, told)
+            broken += find_broken(Rest.of(folder, feeder), partial(check_told, told=told))
         rows = _count_rows(folder)
     except Exception as error:  # noqa: BLE001 any error is reported with the figures
         broken.append(f"at rest: {type(error).__name__} {error}")
@@ -94,6 +102,8 @@ def soak(folder: Path, minutes: float, seed: str) -> Figures:
         files=feeder.files,
         lines=feeder.lines,
         queries=reader.queries,
+        webhooks=len(told.came),
+        refused=told.refused,
         rows=rows,
         last_runs=last_runs,
         broken=broken,

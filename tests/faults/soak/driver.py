@@ -86,6 +86,8 @@ def _call(folder: Path, words: list[str]) -> dict[str, Any]:
     with redirect_stdout(printed):
         code = strandline([*words, "--project", str(folder), "--output", "json"])
     report = json.loads(printed.getvalue() or "{}")
+    if words[0] == "deliveries" and code == 1 and not report.get("notes"):
+        code = 0  # the receiver fails often, and that is what it ends with then
     tasks = report.get("tasks", [])
     if code:
         print(f"ended with {code}: {printed.getvalue()}", flush=True)
@@ -104,7 +106,7 @@ def _call(folder: Path, words: list[str]) -> dict[str, Any]:
 def _choose(folder: Path, chance: random.Random) -> list[str]:
     """Choose an action: mostly a run, sometimes what an operator does."""
     if chance.randrange(RUNS_BETWEEN + 1):
-        return ["run"]
+        return ["run"] if chance.randrange(3) else ["deliveries", "--send"]
     low = chance.randrange(PRICES)
     some = f"price between {low} and {low + 50}"
     shelf = low // 100 * 100

@@ -28,6 +28,7 @@ datasets:
     columns: {id: id, kind: kind, price: {path: price, type: bigint}, at: {path: at, type: bigint}, op: op}
     require: [price, at]
     record_set: {key: [id], order_by: [at], deleted: "op = 'D'"}
+    source_at: at
   rate:
     from: rate_lines
     columns: {kind: kind, percent: {path: percent, type: bigint}, at: {path: at, type: bigint}}

@@ -23,6 +23,10 @@ class Figures:
     files: int
     lines: int
     queries: int
+    webhooks: int
+    """How many came to the receiver, each as often as it came."""
+    refused: int
+    """Answers of the receiver that were failures."""
     rows: dict[str, int]
     """By dataset: rows at rest."""
     last_runs: int
@@ -39,6 +43,7 @@ class Figures:
         yield f"{'dead writers fenced off, commits found':<48}{self._sum('fenced')}, {self._sum('found')}"
         yield f"{'lines sent':<48}{self.lines:,} in {self.files:,} files"
         yield f"{'queries meanwhile':<48}{self.queries:,}"
+        yield f"{'webhooks that came, failed answers':<48}{self.webhooks:,}, {self.refused:,}"
         yield f"{'rows at rest':<48}{', '.join(f'{name} {rows:,}' for name, rows in self.rows.items())}"
         yield f"{'runs until nothing waited':<48}{self.last_runs}"
         yield ""

@@ -26,6 +26,8 @@ ONCE = {
     "alerts": "hash",
 }
 """By dataset: columns in which no two rows are ever equal (L3, L5, L8, L10)."""
+PUBLISHED_ONCE = {"dear_items": "id", "item_changes": "version, position", "dear": "event_id"}
+"""The same for what is published."""
 PAUSE = 1.0
 """Seconds between two queries. The reader must not slow the run down."""
 
@@ -49,7 +51,7 @@ class Reader:
 
     def _read(self) -> None:
         while not self._stop.is_set():
-            for dataset in ONCE:
+            for dataset in (*ONCE, *PUBLISHED_ONCE):
                 if self._stop.wait(PAUSE):
                     return
                 try:
@@ -64,7 +66,7 @@ class Reader:
 
 def find_twice(folder: Path, dataset: str) -> list[str]:
     """Rows that occur twice although they must be unique."""
-    columns = ONCE[dataset]
+    columns = (ONCE | PUBLISHED_ONCE)[dataset]
     sql = f"select {columns}, count(*) as n from {dataset} group by {columns} having count(*) > 1"
     try:
         answer = query(open_reading(folder), sql)

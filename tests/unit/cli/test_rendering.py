@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from strandline.app.values import json_value
 from strandline.cli.tables import as_text, render_table
+from strandline.model.json_values import json_value
 from strandline.pages.wording import share, size
 
 

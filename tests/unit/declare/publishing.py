@@ -1,13 +1,8 @@
-"""A project that publishes, for tests of the sections that `check` does not accept yet."""
+"""A project that publishes, for tests of its sections."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from strandline.declare import not_yet, sections
 from strandline.model.node import Project
 from tests.unit.declare.builders import load, report
 
@@ -76,24 +71,12 @@ triggers:
 """
 
 
-@contextmanager
-def accepted() -> Iterator[None]:
-    """The sections are loaded, as they will be once their workers exist."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "SECTIONS", (*sections.SECTIONS, *sections.PUBLISHING))
-        for section in sections.PUBLISHING:
-            patch.delitem(not_yet.LATER_SECTIONS, section.key)
-        yield
-
-
 def load_trades(folder: Path, *edits: tuple[str, str]) -> Project:
-    with accepted():
-        return load(folder, edited(*edits))
+    return load(folder, edited(*edits))
 
 
 def report_trades(folder: Path, *edits: tuple[str, str]) -> str:
-    with accepted():
-        return report(folder, edited(*edits))
+    return report(folder, edited(*edits))
 
 
 def edited(*edits: tuple[str, str]) -> str:

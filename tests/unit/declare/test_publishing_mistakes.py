@@ -119,6 +119,13 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
     ),
     (
         "bad-url",
+        ("https://ops.example/hook", "https://${OPS_HOST}/hook"),
+        "the URL of the endpoint `ops` refers to the environment, which only `secret` and `headers` may.",
+        "Write, for example, `https://ops.example/hook`.",
+        ("${OPS_HOST}", "ops.example"),
+    ),
+    (
+        "bad-url",
         ("https://ops.example/hook", "http://ops.example/hook"),
         "the URL of the endpoint `ops` has the scheme http, which only a network in `allow` may have.",
         "Use https.",

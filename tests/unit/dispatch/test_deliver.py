@@ -17,7 +17,8 @@ from strandline.catalog import (
     read_deliveries,
     read_endpoint_states,
 )
-from strandline.dispatch.deliver import Pace, Sent, make_sender, send_due
+from strandline.dispatch.deliver import make_sender, send_due
+from strandline.dispatch.lane import Pace, Sent
 from strandline.model.deliveries import NewDelivery
 from strandline.model.endpoints import Endpoint, Ordering
 from strandline.model.errors import CallError

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from strandline.model.deliveries import Outcome, find_pause, is_still_owed
+from strandline.model.deliveries import Outcome, find_owed_since, find_pause
 from strandline.model.endpoints import DEFAULT_RETRY
 
 FAILED = Outcome(delivered=False, status_code=500)
@@ -50,5 +50,5 @@ def test_what_cannot_succeed_is_dead_at_once() -> None:
 def test_an_event_is_owed_again_while_it_may_be_inside_its_schedule() -> None:
     recorded = datetime(2024, 1, 1, tzinfo=UTC)
 
-    assert is_still_owed(recorded, recorded + timedelta(hours=27), DEFAULT_RETRY)
-    assert not is_still_owed(recorded, recorded + timedelta(hours=34), DEFAULT_RETRY)
+    assert find_owed_since(recorded + timedelta(hours=27), DEFAULT_RETRY) < recorded
+    assert find_owed_since(recorded + timedelta(hours=34), DEFAULT_RETRY) > recorded

@@ -131,7 +131,7 @@ def test_a_backfill_tells_what_differs_from_what_was_told_last() -> None:
         existing(key, q) for key, q in (("a", 15_000), ("b", 15_000), ("c", 9_000), ("d", 9_700), ("f", 1))
     ]
     last = dict.fromkeys("acdeg", EventType.MATCH) | {"f": EventType.UNMATCH}
-    recorded = Recorded(revision=3, counts={("b", 7): 2})
+    recorded = Recorded(revision=3, last={"d": EventType.MATCH}, counts={("b", 7): 2})
 
     events = fold_existing(RULE, rows, [existing("e", 15_000)], recorded, last, version=9)
 
@@ -142,15 +142,21 @@ def test_a_backfill_tells_what_differs_from_what_was_told_last() -> None:
     ]
 
 
-def test_more_events_than_the_guard_allows_are_neither_recorded_nor_sent() -> None:
-    events = fold_changes(RULE, path(-1, 15_000, 9_000, 15_000), NEW).events
-    quiet = fold_changes(RULE, path(-1, 15_000, 9_000, 15_000), NEW, quiet=True).events
+def test_a_row_that_stays_on_without_firing_is_recorded_quietly_in_a_new_revision() -> None:
+    recorded = Recorded(revision=4)
 
-    check_guard(RULE.name, events, 3, accepted=False)
-    check_guard(RULE.name, events, 2, accepted=True)
-    check_guard(RULE.name, quiet, 2, accepted=False)
+    (event,) = fold_existing(
+        RULE, [existing("d", 9_700)], [], recorded, {"d": EventType.MATCH}, version=9, first_position=5
+    )
+
+    assert (event.key, event.event_type, event.quiet, event.position) == ("d", "MATCH", True, 5)
+
+
+def test_more_events_than_the_guard_allows_are_neither_recorded_nor_sent() -> None:
+    check_guard(RULE.name, 3, 3, accepted=False)
+    check_guard(RULE.name, 3, 2, accepted=True)
     with pytest.raises(GuardedError, match="would tell its endpoints about 3 events at once") as guarded:
-        check_guard(RULE.name, events, 2, accepted=False)
+        check_guard(RULE.name, 3, 2, accepted=False)
 
     assert "--accept-guard large_trade_alert" in guarded.value.remedy
     assert "--quiet large_trade_alert" in guarded.value.remedy

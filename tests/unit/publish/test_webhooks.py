@@ -3,7 +3,12 @@
 import asyncio
 import gzip
 import json
+import shutil
 import socket
+import ssl
+import subprocess
+import tracemalloc
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -194,15 +199,104 @@ def test_of_an_answer_without_end_little_is_read_and_its_status_counts(pause: fl
     assert written < 64 * MOST_READ  # what buffers of the system took is not ours
 
 
-def test_an_answer_that_is_packed_is_not_unpacked() -> None:
-    bomb = gzip.compress(b"\0" * 50_000_000)
+@pytest.mark.parametrize("packing", ["gzip", "deflate"])
+def test_an_answer_that_is_packed_is_not_unpacked(packing: str) -> None:
+    bomb = zlib.compress(b"\0" * 60_000_000) if packing == "deflate" else gzip.compress(b"\0" * 60_000_000)
 
     async def answer(_request: web.Request, _body: bytes) -> web.StreamResponse:
-        return web.Response(body=bomb[:60_000], headers={"Content-Encoding": "gzip"})
+        return web.Response(body=bomb[:60_000], headers={"Content-Encoding": packing})
 
-    outcome, _ = exchange(answer)
+    tracemalloc.start()
+    try:
+        outcome, _ = exchange(answer)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
     assert outcome.delivered
+    assert most < 1_000_000  # aiohttp unpacks in blocks of a megabyte
+
+
+def test_a_receiver_that_drips_its_answer_is_left_alone_and_its_status_counts() -> None:
+    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 201 Created\r\ncontent-length: 60000\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    async def run() -> Outcome:
+        async with raw_server(drip) as port:
+            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=QUICK))
+            return outcome
+
+    outcome = asyncio.run(run())
+
+    assert (outcome.delivered, outcome.status_code) == (True, 201)
+    assert outcome.seconds < 2
+
+
+@pytest.mark.parametrize("announced", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_a_receiver_that_promises_an_answer_for_ever_has_timed_out(announced: str) -> None:
+    async def promise(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while True:
+                writer.write(f"HTTP/1.1 {announced}\r\n\r\n".encode())
+                await writer.drain()
+                await asyncio.sleep(0.02)
+
+    async def run() -> Outcome:
+        async with raw_server(promise) as port:
+            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=QUICK))
+            return outcome
+
+    outcome = asyncio.run(run())
+
+    assert not outcome.delivered
+    assert outcome.seconds < 2
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is missing")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ),
+            *("-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    encrypted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    encrypted.load_cert_chain(certificate, key)
+    heard: list[bytes] = []
+
+    async def listen(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(10))
+
+    async def run() -> Outcome:
+        server = await asyncio.start_server(listen, "127.0.0.1", 0, ssl=encrypted)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            (outcome,) = await sending(endpoint_of(f"https://127.0.0.1:{port}/"))
+            return outcome
+
+    outcome = asyncio.run(run())
+
+    assert (outcome.delivered, outcome.hopeless, heard) == (False, False, [])
+    assert "Certificate" in outcome.error
 
 
 @pytest.mark.parametrize(
@@ -256,6 +350,17 @@ def test_a_body_that_is_too_large_is_not_sent() -> None:
         "localhost",
         "[::1]",
         "[::ffff:127.0.0.1]",
+        "127.0.0.1.",
+        "0x7f.0x0.0x0.0x1",
+        "0000177.0.0.1",
+        "017700000001",
+        "127%2e0%2e0%2e1",
+        "LOCALHOST",
+        "[0:0:0:0:0:ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[::1%25lo]",
+        "0",
+        "[::]",
     ],
 )
 def test_this_machine_is_not_reached_however_it_is_spelt(host: str) -> None:
@@ -269,6 +374,22 @@ def test_this_machine_is_not_reached_however_it_is_spelt(host: str) -> None:
 
     assert (outcome.delivered, outcome.hopeless, receiver.received) == (False, True, [])
     assert outcome.error == "The address may not be reached."
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.", "%31%32%37.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1%00.example"]
+)
+def test_this_machine_is_not_reached_by_a_host_that_may_not_be_understood(host: str) -> None:
+    async def run() -> tuple[Outcome, Receiver]:
+        async with receiving() as receiver:
+            url = f"https://{host}:{receiver.port}/"
+            (outcome,) = await sending(endpoint_of(url, allow=(), timeout=timedelta(seconds=5)))
+            return outcome, receiver
+
+    outcome, receiver = asyncio.run(run())
+
+    assert (outcome.delivered, receiver.received) == (False, [])
+    assert outcome.error
 
 
 @pytest.mark.parametrize("block", sorted({*SPECIAL, *NEVER}, key=str), ids=str)

@@ -1,17 +1,13 @@
 """Run a fold in Spark: facts and heads as one sorted stream, folded by Spark's Python workers."""
 
-from collections.abc import Callable, Iterable, Iterator
-
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.util import PythonEvalType
 
 from strandline.compute.keys import row_hash, user_columns
 from strandline.lake.normal import is_nested
+from strandline.lake.python_rows import map_in_arrow
 from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import quote
@@ -35,7 +31,6 @@ from .streaming import (
     load_fold,
 )
 
-ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _ORDER = "__order"
 
 
@@ -131,12 +126,3 @@ def serialize_schema(schema: StructType) -> bytes:
     """The schema as Arrow writes it, for Spark's Python workers. Instants are in UTC, as in the session."""
     serialized: bytes = to_arrow_schema(schema, timezone="UTC").serialize().to_pybytes()
     return serialized
-
-
-def map_in_arrow(rows: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:
-    """`DataFrame.mapInArrow`, which asks for pandas although it uses none."""
-    udf = UserDefinedFunction(
-        function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="fold"
-    )
-    column = udf(*(rows[c] for c in rows.columns))
-    return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), rows.sparkSession)

@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from strandline.compute.keys import row_hash, user_columns
+from strandline.lake.python_rows import map_in_arrow
 from strandline.lake.work import Expected, Work
 from strandline.model.columns import DELETED, HEAD, ROLE, Role, quote
 from strandline.model.timeline import DATE, EPOCH, Timeline
 
-from .folded import map_in_arrow, serialize_schema
+from .folded import serialize_schema
 from .folding import Day, FoldError, fold_key
 from .layout import FAILED, field_columns
 from .streaming import in_utc, load_fold

@@ -1,14 +1,14 @@
 """The node of a chain, its traits, and the nodes of the datasets that follow it."""
 
 from strandline.declare.jobs.node import make_generated_node
-from strandline.model.columns import quote
+from strandline.model.columns import TimeUnit, quote
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Node, NodeConfig
 from strandline.model.project import Calendar, Chain
 from strandline.model.traits import Recount, Traits
 
 
-def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
+def chain_node(chain: Chain, columns: tuple[str, ...], time_unit: TimeUnit) -> Node:
     facts = f"{chain.blocks}_facts"
     blocks = Input(name=facts, dataset=facts, relation=By(columns=chain.key))
     return Node(
@@ -16,7 +16,7 @@ def chain_node(chain: Chain, columns: tuple[str, ...]) -> Node:
         inputs=(blocks,),
         definition=chain,
         config=_config(chain),
-        traits=_traits(chain),
+        traits=_traits(chain, time_unit),
         columns=columns,
     )
 
@@ -36,7 +36,7 @@ def _config(chain: Chain) -> NodeConfig:
     return make_config(parts, frozenset(parts))
 
 
-def _traits(chain: Chain) -> Traits:
+def _traits(chain: Chain, time_unit: TimeUnit) -> Traits:
     rule = f"{chain.head.kind} {chain.head.column}".replace("_", " ").strip()
     return Traits(
         how=f"The branch of the best head ({rule}) among the blocks of `{chain.blocks}`: "
@@ -49,6 +49,7 @@ def _traits(chain: Chain) -> Traits:
         runs_code=False,
         recount=Recount.WHEN_WHOLE,
         range_column=chain.number,
+        time_unit=time_unit,
     )
 
 

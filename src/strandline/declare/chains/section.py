@@ -27,7 +27,8 @@ def load(chains: Mapping[str, ChainSpec], loading: Loading) -> None:
             loading.mark_broken(name)
         if claimed:
             if loading.right:
-                loading.nodes.append(chain_node(chain, known.order))
+                unit = loading.get_time_unit(chain.blocks)
+                loading.nodes.append(chain_node(chain, known.order, unit))
             loading.names[name] = (name,)
             loading.add_table(
                 name, name, replace(known, unique=(chain.key,), row_key=(*chain.group_by, chain.hash))

@@ -65,6 +65,7 @@ def _facts_traits(dataset: FactDataset) -> Traits:
         recount=Recount.ON_OVERWRITE,
         counts_offers=True,
         facts=_facts(dataset),
+        time_unit=dataset.time_unit,
         declares_columns=True,
     )
 
@@ -99,5 +100,6 @@ def _snapshot_traits(dataset: FactDataset) -> Traits:
         runs_code=False,
         keeps_deleted=True,
         facts=_facts(dataset),
+        time_unit=dataset.time_unit,
         declares_columns=True,
     )

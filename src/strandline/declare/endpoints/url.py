@@ -4,6 +4,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from strandline.model.addresses import Network, find_address, may_reach
+from strandline.model.endpoints import REFERENCE
 from strandline.model.errors import Place
 from strandline.model.report import Report
 
@@ -27,6 +28,8 @@ def check_url(name: str, url: str, allow: tuple[Network, ...], place: Place, rep
 def _find_problem(url: str, allow: tuple[Network, ...]) -> tuple[str, str]:
     """What is wrong with a URL, and what to do. The URL itself may contain a password and is not shown."""
     example = "Write, for example, `https://ops.example/hook`."
+    if REFERENCE.search(url):
+        return "refers to the environment, which only `secret` and `headers` may", example
     if not url.isascii() or not url.isprintable() or " " in url:
         return "contains a character that no URL may have", example
     try:

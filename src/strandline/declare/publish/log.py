@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from strandline.declare.loading import Loading
 from strandline.declare.row_keys import check_row_key
 from strandline.declare.yaml_lines import DataPath
+from strandline.model.columns import TimeUnit
 from strandline.model.errors import Place
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Node
@@ -61,7 +62,8 @@ class LogDraft:
         if loading.right:
             name = f"{self.dataset}{CHANGES_SUFFIX}"
             table = loading.tables[self.dataset]
-            loading.nodes.append(_node(name, self.dataset, ChangeLog(dataset=table, key=known.row_key)))
+            log = ChangeLog(dataset=table, key=known.row_key)
+            loading.nodes.append(_node(name, self.dataset, log, loading.get_time_unit(self.dataset)))
 
 
 def want_log(dataset: str, path: DataPath, loading: Loading, *, asked_for: bool = False) -> str:
@@ -76,7 +78,7 @@ def want_log(dataset: str, path: DataPath, loading: Loading, *, asked_for: bool 
     return name
 
 
-def _node(name: str, dataset: str, log: ChangeLog) -> Node:
+def _node(name: str, dataset: str, log: ChangeLog, time_unit: TimeUnit) -> Node:
     parts: dict[str, object] = {"dataset": log.dataset, "key": log.key}
     return Node(
         name=name,
@@ -91,6 +93,9 @@ def _node(name: str, dataset: str, log: ChangeLog) -> Node:
             answers_invalidations=False,
             runs_code=False,
             quiet_parts=tuple(parts),
+            publishes=log.dataset,
+            follows_declaration=True,
+            time_unit=time_unit,
         ),
         columns=tuple(COLUMNS),
     )

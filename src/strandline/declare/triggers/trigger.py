@@ -112,6 +112,9 @@ def _node(trigger: Trigger, log: str) -> Node:
             answers_invalidations=False,
             runs_code=False,
             quiet_parts=tuple(config.parts),
+            publishes=trigger.dataset,
+            follows_declaration=True,
+            told_to=trigger.endpoints,
         ),
         columns=tuple(COLUMNS),
     )

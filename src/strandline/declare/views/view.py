@@ -87,7 +87,7 @@ class ViewDraft:
                 calculated=calculated,
             )
             columns = loading.known[self.name].order
-            loading.nodes.append(_node(view, self.dataset, loading.calendar, columns))
+            loading.nodes.append(_node(view, self.dataset, loading, columns))
 
     def _make_calculated(self, known: Known, loading: Loading, report: Report) -> tuple[Calculated, ...]:
         calculated = []
@@ -115,12 +115,12 @@ class ViewDraft:
         return tuple(calculated)
 
 
-def _node(view: View, dataset: str, calendar: Calendar, columns: tuple[str, ...]) -> Node:
+def _node(view: View, dataset: str, loading: Loading, columns: tuple[str, ...]) -> Node:
     return Node(
         name=view.name,
         inputs=(Input(name=dataset, dataset=view.dataset, relation=By(columns=view.key)),),
         definition=view,
-        config=_config(view, calendar),
+        config=_config(view, loading.calendar),
         traits=Traits(
             how=f"The rows of `{dataset}` for which the condition is true: rows of changed keys"
             f" ({', '.join(view.key)}) are looked at again, and only those that differ are replaced.",
@@ -128,13 +128,15 @@ def _node(view: View, dataset: str, calendar: Calendar, columns: tuple[str, ...]
             key=view.key,
             key_is_named_by="each row names its key",
             answers_invalidations=False,
+            follows_declaration=True,
+            time_unit=loading.get_time_unit(dataset),
         ),
         columns=columns,
     )
 
 
 def _config(view: View, calendar: Calendar) -> NodeConfig:
-    """No part freezes: what a view publishes is compared row by row with what it published before."""
+    """Another key makes another table. Else each row is compared with what the view published before."""
     parts: dict[str, object] = {
         "from": view.dataset,
         "key": view.key,
@@ -144,4 +146,4 @@ def _config(view: View, calendar: Calendar) -> NodeConfig:
         if any(uses_calendar(column.sql) for column in view.calculated)
         else None,
     }
-    return make_config(parts, frozenset())
+    return make_config(parts, frozenset({"key"}))

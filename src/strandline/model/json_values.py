@@ -1,5 +1,6 @@
 """Values as the outside sees them: the form of instants, dates, decimals and special numbers in JSON."""
 
+import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
@@ -43,6 +44,11 @@ def json_value(value: object) -> object:
             return value.hex()
         case _:
             return str(value)
+
+
+def write_json(value: object) -> str:
+    """The value as compact JSON: the same text for equal values."""
+    return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _name(key: object) -> str:

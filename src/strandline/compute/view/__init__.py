@@ -1,0 +1,1 @@
+"""Views: the rows of a dataset for which a condition is true, with calculated columns."""

@@ -1,0 +1,1 @@
+"""Change logs: the net changes of a dataset, commit by commit."""

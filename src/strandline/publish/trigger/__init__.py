@@ -1,0 +1,1 @@
+"""Triggers: the changes of a dataset become events."""

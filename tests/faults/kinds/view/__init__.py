@@ -1,0 +1,5 @@
+"""Views: rows of a dataset for which a condition is true."""
+
+from .kind import KIND
+
+__all__ = ["KIND"]

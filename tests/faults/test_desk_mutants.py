@@ -1,0 +1,128 @@
+"""Known defects of what is published, switched on one at a time. A law must break under each of them."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strandline.dispatch import attempt
+from strandline.model import events
+from strandline.model.node import Project
+from strandline.plan import planner
+from strandline.publish.change_log.pieces import find_unread
+from strandline.publish.trigger_fold import Recorded
+
+from . import desk_scenarios
+from .desk_scenarios import SCENARIOS
+from .fate import Fate
+from .killing import Mutant, Start, make_start
+from .kinds.changes import kind as changes
+from .kinds.trigger import kind as trigger
+from .scenarios import Scenario
+from .world import PublishingDesk
+
+pytestmark = pytest.mark.faults
+
+Patch = pytest.MonkeyPatch
+
+
+def id_from_a_random_source(patch: Patch) -> None:
+    numbers = itertools.count()
+    patch.setattr(events, "make_event_id", lambda *_: f"{next(numbers):032x}")
+
+
+def id_without_n(patch: Patch) -> None:
+    really = events.make_event_id
+    patch.setattr(events, "make_event_id", lambda name, key, time, n=1: really(name, key, time))
+
+
+def state_in_memory(patch: Patch) -> None:
+    """What was recorded is not read, as after a restart."""
+    patch.setattr(trigger, "recorded_of", lambda events, revision: Recorded(revision=revision))
+
+
+def state_of_an_old_revision(patch: Patch) -> None:
+    really = trigger.recorded_of
+
+    def of_any(events: Any, revision: int) -> Recorded:
+        return really([{**row, "revision": revision} for row in events], revision)
+
+    patch.setattr(trigger, "recorded_of", of_any)
+
+
+def n_counts_one_revision(patch: Patch) -> None:
+    really = trigger.recorded_of
+
+    def of_this(events: Any, revision: int) -> Recorded:
+        return really([row for row in events if row["revision"] == revision], revision)
+
+    patch.setattr(trigger, "recorded_of", of_this)
+
+
+def quiet_event_delivered(patch: Patch) -> None:
+    """Everything is told, whoever was declared when it happened."""
+    patch.setattr(trigger, "find_told", lambda entries, _: frozenset(e.version for e in entries))
+
+
+def nobody_is_named_in_commits(patch: Patch) -> None:
+    patch.setattr(Project, "published_to", lambda *_: ())
+
+
+def cursor_of_the_plan(patch: Patch) -> None:
+    """A commit that settling found does not move where the next one begins."""
+    patch.setattr(attempt, "_with_cursors", lambda task, _: task)
+
+
+def log_written_anew(patch: Patch) -> None:
+    """A log that has read nothing new begins again: what it told is told once more."""
+    really = find_unread
+
+    def from_the_start(entries: Any, name: str, cursor: Any, now: Any, **more: Any) -> Any:
+        return really(entries, name, cursor and replace(cursor, version=cursor.version - 1), now, **more)
+
+    patch.setattr(changes, "find_unread", from_the_start)
+
+
+def edited_view_forgotten(patch: Patch) -> None:
+    patch.setattr(planner, "find_changed", lambda *_: "")
+
+
+MUTANTS: dict[Mutant, Scenario] = {
+    id_from_a_random_source: desk_scenarios.trades_cross_the_limits,
+    id_without_n: desk_scenarios.trades_cross_the_limits,
+    state_in_memory: desk_scenarios.trades_cross_the_limits,
+    state_of_an_old_revision: desk_scenarios.a_trigger_is_edited,
+    n_counts_one_revision: desk_scenarios.a_trigger_is_edited,
+    quiet_event_delivered: desk_scenarios.a_trigger_is_removed_and_put_back,
+    nobody_is_named_in_commits: desk_scenarios.trades_cross_the_limits,
+    cursor_of_the_plan: desk_scenarios.processes_die_and_catalogs_are_lost,
+    log_written_anew: desk_scenarios.trades_cross_the_limits,
+    edited_view_forgotten: desk_scenarios.a_view_is_edited,
+}
+"""Each with the scenario that kills it."""
+
+
+@pytest.fixture(scope="module")
+def start(worlds: Path) -> Iterator[Start]:
+    with make_start(worlds / "mutants", Fate, PublishingDesk, desk_scenarios.first) as made:
+        yield made
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
+    assert start.play(scenario) is None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
+def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    start.kill(mutant, MUTANTS[mutant], monkeypatch)
+
+
+def test_all_mutants_were_killed(
+    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
+) -> None:
+    """The last of this file; says how many."""
+    say(f"of what is published: {start.tell(MUTANTS, request)}")

@@ -1,0 +1,116 @@
+"""Mistakes in what is published that only the first run can see: told, mended, and nothing is lost.
+
+One project has every mistake. One run meets them all, and the next runs do what was told. Whatever else there
+is goes on.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from strandline.app.planning import RunRequest
+from strandline.app.run import RunOutcome
+from tests.harness import TestProject
+
+pytestmark = pytest.mark.spark
+
+Make = Callable[[str], TestProject]
+YAML = """
+project: bad
+sources:
+  rows: {files: "rows/*.csv"}
+  measures: {files: "measures/*.parquet"}
+datasets:
+  trades:
+    from: rows
+    record_set: {key: [id], order_by: [at]}
+  ratios:
+    from: measures
+    record_set: {key: [ratio], order_by: [at]}
+publish: [ratios]
+views:
+  large:
+    from: trades
+    where: {quantity: {_gte: "5"}}
+  unknown:
+    from: trades
+    where: {quantaty: {_gte: "5"}}
+  failing:
+    from: trades
+    calculated: {amount: "quantaty * 2"}
+triggers:
+  alert:
+    from: trades
+    fire: {quantity: {_eq: "7"}}
+  misspelt:
+    from: trades
+    fire: {quantity: {_eq: "7"}}
+    clear: {quantaty: {_eq: "7"}}
+  mistyped:
+    from: trades
+    fire: {quantity: {_eq: 7}}
+  of_view:
+    from: failing
+    fire: {}
+"""
+MENDED = (
+    ("where: {quantaty", "where: {quantity"),
+    ("quantaty * 2", "quantity * 2"),
+    ("clear: {quantaty", "clear: {quantity"),
+    ("{_eq: 7}", '{_eq: "7"}'),
+    ("from: measures\n", 'from: measures\n    columns: {ratio: {type: "decimal(9,3)"}}\n'),
+)
+
+
+def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
+    """Of each task that did not end well: its status, and the slug of its error."""
+    ends = {result.node: (str(result.status), str(result.error or "")) for result in outcome.results}
+    return {
+        name: (status, error.rpartition("[")[2].rstrip("]"))
+        for name, (status, error) in ends.items()
+        if status not in ("done", "unchanged")
+    }
+
+
+def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(make_project: Make) -> None:
+    project = make_project(YAML)
+    project.write("rows/1.csv", "id,quantity,at\na,7,1\nb,3,1\nc,9,1\n")
+    (project.folder / "measures").mkdir()
+    pq.write_table(pa.table({"ratio": [0.5, 1.5], "at": [1, 1]}), project.folder / "measures/1.parquet")
+
+    first = project.run(ok=False)
+
+    assert told(first) == {
+        "unknown": ("failed", "unknown-column"),
+        "failing": ("failed", "sql-refused"),
+        "misspelt": ("failed", "unknown-column"),
+        "mistyped": ("failed", "filter-type"),
+        "ratios_changes": ("failed", "double-in-row-key"),
+        "unknown_changes": ("blocked", ""),
+        "failing_changes": ("blocked", ""),
+        "of_view": ("blocked", ""),
+    }
+    assert project.rows("alert", "event_type", "key", "quiet") == {("MATCH", "a", False)}
+    assert project.rows("large", "id") == {("a",), ("c",)}
+
+    text = YAML
+    for wrong, right in MENDED:
+        assert text.count(wrong) == 1, wrong
+        text = text.replace(wrong, right)
+    project.declare(text)
+    project.write("rows/2.csv", "id,quantity,at\nb,7,2\n")
+    project.run(ok=False)
+    second = project.run(RunRequest(backfill="ratios"), ok=False)
+
+    assert told(second) == {}
+    for name in ("alert", "misspelt", "mistyped"):
+        assert project.rows(name, "event_type", "key", "quiet") == {
+            ("MATCH", "a", False),
+            ("MATCH", "b", False),
+        }, name
+    assert project.rows("unknown", "id") == {("a",), ("b",), ("c",)}
+    assert project.rows("of_view", "key", "quiet") == {("a", False), ("b", False), ("c", False)}
+    assert project.rows("ratios_changes", "operation", "key") == {("INSERT", "0.500"), ("INSERT", "1.500")}
+    project.assert_verified()
