@@ -20,6 +20,7 @@ SECTIONS = (
     "recovery",
     "ingest",
     "portfolio",
+    "entities",
     "publish",
 )
 
@@ -38,7 +39,10 @@ def main(words: list[str] | None = None) -> int:
         "--blocks", type=int, default=1_000_000, metavar="N", help="how long the longer chain is"
     )
     parser.add_argument(
-        "--rows", type=int, default=25_000_000, metavar="N", help="how many rows the portfolios have"
+        "--rows",
+        type=int,
+        metavar="N",
+        help="how many rows the portfolios have (25,000,000), or events the entities (30,000,000)",
     )
     parser.add_argument(
         "--events",
@@ -60,13 +64,14 @@ def main(words: list[str] | None = None) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     write_report(results, call.output)
     print_report(results, call.output)
-    compared = (results.increments, results.portfolio)
+    compared = (results.increments, results.portfolio, results.entities)
     return 1 if any(found and found.differing for found in compared) else 0
 
 
 def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) -> Results:
     from .chain import measure_chain
     from .engine import open_engine
+    from .entities import measure_entities
     from .history import measure_history
     from .increments import measure_increments
     from .ingest import measure_ingest
@@ -90,7 +95,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     )
     overhead = measure_overhead(folder) if "overhead" in sections else None
     ingest = measure_ingest(folder / "ingest") if "ingest" in sections else None
-    portfolio = measure_portfolio(folder / "portfolio", call.rows) if "portfolio" in sections else None
+    portfolio = (
+        measure_portfolio(folder / "portfolio", call.rows or 25_000_000) if "portfolio" in sections else None
+    )
+    entities = (
+        measure_entities(folder / "entities", call.rows or 30_000_000) if "entities" in sections else None
+    )
     publish = None
     if "publish" in sections:
         publish = Publish(
@@ -104,6 +114,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "overhead": overhead,
         "ingest": ingest,
         "portfolio": portfolio,
+        "entities": entities,
         "publish": publish,
     }
     if not {"increments", "history"} & set(sections):

@@ -12,6 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from .chain import DEPTH, PENDING, ChainLength
+from .entities import Entities
+from .entity_report import entity_lines, entity_targets
 from .history import HistoryLength
 from .increments import Increments
 from .ingest import Ingest
@@ -22,7 +24,7 @@ from .portfolio_report import portfolio_lines, portfolio_targets
 from .publish_report import Publish, publish_lines, publish_targets
 from .recovery import Again
 from .register import Register
-from .startup import Start
+from .startup import START_SECONDS, Start
 from .target import Target
 
 FULL_NAMES = {
@@ -38,7 +40,6 @@ PERCENT_NAMES = {
     "merge": "hand-written MERGE",
 }
 REFERENCE_SCALE = 300
-START_SECONDS = 2.0
 OVERHEAD_PERCENT = 3.0
 RECOVERY_SECONDS = 10.0
 
@@ -56,6 +57,7 @@ class Results:
     recovery: list[Again] | None = None
     ingest: Ingest | None = None
     portfolio: Portfolio | None = None
+    entities: Entities | None = None
     publish: Publish | None = None
 
 
@@ -102,6 +104,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield from _chain_targets(*results.chains)
     if results.portfolio:
         yield from portfolio_targets(results.portfolio)
+    if results.entities:
+        yield from entity_targets(results.entities)
     if results.publish:
         yield from publish_targets(results.publish)
     if results.overhead:
@@ -190,6 +194,7 @@ def _document(results: Results) -> dict[str, object]:
             "page_ratio": results.ingest.page_ratio,
         },
         "portfolio": results.portfolio and asdict(results.portfolio),
+        "entities": results.entities and asdict(results.entities),
         "publish": results.publish and asdict(results.publish),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
@@ -230,6 +235,8 @@ def _lines(results: Results) -> Iterator[str]:
         yield from _ingest_lines(results.ingest)
     if results.portfolio:
         yield from portfolio_lines(results.portfolio)
+    if results.entities:
+        yield from entity_lines(results.entities)
     if results.publish:
         yield from publish_lines(results.publish)
     yield ""

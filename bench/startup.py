@@ -12,6 +12,7 @@ from .progress import say
 
 COMMAND = Path(sys.executable).parent / "strandline"
 TRIES = 3
+START_SECONDS = 2.0
 VERBS = {
     "run (nothing to do)": ("run",),
     "plan": ("plan",),
@@ -43,13 +44,14 @@ def measure_startup(folder: Path) -> dict[str, Start]:
     subprocess.run([COMMAND, "run"], cwd=project, check=True, capture_output=True)
     found: dict[str, Start] = {}
     for name, words in VERBS.items():
-        tries = [_time(project, words) for _ in range(TRIES)]
+        tries = [time_command(project, words) for _ in range(TRIES)]
         found[name] = Start(seconds=[seconds for seconds, _ in tries], jvm=any(jvm for _, jvm in tries))
         say(f"  {name}: {found[name].best:.2f} s{', and a JVM' if found[name].jvm else ''}")
     return found
 
 
-def _time(project: Path, words: tuple[str, ...]) -> tuple[float, bool]:
+def time_command(project: Path, words: tuple[str, ...]) -> tuple[float, bool]:
+    """The seconds of a verb, and whether a JVM was started."""
     started = time.monotonic()
     process = subprocess.Popen(
         [COMMAND, *words], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -341,7 +341,15 @@ def test_configurations_gather_until_the_output_is_written_whole(catalog: Catalo
 
 
 @pytest.mark.parametrize(
-    "operation", [Operation.FENCE, Operation.PURGE, Operation.COMPACT, Operation.CLEAN, Operation.ADOPT]
+    "operation",
+    [
+        Operation.FENCE,
+        Operation.PURGE,
+        Operation.COMPACT,
+        Operation.STATISTICS,
+        Operation.CLEAN,
+        Operation.ADOPT,
+    ],
 )
 def test_a_fence_or_a_purge_moves_the_version_and_leaves_configuration_and_as_of(
     catalog: Catalog, operation: Operation

@@ -25,7 +25,8 @@ from strandline.model.leases import Lease
 from . import plain_workers, table_log
 
 Happening = Callable[[], object]
-START = datetime(2024, 1, 1, tzinfo=UTC)
+START = datetime(2024, 1, 1, 6, tzinfo=UTC)
+"""Not near midnight: a day may not begin between the last run and the look whether anything is left."""
 LAKE_USERS = (running, invalidating, maintaining)
 """The modules that open the lake."""
 

@@ -15,7 +15,9 @@ from strandline.model.commits import Operation
 from .evidence import Evidence, reaches, require
 from .world import World, give_up
 
-BARE = {Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.COMPACT, Operation.CLEAN}
+WITHOUT_TOKEN = {Operation.COMPACT, Operation.STATISTICS}
+"""Commits that change no row and that Delta gives no token."""
+BARE = {Operation.FENCE, Operation.PURGE, Operation.INVALIDATE, Operation.CLEAN, *WITHOUT_TOKEN}
 """Commits that read nothing and compute nothing."""
 
 
@@ -75,9 +77,8 @@ def check_tokens_of(node: str, entries: list[LogEntry]) -> None:
     A commit names the token that the table took with it.
     """
     ours = [(e, e.metadata) for e in entries if e.metadata]
-    fenced = [
-        (e, m) for e, m in ours if m.operation is not Operation.COMPACT
-    ]  # it takes no token: late, it changes nothing either
+    # What takes no token changes nothing, however late it comes.
+    fenced = [(e, m) for e, m in ours if m.operation not in WITHOUT_TOKEN]
     tokens = [m.token for _, m in fenced]
     require(tokens == sorted(set(tokens)), "L7 tokens grow", node, tokens)
     require(all(e.tokens == {node: m.token} for e, m in fenced), "L7 one token a commit", node)

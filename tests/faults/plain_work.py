@@ -13,7 +13,7 @@ from strandline.dispatch.desk import Desk
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.work import Prepared, Write
 from strandline.model.catalog_records import NodeRecord, PartitionVersion
-from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, POSITION
+from strandline.model.columns import CONFIG, DELETED, INGESTED_AT, KEY, METADATA_COLUMNS, POSITION, STATE
 from strandline.model.commits import Operation, WrittenConfig
 from strandline.model.node import Node
 from strandline.model.plan import Cause, Cursor, Strategy, Task
@@ -188,7 +188,8 @@ def by_key(rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
 
 def signature(rows: Iterable[Row], backfill: bool) -> list[str]:
     return sorted(
-        repr((sorted(declared(r).items()), r[DELETED], r[CONFIG] if backfill else "")) for r in rows
+        repr((sorted(declared(r).items()), r[DELETED], r.get(STATE), r[CONFIG] if backfill else ""))
+        for r in rows
     )
 
 

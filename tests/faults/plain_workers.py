@@ -3,6 +3,7 @@
 The module of its kind in `kinds` computes what a task writes. No Spark.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +89,13 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 
 
 def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
-    table_log.compact(desk.lake, node.name, _bare_ticket(desk, node, lease, Operation.COMPACT).metadata)
+    metadata = _bare_ticket(desk, node, lease, Operation.COMPACT).metadata
+    table_log.compact(desk.lake, node.name, metadata, compaction.sorted_by)
+
+
+def commit_statistics(desk: Desk, node: Node, lease: Lease, columns: Sequence[str]) -> None:
+    ticket = _bare_ticket(desk, node, lease, Operation.STATISTICS)
+    table_log.keep_statistics(desk.lake, node.name, columns, ticket.metadata)
 
 
 def _bare_ticket(desk: Desk, node: Node, lease: Lease, operation: Operation, **statements: Any) -> Ticket:

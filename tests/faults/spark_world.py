@@ -19,7 +19,7 @@ from strandline.spark.session import get_session
 
 from .fate import LAKE_USERS, Fate
 from .table_log import Row
-from .world import Ledger, World
+from .world import Ledger, Rooms, World
 
 
 def shared_session() -> SparkSession:
@@ -60,3 +60,9 @@ class SparkLedger(SparkWorld, Ledger):
     """The world of timelines."""
 
     kinds = Ledger.kinds
+
+
+class SparkRooms(SparkWorld, Rooms):
+    """The world of entities."""
+
+    kinds = Rooms.kinds

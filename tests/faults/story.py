@@ -10,12 +10,13 @@ from strandline.app.maintain import MaintainOutcome
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 
-from .kinds import DESK, LEDGER, REGISTER
+from .kinds import DESK, LEDGER, REGISTER, ROOMS
 from .kinds.kind import Act, Kind, Step
 from .world import World
 
 
-def _tell_all(kinds: tuple[Kind, ...], where: str = "") -> tuple[Step, ...]:
+def _tell_all(kinds: tuple[Kind, ...], where: str = "", *, goes_back: bool = False) -> tuple[Step, ...]:
+    """`goes_back`: a clock that a person sets back is set forward again by the next run."""
     return (
         Step(name=f"what was there before{where}"),
         *(step for kind in kinds for step in kind.story),
@@ -25,12 +26,14 @@ def _tell_all(kinds: tuple[Kind, ...], where: str = "") -> tuple[Step, ...]:
             name=f"a clock that went back{where}",
             act=lambda w, fail: w.run(RunRequest(as_of=w.fate.clock.replace(year=2001)), fail),
             only_long=True,
+            leaves_work=goes_back,
         ),
     )
 
 
 STORY = _tell_all(REGISTER)
 LEDGER_STORY = _tell_all(LEDGER, " in the ledger")
+ROOMS_STORY = _tell_all(ROOMS, " in the rooms", goes_back=True)
 DESK_STORY = _tell_all(DESK, " on the desk")
 
 
@@ -68,3 +71,4 @@ def _shorten(story: tuple[Step, ...]) -> tuple[Step, ...]:
 
 SHORT_STORY = _shorten(STORY)
 SHORT_LEDGER_STORY = _shorten(LEDGER_STORY)
+SHORT_ROOMS_STORY = _shorten(ROOMS_STORY)

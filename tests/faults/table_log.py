@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from strandline.lake.location import Lake
+from strandline.lake.statistics import KEPT_OF, spell_columns
 from strandline.lake.writes import OWNED_TABLE, RECEIVED_TABLE, Superseding, Ticket
 from strandline.model.columns import DELETED, HEAD, KEY, ROLE, Role
 from strandline.model.errors import ConflictError
@@ -74,6 +75,9 @@ class Change:
     replaces_schema: bool = False
     data_change: bool = True
     operation: str = "WRITE"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties that the table gets."""
+    sorted_by: tuple[str, ...] = ()
 
 
 def between(dataset: str, token: int) -> None:
@@ -134,16 +138,27 @@ def purge(lake: Lake, ticket: Ticket) -> None:
     _commit(lake, ticket, lambda now: _replace(now, None, lambda row: bool(row[DELETED])), OWNED_TABLE)
 
 
-def compact(lake: Lake, dataset: str, metadata: str = "") -> None:
+def compact(lake: Lake, dataset: str, metadata: str = "", sorted_by: Sequence[str] = ()) -> None:
     """All rows in one file, by a commit that changes no data. Delta gives such a commit no token."""
 
     def together(now: Snapshot) -> Change:
         rows = Rows(schema=now.schema, rows=now.rows())
         return Change(
-            added=rows, removed=tuple(now.files), read_all=True, data_change=False, operation="OPTIMIZE"
+            added=rows,
+            removed=tuple(now.files),
+            read_all=True,
+            data_change=False,
+            operation="OPTIMIZE",
+            sorted_by=tuple(sorted_by),
         )
 
     _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), together, OWNED_TABLE)
+
+
+def keep_statistics(lake: Lake, dataset: str, columns: Sequence[str], metadata: str) -> None:
+    """The property alone. Files written here never have statistics, so they may have any row."""
+    change = Change(operation="SET TBLPROPERTIES", properties={KEPT_OF: spell_columns(columns)})
+    _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), lambda _: change, OWNED_TABLE)
 
 
 def read_snapshot(uri: str, version: int | None = None) -> Snapshot:
@@ -262,8 +277,10 @@ def _make_actions(
         schema = wanted.added.schema if wanted.replaces_schema else _merge(now.schema, wanted.added.schema)
     if now.version < 0:
         actions.append({"protocol": _PROTOCOL})
-    if now.version < 0 or not schema.equals(now.schema):
-        actions.append({"metaData": _describe(now, schema, properties)})
+    if now.version < 0 or not schema.equals(now.schema) or wanted.properties:
+        described = _describe(now, schema, properties)
+        described["configuration"] |= wanted.properties
+        actions.append({"metaData": described})
     removed = {"deletionTimestamp": _millis(), "dataChange": wanted.data_change}
     actions += [{"remove": {"path": path, **removed}} for path in wanted.removed]
     if wanted.added is not None and wanted.added.rows:
@@ -321,6 +338,7 @@ def _commit_info(wanted: Change, ticket: Ticket, at_least: int) -> dict[str, Any
         "timestamp": at,
         "operation": wanted.operation,
         "engineInfo": "plain Python",
+        "operationParameters": {"zOrderBy": json.dumps(wanted.sorted_by)},
     }
     return {"commitInfo": info | ({"userMetadata": ticket.metadata} if ticket.metadata else {})}
 

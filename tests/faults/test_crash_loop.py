@@ -21,23 +21,43 @@ from .crash_loop import Hit, Told, hits_of, recover, tell, wrecks_of
 from .fate import Fate, Killed, soon
 from .kinds import KINDS
 from .kinds.changes.kind import LOGS
+from .kinds.entity.data import HOUSE, ROOM
 from .kinds.kind import Step
 from .kinds.timeline.data import DAILY, HISTORY
 from .kinds.trigger.kind import ALERT, EDITED
 from .kinds.view.data import VIEW
-from .story import DESK_STORY, LEDGER_STORY, SHORT_LEDGER_STORY, SHORT_STORY, STORY
-from .world import Ledger, PublishingDesk, Saved, World
+from .story import (
+    DESK_STORY,
+    LEDGER_STORY,
+    ROOMS_STORY,
+    SHORT_LEDGER_STORY,
+    SHORT_ROOMS_STORY,
+    SHORT_STORY,
+    STORY,
+)
+from .world import Ledger, PublishingDesk, Rooms, Saved, World
 
 pytestmark = pytest.mark.faults
 
 EVERY = 1 if os.environ.get("STRANDLINE_FAULTS") == "all" else 8
-LEDGER_NODES = () if EVERY == 1 else (HISTORY, DAILY)
-DESK_NODES = () if EVERY == 1 else (VIEW, *LOGS.values(), ALERT, EDITED)
-"""In the other worlds, kills while one of these is worked on. All other kinds are in the register too."""
+OWN_NODES = (
+    {
+        "ledger": (HISTORY, DAILY),
+        "rooms": (ROOM, HOUSE),
+        "desk": (VIEW, *LOGS.values(), ALERT, EDITED),
+    }
+    if EVERY > 1
+    else {}
+)
+"""By world: only kills while one of these is worked on. All other kinds of node are in the register too."""
 FIRSTS = 60 if EVERY == 1 else 3
 PAIRS_EVERY = 1 if EVERY == 1 else 25
-STEPS = (*STORY, *LEDGER_STORY, *DESK_STORY)
+STORIES = {"register": STORY, "ledger": LEDGER_STORY, "rooms": ROOMS_STORY, "desk": DESK_STORY}
+"""By world."""
+STEPS = tuple(step for story in STORIES.values() for step in story)
 """Of all worlds."""
+WORLDS = {step: name for name, story in STORIES.items() for step in story}
+"""By step: its world."""
 _tried = {"kills": 0, "wrecks": 0, "lost answers": 0, "pairs": 0}
 
 
@@ -53,10 +73,11 @@ def told(worlds: Path) -> Iterator[Told]:
     """The stories of all worlds."""
     with (
         tell(STORY, worlds / "story", Fate, World) as steps,
-        tell(LEDGER_STORY, worlds / "ledger", Fate, Ledger) as others,
-        tell(DESK_STORY, worlds / "desk", Fate, PublishingDesk) as published,
+        tell(LEDGER_STORY, worlds / "ledger", Fate, Ledger) as of_ledger,
+        tell(ROOMS_STORY, worlds / "rooms", Fate, Rooms) as of_rooms,
+        tell(DESK_STORY, worlds / "desk", Fate, PublishingDesk) as of_desk,
     ):
-        yield steps | others | published
+        yield steps | of_ledger | of_rooms | of_desk
 
 
 @pytest.fixture
@@ -72,7 +93,7 @@ def folder(worlds: Path) -> Iterator[Path]:
 def test_a_kill_at_any_hit_is_mended_by_the_next_runs(
     step: Step, told: Told, fate: Fate, folder: Path
 ) -> None:
-    saved, nodes = told[step.name][0], _nodes_of(step)
+    saved, nodes = told[step.name][0], OWN_NODES.get(WORLDS[step], ())
     for wreck in wrecks_of(step, saved, fate, folder / "wrecks", EVERY, STEPS.index(step), nodes):
         wreck.recover(folder / "world", fate)
         _tried["wrecks"] += 1
@@ -96,14 +117,9 @@ def test_a_lost_answer_counts_in_the_same_run(step: Step, told: Told, fate: Fate
         _tried["lost answers"] += 1
 
 
-def _nodes_of(step: Step) -> tuple[str, ...]:
-    """The nodes that are killed in a step. Empty for all."""
-    return LEDGER_NODES if step in LEDGER_STORY else DESK_NODES if step in DESK_STORY else ()
-
-
 def _choose_answers(step: Step, hits: list[Hit]) -> list[Hit]:
     writes = [hit for hit in hits if hit[0] == "after-write"]
-    if nodes := _nodes_of(step):
+    if nodes := OWN_NODES.get(WORLDS[step]):
         return [hit for hit in writes if hit[1] in nodes][:: min(EVERY, 4)]
     return writes[:: min(EVERY, 4)]
 
@@ -144,12 +160,13 @@ def test_each_step_has_a_name_of_its_own_and_joins_a_step_that_is_there() -> Non
     assert max(names.values()) == 1, names
     assert {step.told_with for step in STORY} - {""} <= {step.name for step in SHORT_STORY}
     assert {step.told_with for step in LEDGER_STORY} - {""} <= {step.name for step in SHORT_LEDGER_STORY}
+    assert {step.told_with for step in ROOMS_STORY} - {""} <= {step.name for step in SHORT_ROOMS_STORY}
 
 
 def test_the_stories_write_a_table_of_every_kind(told: Told, fate: Fate, folder: Path) -> None:
     """A kind whose tables no step writes would never be killed."""
     kinds = set()
-    for story in (STORY, LEDGER_STORY, DESK_STORY):
+    for story in STORIES.values():
         project = told[story[0].name][0].restore(folder / "world", fate).project
         hits = [hit for step in story for hit in told[step.name][1]]
         kinds |= {str(project.get(node).kind) for point, node, _ in hits if point == "after-write"}
@@ -192,7 +209,7 @@ def test_the_loop_tried_every_hit(
     """The last of this file; says how much was tried."""
     if sum("kill_at_any_hit" in item.name for item in request.session.items) < len(STEPS):
         pytest.skip("a part of the loop was chosen")
-    nodes_by_step = {step.name: _nodes_of(step) for step in STEPS}
+    nodes_by_step = {step.name: OWN_NODES.get(WORLDS[step], ()) for step in STEPS}
     hits = sum(
         not nodes_by_step[name] or node in nodes_by_step[name]
         for name, (_, hits) in told.items()

@@ -30,14 +30,14 @@ from . import plain_work, plain_workers, scenarios, table_log
 from .evidence import BrokenLawError, Evidence
 from .fate import Fate
 from .killing import Mutant, Start, make_start
-from .kinds import KINDS, LEDGER, REGISTER, Kind, quarantine
+from .kinds import KINDS, Kind, quarantine
 from .kinds.chain import worker as chain
 from .kinds.job import appending, results
 from .kinds.snapshot import worker as snapshot
 from .plain_work import Work
 from .scenarios import SCENARIOS, Scenario
 from .table_log import Row, Rows
-from .world import Ledger, PublishingDesk, World
+from .world import Ledger, PublishingDesk, Rooms, World
 
 pytestmark = pytest.mark.faults
 
@@ -419,9 +419,8 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
 
     fate = Fate()
     fate.install(monkeypatch)
-    world = (World if kind in REGISTER else Ledger if kind in LEDGER else PublishingDesk)(
-        worlds / "spoilt", fate
-    )
+    world_type = next(w for w in (World, Ledger, Rooms, PublishingDesk) if kind in w.kinds)
+    world = world_type(worlds / "spoilt", fate)
     world.run()
     kind.check(Evidence(world, frozen=()))
     monkeypatch.setitem(plain_workers.KINDS_BY_NAME, kind.name, replace(kind, prepare=prepare_wrongly))

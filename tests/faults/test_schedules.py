@@ -32,13 +32,14 @@ from strandline.model.errors import StrandlineError
 from .fate import Fate, soon
 from .kinds.kind import Happening
 from .laws import check_always, check_rest
-from .world import Ledger, PublishingDesk, Saved, World, make_folder, new_catalog
+from .world import Ledger, PublishingDesk, Rooms, Saved, World, make_folder, new_catalog
 
 pytestmark = pytest.mark.faults
 
 SCHEDULES = int(os.environ.get("STRANDLINE_SCHEDULES", "300"))
 LEDGER_SCHEDULES = SCHEDULES // 10
 """Fewer, because the model of timelines has schedules of its own, by the thousand (`tests/property`)."""
+ROOMS_SCHEDULES = SCHEDULES // 5
 STEPS = 8 if "STRANDLINE_SCHEDULES" in os.environ else 6
 RUN_POINTS = POINTS[: POINTS.index("after-purge") + 1]
 MAINTAIN_POINTS = (
@@ -303,6 +304,14 @@ def test_no_schedule_of_the_ledger_breaks_a_law(say: Callable[[str], None]) -> N
     run_schedules(machine, LEDGER_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
 
     say(f"schedules of the ledger {LEDGER_SCHEDULES}, violations 0")
+
+
+def test_no_schedule_of_entities_breaks_a_law(say: Callable[[str], None]) -> None:
+    machine = schedules_of(Ground(Fate, Rooms))
+
+    run_schedules(machine, ROOMS_SCHEDULES, STEPS, chosen_anew="STRANDLINE_SCHEDULES" in os.environ)
+
+    say(f"schedules of entities {ROOMS_SCHEDULES}, violations 0")
 
 
 def test_no_schedule_of_the_desk_breaks_a_law(say: Callable[[str], None]) -> None:

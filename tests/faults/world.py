@@ -32,7 +32,7 @@ from tests.harness import SILENT
 
 from . import table_log
 from .fate import Fate, Killed, _no_spark
-from .kinds import DESK, LEDGER, REGISTER
+from .kinds import DESK, LEDGER, REGISTER, ROOMS
 from .kinds.kind import Kind, Stream, Switches
 from .table_log import Row
 
@@ -63,7 +63,7 @@ class World:
         self.switches = {name: value for kind in self.kinds for name, value in kind.switches.items()}
         """What users have changed in the project."""
         self.configured: dict[str, Switches] = {}
-        """By hash of a node's configuration: the switches that gave it."""
+        """By hash of a node's configuration, or of a part of it: the switches that gave it."""
         self.catalog = new_catalog()
         self._loaded: tuple[Switches, Project] | None = None
         """The project as it was last asked for, with the switches that gave it."""
@@ -86,7 +86,11 @@ class World:
         if self._loaded is None or self._loaded[0] != self.switches:
             switches = dict(self.switches)
             project = _load(self.folder, _write_project(self.kinds, switches))
-            self.configured |= {node.config.hash: switches for node in project.nodes}
+            self.configured |= {
+                hash_: switches
+                for node in project.nodes
+                for hash_ in (node.config.hash, *node.config.parts.values())
+            }
             self._loaded = switches, project
         return self._loaded[1]
 
@@ -211,6 +215,12 @@ class Ledger(World):
     """The world of timelines."""
 
     kinds = LEDGER
+
+
+class Rooms(World):
+    """The world of entities."""
+
+    kinds = ROOMS
 
 
 class PublishingDesk(World):

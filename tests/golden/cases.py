@@ -36,6 +36,7 @@ from strandline.model.commits import (
 )
 from strandline.model.condition_json import from_row_filter
 from strandline.model.condition_text import describe as describe_filter
+from strandline.model.definitions import plan_columns
 from strandline.model.files import FileRead, FileSeen
 from strandline.model.node import Node, Project
 from strandline.model.own_clock import ColumnRange
@@ -369,6 +370,8 @@ class World:
 
     def _config(self, node: Node) -> WrittenConfig:
         config = current_config(node, self.observed)
+        if node.traits.origins:
+            return plan_columns(node, None, config, self.tables, (), anew=True).config
         return WrittenConfig(hash=config.hash, parts=config.parts)
 
     def _cursor(self, name: str) -> Cursor:
@@ -424,6 +427,7 @@ def render(made: Plan) -> str:
     lines += [line for held in made.stale for line in _render_held("stale ", held)]
     lines += [line for held in made.frozen for line in _render_held("frozen", held)]
     lines += [line for held in made.held for line in _render_held("held  ", held)]
+    lines += [f"note    {note}" for note in made.notes]
     return "\n".join(lines) or "nothing to do"
 
 

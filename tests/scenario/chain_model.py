@@ -6,7 +6,6 @@ datasets after a run, and `after_run` makes the next state from it. Rows hold pl
 them like `--output json`.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from tests.scenario.json_rows import read_messages
 
 Row = dict[str, Any]
 Rows = tuple[Row, ...]
@@ -434,27 +435,9 @@ def summed_by_day(blocks: Iterable[Row]) -> Rows:
     )
 
 
-# Spelling
-
-
-def as_json(rows: Iterable[Row]) -> list[Row]:
-    return [{column: _spelt(value) for column, value in row.items()} for row in rows]
-
-
-def _spelt(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case _:
-            return value
+# Messages
 
 
 def _lines(folder: Path, day: int) -> list[Row]:
     path = folder / f"day-{day}.jsonl"
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    )
+    return read_messages(path) if path.exists() else []

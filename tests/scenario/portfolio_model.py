@@ -5,17 +5,18 @@ value anew, and compares them with what was published before. So it knows which 
 them the epochs. Values are compared as `--output json` formats them (`as_json`).
 """
 
-import json
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from tests.scenario.json_rows import read_messages
 
 Row = dict[str, Any]
 Rows = tuple[Row, ...]
@@ -63,7 +64,12 @@ class State:
 
 def after_run(before: State, data: Path, as_of: datetime) -> State:
     """The state after a run over all messages that are there now."""
-    messages = {dataset: _read_messages(data / dataset) for dataset in FACTS}
+    messages = {
+        dataset: [
+            message for path in sorted((data / dataset).glob("*.jsonl")) for message in read_messages(path)
+        ]
+        for dataset in FACTS
+    }
     decoded = {dataset: [DECODERS[dataset](message) for message in messages[dataset]] for dataset in FACTS}
     live = {dataset: newest(decoded[dataset], *KEYS[dataset]) for dataset in FACTS}
     live["transactions"] = [row for row in live["transactions"] if row["status"] != "CANCELLED"]
@@ -415,31 +421,7 @@ def portfolio_timeseries(positions: Iterable[Row]) -> Rows:
     )
 
 
-# Spelling
-
-
-def as_json(rows: Iterable[Row]) -> list[Row]:
-    return [{column: _spelt(value) for column, value in row.items()} for row in rows]
-
-
-def _spelt(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case _:
-            return value
-
-
-def _read_messages(folder: Path) -> list[Row]:
-    return [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+# Amounts
 
 
 def _money(amount: Decimal | int | None) -> Decimal:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -50,6 +51,14 @@ def play(commands: Sequence[Command], after: Callable[[Command], None]) -> list[
         played.append(Played(command=command, code=code, printed=printed.getvalue()))
         after(command)
     return played
+
+
+def assert_shown(ended: Played) -> None:
+    """A README shows what the command prints. In it `...` stands for anything."""
+    shown = "\n".join(line.rstrip() for line in ended.command.shown)
+    printed = "\n".join(line.rstrip() for line in ended.printed.rstrip("\n").splitlines())
+    as_shown = re.escape(shown).replace(re.escape("..."), ".*")
+    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{ended.command.text} printed\n{printed}"
 
 
 def ask(*arguments: str) -> Any:

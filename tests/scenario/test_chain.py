@@ -17,9 +17,9 @@ from tests.scenario.chain_model import (
     State,
     after_alert_backfill,
     after_transfer_backfill,
-    as_json,
     play_days,
 )
+from tests.scenario.json_rows import as_json
 from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query
 
 pytestmark = pytest.mark.spark

@@ -3,7 +3,6 @@
 Every dataset is compared with a model in plain Python.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import chdir
@@ -14,8 +13,18 @@ import pytest
 
 from examples.play import Command
 from strandline.model.typed_values import parse_instant
-from tests.scenario.portfolio_model import DATASETS, FACTS, UNKNOWN, State, after_run, as_json
-from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query
+from tests.scenario.json_rows import as_json
+from tests.scenario.portfolio_model import DATASETS, FACTS, UNKNOWN, State, after_run
+from tests.scenario.story import (
+    Played,
+    ask,
+    assert_shown,
+    commands_of,
+    copy_project,
+    in_some_order,
+    play,
+    query,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -109,13 +118,7 @@ def test_every_command_of_the_readme_succeeds(story: Story) -> None:
 
 @pytest.mark.parametrize("place", [number for number, command in enumerate(COMMANDS) if command.shown])
 def test_the_readme_shows_what_the_command_prints(story: Story, place: int) -> None:
-    ended = story.played[place]
-    shown = "\n".join(line.rstrip() for line in ended.command.shown)
-    printed = "\n".join(line.rstrip() for line in ended.printed.rstrip("\n").splitlines())
-
-    as_shown = re.escape(shown).replace(re.escape("..."), ".*")
-
-    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{ended.command.text} printed\n{printed}"
+    assert_shown(story.played[place])
 
 
 @pytest.mark.parametrize("dataset", [name for name in DATASETS if name != "positions_state"])

@@ -4,7 +4,6 @@ Every dataset is compared with a model in plain Python.
 """
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,17 @@ import pytest
 
 from examples.play import Command
 from tests.scenario.property_tax_model import DATASETS, Model
-from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query, rows_of
+from tests.scenario.story import (
+    Played,
+    ask,
+    assert_shown,
+    commands_of,
+    copy_project,
+    in_some_order,
+    play,
+    query,
+    rows_of,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -104,13 +113,7 @@ def test_every_command_of_the_readme_succeeds(story: Story) -> None:
 
 @pytest.mark.parametrize("place", [number for number, command in enumerate(COMMANDS) if command.shown])
 def test_the_readme_shows_what_the_command_prints(story: Story, place: int) -> None:
-    ended = story.played[place]
-    shown = "\n".join(line.rstrip() for line in ended.command.shown)
-    printed = "\n".join(line.rstrip() for line in ended.printed.rstrip("\n").splitlines())
-
-    as_shown = re.escape(shown).replace(re.escape("..."), ".*")
-
-    assert re.fullmatch(as_shown, printed, re.DOTALL), f"{ended.command.text} printed\n{printed}"
+    assert_shown(story.played[place])
 
 
 @pytest.mark.parametrize("dataset", [*DATASETS, *JOBS])

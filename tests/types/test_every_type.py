@@ -15,6 +15,7 @@ import pytest
 from tests.harness import PATHS, TestProject
 from tests.types.catalogue import KINDS as CATALOGUE
 from tests.types.catalogue import Kind
+from tests.types.changing_rows import Rows, change_rows
 
 pytestmark = pytest.mark.spark
 
@@ -131,10 +132,6 @@ jobs:
 """
 
 
-Rows = dict[str, tuple[str, int, int]]
-"""By id: group, pick and sequence number."""
-
-
 def _identity(kind: Kind, pick: int) -> str:
     return kind.values[(pick + len(kind.name)) % len(kind.values)][1]
 
@@ -206,19 +203,8 @@ def test_every_type_in_every_role_of_a_job_is_right_or_refused(
     chance = random.Random(f"types {path}")
     rows: Rows = {}
     ever: dict[str, set[str]] = {kind.name: set() for kind in KINDS}
-    seq = 0
     for turn in range(ROUNDS):
-        messages: list[dict[str, object]] = []
-        for _ in range(60 if turn == 0 else 14):
-            seq += 1
-            id_ = f"r{chance.randrange(70)}"
-            if id_ in rows and chance.random() < 0.25:
-                del rows[id_]
-                messages.append({"id": id_, "g": None, "pick": 0, "seq": seq, "op": "D"})
-                continue
-            rows[id_] = (chance.choice("pqr"), chance.randrange(1000), seq)
-            messages.append({"id": id_, "g": rows[id_][0], "pick": rows[id_][1], "seq": seq, "op": "U"})
-        project.lines(f"data/{turn}.jsonl", *messages)
+        project.lines(f"data/{turn}.jsonl", *change_rows(rows, chance, turn))
         monkeypatch.setenv("STRANDLINE_THRESHOLDS", PATHS[path])
         outcome = project.run(ok=False)
         for kind in KINDS:

@@ -1,6 +1,6 @@
-"""What LANGUAGE promises and this version does not support yet.
+"""What LANGUAGE promises and this version does not support yet: the keys in `Section.not_yet`.
 
-Whoever builds a feature removes its line here.
+Whoever builds a feature removes its key from its section.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,6 @@ from strandline.model.report import Report
 
 from .section import Section
 from .yaml_lines import DataPath, Document
-
-LATER_SECTIONS = {
-    "entities": "Entities and their variables",
-}
-"""Sections that LANGUAGE describes, and the name of each. Keys of entries are in `Section.not_yet`."""
 
 
 def set_aside(
@@ -26,10 +21,6 @@ def set_aside(
     aside: dict[DataPath, object] = {}
     if not isinstance(document.data, dict):
         return aside, frozenset()
-    for key, words in LATER_SECTIONS.items():
-        if document.data.get(key) is not None:
-            aside[(key,)] = document.data[key]
-            _add(report, document, (key,), words)
     not_yet = {section.key: section.not_yet for section in sections}
     for path in _walk(document.data, ()):
         entry = path[:2]
@@ -41,8 +32,7 @@ def set_aside(
 
 
 def _add(report: Report, document: Document, path: DataPath, words: str) -> None:
-    verb = "are" if words in LATER_SECTIONS.values() else "is"
-    what = f"{words} {verb} not supported by this version yet."
+    what = f"{words} is not supported by this version yet."
     report.add("not-yet", what, "Leave it out until a later version.", document.place(*path))
 
 

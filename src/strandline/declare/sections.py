@@ -6,6 +6,7 @@ A new kind of node is added to two tables: this one and `dispatch.workers.WORKER
 from .chains.section import CHAINS
 from .datasets.section import DATASETS
 from .endpoints.section import ENDPOINTS
+from .entities.section import ENTITIES
 from .jobs.section import JOBS
 from .publish.section import PUBLISH
 from .section import Section
@@ -20,6 +21,7 @@ SECTIONS: tuple[Section, ...] = (
     CHAINS,
     JOBS,
     TIMELINES,
+    ENTITIES,
     PUBLISH,
     VIEWS,
     ENDPOINTS,

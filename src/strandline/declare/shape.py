@@ -16,7 +16,7 @@ from strandline.model.report import Report, find_nearest, suggest
 from .allowed_keys import JsonObject, known_keys
 from .head import Head
 from .mending import Mending
-from .not_yet import LATER_SECTIONS, set_aside
+from .not_yet import set_aside
 from .project_file import make_json_schema
 from .section import Section
 from .yaml_lines import DataPath, Document
@@ -76,7 +76,7 @@ class _Shaping:
         data = self.rename_sections(data)
         aside, words = set_aside(self.document, self.sections, self.report)
         self.broken |= set(words)
-        keys = {*(section.key for section in self.sections), *LATER_SECTIONS}
+        keys = {section.key for section in self.sections}
         head_data = {k: v for k, v in data.items() if v is not None and k not in keys}
         head = self.validate(_HEAD, head_data, (), None)
         entries = {section.key: self.check_section(section, data, aside) for section in self.sections}
@@ -113,7 +113,7 @@ class _Shaping:
 
     def rename_sections(self, data: dict[str, object]) -> dict[str, object]:
         """Read a section with a misspelt name as the one that was meant, so that its entries are checked."""
-        known = {*known_keys(self.schema, ()), *LATER_SECTIONS}
+        known = known_keys(self.schema, ())
         keys = {section.key for section in self.sections}
         for key in [key for key in data if key not in known]:
             section = find_nearest(key, known)

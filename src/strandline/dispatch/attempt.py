@@ -8,6 +8,7 @@ from strandline.catalog import find_node, record_unchanged
 from strandline.lake.log import find_complete, read_entries
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
+from strandline.model.definitions import plan_task
 from strandline.model.errors import StrandlineError, WorkError
 from strandline.model.hashing import with_lookups
 from strandline.model.metadata import to_json
@@ -22,6 +23,7 @@ from .desk import Desk
 from .failpoints import reach
 from .holding import Held, holding
 from .settle import task_id
+from .statistics import keep_statistics
 
 if TYPE_CHECKING:
     from strandline.lake.work import Prepared, Write
@@ -49,20 +51,29 @@ def attempt(desk: Desk, task: Task) -> TaskResult:
     A commit that stands although its answer was lost is found, and counts.
     """
     started = time.monotonic()
-    node = desk.project.get(task.node)
-    with holding(desk, node, rebuilds=task.strategy is Strategy.FULL) as held:
+    node, rebuilds = desk.project.get(task.node), task.strategy is Strategy.FULL
+    # Where rows of someone else lie in the table, only what replaces them may be committed after them.
+    kept = () if rebuilds else keep_statistics(desk, node)
+    with holding(desk, node, rebuilds=rebuilds) as held:
         result = _work(_pin_inputs(desk, node, task, held))
     seconds = round(time.monotonic() - started, 3)
-    return replace(result, seconds=seconds, notes=(*held.notes, *result.notes))
+    return replace(result, seconds=seconds, notes=(*kept, *held.notes, *result.notes))
 
 
 def _pin_inputs(desk: Desk, node: Node, task: Task, held: Held) -> _Attempt:
     reach("before-pin", node.name)
     record = find_node(desk.catalog, node.name)
     cursors = record.cursors if record else {}
-    inputs = {i.dataset: _pin(_readable(desk, node, i), cursors.get(i.dataset)) for i in node.inputs}
+    # Where columns have a definition each, those of an input that was never received wait alone.
+    lacks = {i.dataset for i in node.inputs if node.traits.origins and desk.pins.find(i.dataset) is None}
+    inputs = {
+        i.dataset: _pin(_readable(desk, node, i), cursors.get(i.dataset))
+        for i in node.inputs
+        if i.dataset not in lacks
+    }
     reach("after-pin", node.name)
     task = _with_cursors(task, record if desk.pins.find(node.name) or not node.traits.publishes else None)
+    task = replace(task, inputs=tuple(i for i in task.inputs if i.dataset not in lacks))
     return _Attempt(desk=desk, node=node, task=task, held=held, record=record, inputs=inputs)
 
 
@@ -79,7 +90,7 @@ def _work(this: _Attempt) -> TaskResult:
     _refuse_rewritten(desk, task, inputs)
     current = _current_config(desk, node, inputs)
     _refuse_frozen(node, task, this.record, current)
-    config = WrittenConfig(hash=current.hash, parts=current.parts)
+    config = _config_after(node, task, this.record, current, inputs)
     reach("before-prepare", node.name)
     workers = desk.workers()  # Spark only from here on
     prepared = workers.prepare(desk, node, task, this.held.lease, this.record, inputs, config)
@@ -182,6 +193,18 @@ def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: 
     return replace(result, status=Status.FAILED, partly=readable, error=str(refused), slug=refused.slug)
 
 
+def _config_after(
+    node: Node, task: Task, record: NodeRecord | None, current: NodeConfig, inputs: dict[str, Cursor]
+) -> WrittenConfig:
+    """What a commit of this task records.
+
+    Where columns have a definition each, it is the one that each of them then has.
+    """
+    if not node.traits.origins:
+        return WrittenConfig(hash=current.hash, parts=current.parts)
+    return plan_task(node, task, record, current, inputs).config
+
+
 def _readable(desk: Desk, node: Node, input_: Input) -> Cursor:
     """The version of an input that a node may read.
 
@@ -244,7 +267,8 @@ def _was_built(
         return False
     if has_changed(desk, node.name, Cursor(table_id=record.table_id, version=record.table_version), own):
         return False
-    return [c.hash for c in record.configs] == [_current_config(desk, node, inputs).hash]
+    config = _config_after(node, task, None, _current_config(desk, node, inputs), inputs)
+    return [c.hash for c in record.configs] == [config.hash]
 
 
 def has_changed(desk: Desk, dataset: str, after: Cursor | None, now: Cursor) -> bool:
@@ -278,7 +302,7 @@ def _refuse_frozen(node: Node, task: Task, record: NodeRecord | None, current: N
 def _refuse_rewritten(desk: Desk, task: Task, inputs: dict[str, Cursor]) -> None:
     """Refuse an increment across a rewrite of an input that the plan did not foresee."""
     for planned in task.inputs:
-        if task.strategy is not Strategy.RECOMPUTE or not planned.changes or planned.after is None:
+        if task.strategy in (Strategy.APPEND, Strategy.FULL) or not planned.changes or planned.after is None:
             continue
         upto = inputs[planned.dataset].version
         entries = [

@@ -1,6 +1,6 @@
 """What one run works with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -102,6 +102,10 @@ class Workers(Protocol):
 
     def commit_compaction(self, desk: "Desk", node: Node, lease: Lease, compaction: Compaction) -> None:
         """Write the same rows in fewer files."""
+        ...
+
+    def commit_statistics(self, desk: "Desk", node: Node, lease: Lease, columns: Sequence[str]) -> None:
+        """Keep statistics of these columns in new files."""
         ...
 
 

@@ -17,6 +17,7 @@ from .desk import Desk
 from .failpoints import reach
 from .holding import Held, Written, holding
 from .horizon import Horizon, find_horizon, read_announced
+from .statistics import find_narrow, find_wanted, keep_statistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,8 @@ def keep_since(now: datetime, keep: timedelta) -> Keeping:
 def measure(desk: Desk, node: Node, keeping: Keeping) -> tuple[Maintained, bool]:
     """A table as it is, and whether there is anything to do for it. Starts no Spark and changes nothing."""
     look = _look(desk, node, keeping)
-    return look.report(node), bool(find_compactions(look.files.live)) or bool(look.dead)
+    to_do = find_wanted(desk, node) or find_compactions(look.files.live, find_narrow(desk, node)) or look.dead
+    return look.report(node), bool(to_do)
 
 
 def preview(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
@@ -48,7 +50,7 @@ def preview(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
         look.report(node),
         removed_files=len(look.dead),
         freed_bytes=sum(f.bytes for f in look.dead),
-        notes=tuple(c.text for c in find_compactions(look.files.live)),
+        notes=tuple(c.text for c in find_compactions(look.files.live, find_narrow(desk, node))),
         table_version=desk.pins.get(node.name).version,
     )
 
@@ -56,7 +58,7 @@ def preview(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
 def maintain(desk: Desk, node: Node, keeping: Keeping) -> Maintained:
     """Compact, then clean. A table that someone else wrote to is left alone: the next run deals with it."""
     before = _look(desk, node, keeping)
-    notes = _compact(desk, node)
+    notes = (*keep_statistics(desk, node), *_compact(desk, node))
     removed = _clean(desk, node, keeping)
     after = _look(desk, node, keeping)
     return replace(
@@ -137,7 +139,7 @@ def _compact(desk: Desk, node: Node) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     for step in Step:
         live = read_files(desk.lake.table(node.name), -1).live
-        for wanted in (c for c in find_compactions(live) if c.step is step):
+        for wanted in (c for c in find_compactions(live, find_narrow(desk, node)) if c.step is step):
             notes = (*notes, *_compact_once(desk, node, wanted))
     return notes
 

@@ -27,15 +27,16 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         for node in project.nodes
         if (of := node.traits.business_dates) is not None and of.dataset in tables and node.name in tables
     }
-    watched = {
-        (border.dataset, border.column)
-        for node in project.nodes
-        if node.traits.own_clock is not None and node.name in tables
-        for border in node.traits.own_clock.borders
-        if border.dataset in tables
-    }
+    watched: dict[str, set[str]] = {}
+    for node in project.nodes:
+        if node.traits.own_clock is not None and node.name in tables:
+            for border in node.traits.own_clock.borders:
+                watched.setdefault(border.dataset, set()).add(border.column)
     ranges = {
-        (name, column): read_ranges(lake, name, tables[name].version, column) for name, column in watched
+        (name, column): files
+        for name, columns in watched.items()
+        if name in tables
+        for column, files in read_ranges(lake, name, tables[name].version, columns).items()
     }
     return Observed(view=view, tables=tables, listings=listings, business_dates=dates, ranges=ranges)
 

@@ -1,12 +1,13 @@
 """Where Spark begins: the worker for each kind of node, and the primitive for each kind of write."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from strandline.compute.chain import worker as chain
+from strandline.compute.entity import worker as entity
 from strandline.compute.facts import quarantine
 from strandline.compute.facts import worker as facts
 from strandline.compute.job import worker as job
@@ -26,6 +27,8 @@ from strandline.lake.work import Expected, Prepared, Work, Worker, Write
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.columns import PARTITIONED_BY
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
+from strandline.model.definitions import ColumnWork, as_recorded, plan_task
+from strandline.model.entity import Entity
 from strandline.model.hashing import digest
 from strandline.model.kind import NodeKind
 from strandline.model.leases import Lease
@@ -55,6 +58,7 @@ WORKERS: Mapping[NodeKind, Worker] = {
     Job.kind: job,
     Timeline.kind: timeline,
     Valuation.kind: valuation,
+    Entity.kind: entity,
     View.kind: view,
     ChangeLog.kind: change_log,
     Trigger.kind: trigger,
@@ -87,7 +91,9 @@ def _prepare(
     config: WrittenConfig,
 ) -> Prepared:
     changed = _count_changed(desk, task, inputs)
-    work = _make_work(desk, node, task, f"{node.name}_{lease.token}", record, inputs, config, changed=changed)
+    columns = plan_task(node, task, record, node.config, inputs) if node.traits.origins else None
+    attempt = f"{node.name}_{lease.token}"
+    work = _make_work(desk, node, task, attempt, record, inputs, config, changed=changed, columns=columns)
     return prepare_in_shape(work, WORKERS[node.kind].prepare)
 
 
@@ -125,7 +131,8 @@ def expect(desk: Desk, node: Node, record: NodeRecord, config: WrittenConfig) ->
         reason="verify",
         scope=EVERYTHING,
     )
-    work = _make_work(desk, node, task, node.name, record, record.cursors, config)
+    columns = as_recorded(node, record) if node.traits.origins else None
+    work = _make_work(desk, node, task, node.name, record, record.cursors, config, columns=columns)
     return work, WORKERS[node.kind].expect(work)
 
 
@@ -139,6 +146,7 @@ def _make_work(
     config: WrittenConfig,
     *,
     changed: int | None = None,
+    columns: ColumnWork | None = None,
 ) -> Work:
     """One attempt with everything pinned. `changed`: the number of changed input rows, where it is known."""
     own = desk.pins.find(node.name)
@@ -165,6 +173,7 @@ def _make_work(
         partitions=record.partitions if record and own else {},
         waiting=record.waiting if record and own else (),
         config=config,
+        columns=columns,
         stale=record is not None and any(c.hash != config.hash for c in record.configs),
         accept_guard=node.name in desk.accept_guard,
         quiet=node.name in desk.quiet,
@@ -271,6 +280,12 @@ def commit_purge(desk: Desk, node: Node, lease: Lease) -> None:
 def commit_compaction(desk: Desk, node: Node, lease: Lease, compaction: Compaction) -> None:
     ticket = _bare_ticket(desk, node, lease, Operation.COMPACT)
     writes.compact(_session(desk, node, own=True), desk.lake, ticket, compaction)
+
+
+def commit_statistics(desk: Desk, node: Node, lease: Lease, columns: Sequence[str]) -> None:
+    """From now on, new files have statistics of these columns."""
+    ticket = _bare_ticket(desk, node, lease, Operation.STATISTICS)
+    writes.keep_statistics(_session(desk, node, own=True), desk.lake, ticket, columns)
 
 
 def _session(desk: Desk, node: Node, *, own: bool = False) -> "SparkSession":

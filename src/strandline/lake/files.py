@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +19,7 @@ import pyarrow.fs
 
 from .location import open_folder
 from .log import read_texts
+from .statistics import NOTHING_KNOWN, FileStatistics, make_statistics
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -42,6 +43,9 @@ class LiveFile:
     """The file of its deletion vector, if it has its own."""
     partition: tuple[tuple[str, str | None], ...] = ()
     """The columns by which the table is partitioned, with the values of this file's rows."""
+    statistics: FileStatistics = NOTHING_KNOWN
+    sorted_by: tuple[str, ...] = ()
+    """The columns by which the commit that wrote it had sorted all rows of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +75,20 @@ def read_files(uri: str, since: int) -> TableFiles:
     live: dict[tuple[str, str], LiveFile] = {}
     needed: set[str] = set()
     named: set[str] = set()
+    sorted_by: dict[str, tuple[str, ...]] = {}
     versions: list[int] = []
     for version, text in read_texts(uri, -1):
         if version > since and not needed:
             needed = _paths(live.values())
         versions.append(version)
+        sorting: tuple[str, ...] = ()
         for kind, action in _file_actions(text):
+            if kind == "commitInfo":
+                sorting = _find_sorting(action)
+                continue
             file = _file(action)
+            if kind == "add" and sorting:
+                sorted_by[file.path] = sorting
             named |= _paths([file])
             if version > since:
                 needed |= _paths([file])
@@ -88,7 +99,7 @@ def read_files(uri: str, since: int) -> TableFiles:
                 live[key] = file
             elif kind == "remove":
                 live.pop(key, None)
-    files = tuple(live.values())
+    files = tuple(replace(file, sorted_by=sorted_by.get(file.path, ())) for file in live.values())
     return TableFiles(
         live=files,
         needed=frozenset(needed | _paths(files)),
@@ -105,8 +116,14 @@ def _file_actions(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for line in text.split("\n"):
         if line.strip():
             for kind, action in json.loads(line).items():
-                if kind in ("add", "remove", "cdc"):
+                if kind in ("commitInfo", "add", "remove", "cdc"):
                     yield kind, action
+
+
+def _find_sorting(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns by which Delta sorted what a commit rewrote. The log says so before it names files."""
+    text = (info.get("operationParameters") or {}).get("zOrderBy") or "[]"
+    return tuple(json.loads(text))
 
 
 def _file(action: Mapping[str, Any]) -> LiveFile:
@@ -119,6 +136,7 @@ def _file(action: Mapping[str, Any]) -> LiveFile:
         deleted=vector.get("cardinality", 0),
         vector=_vector_path(vector),
         partition=tuple(sorted((action.get("partitionValues") or {}).items())),
+        statistics=make_statistics(stats),
     )
 
 

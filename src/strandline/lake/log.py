@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from threading import Lock
@@ -16,6 +16,7 @@ from strandline.model.commits import CommitMetadata, CommitRecord, CommitSummary
 from strandline.model.metadata import find_metadata
 
 from .location import open_folder
+from .statistics import FileStatistics, make_statistics
 
 _COMMIT = re.compile(r"(\d{20})\.json$")
 
@@ -27,8 +28,6 @@ class AddedFile:
     bytes: int
     partition: tuple[tuple[str, str | None], ...] = ()
     """The partition columns of a partitioned table, which the file may lack, and their values as text."""
-    ranges: tuple[tuple[str, str, str], ...] = ()
-    """(column, least value, greatest value) of each column that has statistics and whose values are texts."""
 
     @property
     def live_rows(self) -> int:
@@ -52,6 +51,8 @@ class LogEntry:
     data_change: bool
     table_id: str | None
     """Set where the commit carries the table's metadata."""
+    statistics: Mapping[str, FileStatistics] = field(default_factory=dict)
+    """By path: what it says about the values in a file, also in one that only got a deletion vector."""
 
     @property
     def changes_rows(self) -> bool:
@@ -277,6 +278,7 @@ def parse_entry(version: int, text: str) -> LogEntry:
     removed: set[str] = set()
     data_change = False
     table_id = None
+    statistics: dict[str, FileStatistics] = {}
     for line in text.split("\n"):
         if not line.strip():
             continue
@@ -287,15 +289,15 @@ def parse_entry(version: int, text: str) -> LogEntry:
             tokens[txn["appId"]] = txn["version"]
         elif add := action.get("add"):
             data_change |= add.get("dataChange", True)
+            path, stats = unquote(add["path"]), json.loads(add.get("stats") or "{}")
+            statistics[path] = make_statistics(stats)
             if not add.get("deletionVector"):
-                stats = json.loads(add.get("stats") or "{}")
                 added.append(
                     AddedFile(
-                        path=unquote(add["path"]),
+                        path=path,
                         rows=stats.get("numRecords", 0),
                         bytes=add["size"],
                         partition=tuple(sorted((add.get("partitionValues") or {}).items())),
-                        ranges=_find_ranges(stats),
                     )
                 )
         elif remove := action.get("remove"):
@@ -314,10 +316,5 @@ def parse_entry(version: int, text: str) -> LogEntry:
         removes_rows=bool(removed),
         data_change=data_change,
         table_id=table_id,
+        statistics=statistics,
     )
-
-
-def _find_ranges(stats: dict[str, dict[str, object]]) -> tuple[tuple[str, str, str], ...]:
-    least, greatest = stats.get("minValues") or {}, stats.get("maxValues") or {}
-    ends = ((column, low, greatest.get(column)) for column, low in least.items())
-    return tuple((c, low, high) for c, low, high in ends if isinstance(low, str) and isinstance(high, str))

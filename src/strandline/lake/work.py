@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from strandline.model.catalog_records import PartitionVersion
 from strandline.model.columns import DELETED, ROLE, Role
 from strandline.model.commits import BuiltPartition, Invalidation, Operation, WrittenConfig
+from strandline.model.definitions import ColumnWork
 from strandline.model.errors import StrandlineError
 from strandline.model.files import FileRead
 from strandline.model.node import Node, Project
@@ -197,6 +198,8 @@ class Work:
     waiting: tuple[str, ...]
     """Partitions of what was read before that were not final then."""
     config: WrittenConfig
+    columns: ColumnWork | None = None
+    """What the task does with each column of the output. None unless columns have a definition each."""
     stale: bool
     """Whether the output has rows of another configuration."""
     accept_guard: bool

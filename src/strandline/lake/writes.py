@@ -19,10 +19,12 @@ from strandline.model.columns import DELETED, HEAD, KEY, ROLE, Role, quote
 from strandline.model.errors import ConflictError, OutsideError, StrandlineError
 from strandline.model.timeline import DATE
 from strandline.spark.session import SPARK_LOST, answers
+from strandline.sql.literals import spark_literal
 
-from .compaction import Compaction, Step
+from .compaction import MANY_DELETED, Compaction, Step
 from .location import Lake
 from .near import Among
+from .statistics import KEPT_OF, spell_columns
 
 _TABLE = {
     "delta.enableChangeDataFeed": "true",
@@ -47,6 +49,8 @@ _UNANSWERED = re.compile(r"An error occurred while calling \S+")
 """py4j's text for a call whose connection broke. For a call that Java refused it also gives the reason."""
 
 
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+"""The setting of a session from which a statement of SQL takes the metadata of its commit."""
 _HERE, _THERE = "__here", "__there"
 """The two sides of a replace.
 
@@ -195,7 +199,7 @@ def replace_where(rows: DataFrame, lake: Lake, ticket: Ticket, *, condition: str
 def _statistics(rows: DataFrame, indexed: Sequence[str]) -> dict[str, str]:
     """The property of a table that says of which columns its files have statistics."""
     columns = [f.name for f in rows.schema if f.name in indexed and isinstance(f.dataType, _RANGED)]
-    return {"delta.dataSkippingStatsColumns": ",".join(map(quote, columns))} if columns else {}
+    return {KEPT_OF: spell_columns(columns)} if columns else {}
 
 
 def overwrite(
@@ -233,6 +237,17 @@ def purge(session: SparkSession, lake: Lake, ticket: Ticket) -> None:
     replace_where(rows, lake, ticket, condition=f"{DELETED} = true")
 
 
+def keep_statistics(own: SparkSession, lake: Lake, ticket: Ticket, columns: Sequence[str]) -> None:
+    """From now on, new files have statistics of these columns. Older files stay as they are.
+
+    Like a compaction it changes no row, takes its metadata from the session, and needs no token.
+    """
+    own.conf.set(_USER_METADATA, ticket.metadata)
+    kept = spark_literal(spell_columns(columns))
+    with explained(ticket.dataset):
+        own.sql(f"ALTER TABLE {_name(lake, ticket)} SET TBLPROPERTIES ('{KEPT_OF}' = {kept})").collect()
+
+
 def compact(own: SparkSession, lake: Lake, ticket: Ticket, compaction: Compaction) -> None:
     """Rewrite the same rows in other files. Delta marks the commit as changing no data.
 
@@ -240,14 +255,29 @@ def compact(own: SparkSession, lake: Lake, ticket: Ticket, compaction: Compactio
     a session, so a compaction has a session of its own. The commit carries no token that a newer writer could
     fence. It needs none: a compaction by a writer that lost its lease changes no row (L7).
     """
-    own.conf.set("spark.databricks.delta.commitInfo.userMetadata", ticket.metadata)
+    own.conf.set(_USER_METADATA, ticket.metadata)
     own.conf.set("spark.databricks.delta.optimize.minFileSize", str(compaction.small_bytes))
     own.conf.set("spark.databricks.delta.optimize.maxFileSize", str(compaction.file_bytes))
-    table = f"delta.{quote(lake.table(ticket.dataset))}"
+    own.conf.set("spark.databricks.delta.optimize.maxDeletedRowsRatio", str(MANY_DELETED))
+    # So that the parts of a file are narrow too, and more than a thousand files do not overlap.
+    own.conf.set("spark.databricks.io.skipping.mdc.sortWithinFiles", "true")
+    own.conf.set("spark.databricks.io.skipping.mdc.rangeId.max", str(max(1_000, 4 * compaction.files)))
     with explained(ticket.dataset):
-        own.sql(
-            f"OPTIMIZE {table}" if compaction.step is Step.MERGE else f"REORG TABLE {table} APPLY (PURGE)"
-        ).collect()
+        own.sql(_spell_compaction(_name(lake, ticket), compaction)).collect()
+
+
+def _spell_compaction(table: str, compaction: Compaction) -> str:
+    match compaction.step:
+        case Step.PURGE:
+            return f"REORG TABLE {table} APPLY (PURGE)"
+        case Step.MERGE:
+            return f"OPTIMIZE {table}"
+        case Step.SORT:
+            return f"OPTIMIZE {table} ZORDER BY ({', '.join(map(quote, compaction.sorted_by))})"
+
+
+def _name(lake: Lake, ticket: Ticket) -> str:
+    return f"delta.{quote(lake.table(ticket.dataset))}"
 
 
 def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:

@@ -25,7 +25,9 @@ class Operation(StrEnum):
     COUNTS = "counts"
     """An empty commit that contains the counts of an increment without facts (L10)."""
     COMPACT = "compact"
-    """The same rows in fewer files, or without the deleted ones."""
+    """The same rows in other files: in fewer, without the deleted ones, or sorted."""
+    STATISTICS = "statistics"
+    """No rows: from now on, new files have statistics of more columns."""
     CLEAN = "clean"
     """An empty commit that records the oldest version whose files are kept."""
     ADOPT = "adopt"
@@ -47,6 +49,7 @@ _BARE = (
     Operation.PURGE,
     Operation.INVALIDATE,
     Operation.COMPACT,
+    Operation.STATISTICS,
     Operation.CLEAN,
     Operation.ADOPT,
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .accumulation import Accumulation
 from .border_steps import BorderStep, Shift
 from .columns import ColumnType
 from .errors import Place
@@ -121,6 +122,8 @@ class Variable:
     """The columns of the dataset that it reads."""
     reads_row: bool = False
     """It takes one of several rows, and ties are decided by all columns of a row."""
+    accumulation: Accumulation | None = None
+    """Whether it can be added to. None for an `expr`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,5 +200,10 @@ class Project:
                 columns += read.ranged if read.dataset == name else ()
         return tuple(dict.fromkeys(columns))
 
+    def windowed(self, name: str) -> tuple[str, ...]:
+        """The columns that readers compare with values that move with `as_of`."""
+        read = (i for reader in self.readers_of(name) for i in reader.inputs if i.dataset == name)
+        return tuple(dict.fromkeys(column for i in read for column in i.ranged))
+
     def _by_name(self) -> dict[str, Node]:
         return {node.name: node for node in self.nodes}

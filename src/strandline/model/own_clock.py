@@ -25,6 +25,8 @@ class ColumnRange:
     low: datetime | date | None
     high: datetime | date | None
     rows: int = 0
+    empty: bool = False
+    """The column is NULL in every row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,18 @@ class OwnClock:
         """What the clock shows at a time: it stands still between steps."""
         if self.every is None:
             return as_of.astimezone(UTC)
+        try:
+            return self._round_down(as_of, self.every)
+        except OverflowError:
+            return as_of.astimezone(UTC)  # its day begins or ends outside of what Python can represent
+
+    def _round_down(self, as_of: datetime, every: Every) -> datetime:
         local = as_of.astimezone(ZoneInfo(self.timezone)).replace(minute=0, second=0, microsecond=0)
-        if self.every is Every.HOUR:
+        if every is Every.HOUR:
             # Not by the local hour: an hour that occurs twice begins twice.
             instant = as_of.astimezone(UTC)
             return instant - (as_of.astimezone(ZoneInfo(self.timezone)) - local)
-        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[self.every]
+        days = {Every.DAY: 0, Every.WEEK: local.weekday(), Every.MONTH: local.day - 1}[every]
         start = datetime.combine(local.date() - timedelta(days=days), time(), ZoneInfo(self.timezone))
         return start.astimezone(UTC)
 
@@ -72,7 +80,39 @@ class OwnClock:
         if None in values:
             return list(files)
         band = [_as_instant(value) for value in values if value is not None]
-        return [file for file in files if _touches(file, min(band), max(band), values)]
+        # What is compared with NULL stays unknown, unless the border itself may be NULL.
+        having = (file for file in files if not file.empty)
+        return [file for file in having if _touches(file, min(band), max(band), values)]
+
+    def estimate_crossing(
+        self, border: WatchedBorder, before: datetime, now: datetime, files: Iterable[ColumnRange]
+    ) -> float:
+        """About how many rows lie between the old and the new value of a border.
+
+        The rows of a file are taken to be spread evenly. A file without statistics counts nothing here.
+        """
+        values = [_as_instant(value) for at in (before, now) if (value := self.value(border, at)) is not None]
+        if len(values) < len((before, now)):
+            return 0.0
+        return sum(_share(file, min(values), max(values), 0.0) for file in files)
+
+    def estimate_section(self, border: WatchedBorder, now: datetime, files: Iterable[ColumnRange]) -> float:
+        """About how many rows are not older than a border. A file without statistics counts whole."""
+        value = self.value(border, now)
+        low = None if value is None else _as_instant(value)
+        return sum(file.rows if low is None else _share(file, low, None, 1.0) for file in files)
+
+
+def _share(file: ColumnRange, low: datetime, high: datetime | None, unknown: float) -> float:
+    """The rows of a file between two times, if they are spread evenly."""
+    if file.low is None or file.high is None:
+        return file.rows * unknown
+    first, last = _as_instant(file.low), _as_instant(file.high)
+    start, end = max(first, low), last if high is None else min(last, high)
+    if end < start:
+        return 0.0
+    length = (last - first).total_seconds()
+    return file.rows * ((end - start).total_seconds() / length if length else 1.0)
 
 
 _MARGIN = timedelta(days=2)
@@ -88,7 +128,8 @@ def _touches(
         return True
     exact = all(isinstance(value, datetime) for value in (file.low, file.high, *values))
     margin = _CUT if exact else _MARGIN
-    return _as_instant(file.low) <= high + margin and _as_instant(file.high) >= low - margin
+    # Differences, because a border may lie at either end of what Python can represent.
+    return _as_instant(file.low) - high <= margin and low - _as_instant(file.high) <= margin
 
 
 def _as_instant(value: datetime | date) -> datetime:

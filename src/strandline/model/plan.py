@@ -1,7 +1,7 @@
 """A plan is a value: the tasks that bring outputs up to date, each with its cause, scope and strategy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -82,6 +82,11 @@ class Task:
     """Replace the table and its schema in one commit: after a gap, or in the backfill of a frozen node."""
     reshapes: bool = False
     """Replace the table and its schema if the task computes other columns or types than before."""
+    applies: tuple[str, ...] = ()
+    """The changed parts of the configuration that it applies: columns that it fills for every row, or drops.
+
+    Only for a node whose columns have a definition each. A task that replaces the table applies everything.
+    """
     as_of: datetime | None = None
     """The time at which it is computed, if the node has a clock of its own. None for that of the run."""
     refuses: tuple[str, ...] = ()
@@ -125,6 +130,8 @@ class Plan:
     """Not computed: they would read rows of an input that have an older configuration, or several."""
     notes: tuple[str, ...] = ()
     """What must not be silent (L13): an output that stays at a later `as_of` than the requested one."""
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    """By node: which input it, or some of its columns, wait for. Also among the notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,7 +193,7 @@ def follows_inputs(scope: Scope) -> bool:
             moved = tuple(origin for origin in scope.origins if not isinstance(origin, Increment))
             return is_empty(replace(scope, origins=moved))
         case Everything(origins=(_, *_)) | KeysFrom(origins=(_, *_)):
-            return all(isinstance(origin, Increment) for origin in scope.origins)
+            return is_empty(scope) or all(isinstance(origin, Increment) for origin in scope.origins)
         case _:
             return is_empty(scope)
 

@@ -54,10 +54,11 @@ def describe_origins(origins: Iterable[Origin]) -> str:
 
 
 def _counted(count: int, of: str) -> str:
-    """`12 keys`, `1 value of block_number`, `nothing`."""
+    """`12 keys`, `1 value of block_number`, `1 entity`, `nothing`."""
     if count == 1:
         noun, blank, rest = of.partition(" ")
-        return f"1 {noun.removesuffix('s')}{blank}{rest}"
+        one = f"{noun.removesuffix('ies')}y" if noun.endswith("ies") else noun.removesuffix("s")
+        return f"1 {one}{blank}{rest}"
     return f"{count:,} {of}" if count else "nothing"
 
 

@@ -43,6 +43,16 @@ class Thresholds:
     """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
+    incremental_rows: int = 20_000
+    """The rows of an entity's inputs up to which it is never computed in full because much of it changes.
+
+    There it saves nothing that can be measured.
+    """
+    full_percent: int = 33
+    """The part of those rows, in percent, that a task reads to compute some entities, else it computes all.
+
+    To find rows of some entities and to compare each with what is published takes longer for each row.
+    """
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000
@@ -54,11 +64,14 @@ class Thresholds:
 SHIPPED = Thresholds()
 _LEAST = {"partitions_at_once": 1, "followed_numbers": 1, "walked_numbers": 1}
 """Sizes of batches, which cannot be less than one."""
+_SHARES = ("full_percent",)
+"""Parts of the whole. Data of any size takes both paths."""
 
 
 def least() -> Thresholds:
     """Every path that large data takes."""
-    return Thresholds(**{f.name: _LEAST.get(f.name, 0) for f in fields(Thresholds)})
+    kept = {name: getattr(SHIPPED, name) for name in _SHARES}
+    return Thresholds(**({f.name: _LEAST.get(f.name, 0) for f in fields(Thresholds)} | kept))
 
 
 def unlimited() -> Thresholds:

@@ -1,10 +1,12 @@
 """What the engine needs to know about a node of any kind. `declare` fills it in; all others read it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .accumulation import Accumulation
 from .columns import Role, TimeUnit
-from .own_clock import OwnClock
+from .own_clock import OwnClock, WatchedBorder
 from .project import Partitioning
 from .timeline import BusinessDates
 
@@ -95,7 +97,22 @@ class ColumnOrigin:
     read_from: str
     """The dataset that it is computed from. Empty if it reads none."""
     why: str
+    """How a change reaches it if it is computed again."""
     window: str = ""
+    datasets: tuple[str, ...] = ()
+    """The nodes whose rows it is computed from."""
+    needs: tuple[str, ...] = ()
+    """The columns that it is computed from."""
+    dataset: str = ""
+    """The node that maintains what it is computed from."""
+    accumulation: Accumulation | None = None
+    """Whether it can be added to instead. None if it reads nothing."""
+    added: str = ""
+    """How a change then reaches it."""
+    borders: tuple[WatchedBorder, ...] = ()
+    """The values that rows cross when `as_of` moves."""
+    section: WatchedBorder | None = None
+    """The older edge of its window: rows before it are not read. None if it reads all rows of an entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +172,9 @@ class Traits:
     declares_columns: bool = False
     """Parts of its configuration name single columns: a change in one affects only that column's readers."""
     origins: tuple[ColumnOrigin, ...] = ()
-    """Its columns, if each has a definition of its own."""
+    """Its columns, if each has a definition of its own. See `definitions`."""
+    row_parts: Mapping[str, str] = field(default_factory=dict)
+    """By part of its configuration that says which rows exist: the node whose rows say so."""
     quiet_parts: tuple[str, ...] = ()
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""

@@ -59,6 +59,8 @@ def count_crossing(node: Node, record: NodeRecord, observed: Observed, now: date
     before = datetime.fromisoformat(record.as_of)
     reached: dict[str, int] = {}
     for border in clock.borders:
+        if border.dataset not in observed.tables:
+            continue  # it was never received, so no row of it crosses anything
         files = observed.ranges.get((border.dataset, border.column), (_UNKNOWN,))
         if found := clock.find_reached(border, before, now, files):
             rows = sum(file.rows for file in found)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import TableState
-from strandline.model.node import Lookup, Node
+from strandline.model.node import Input, Lookup, Node
 from strandline.model.plan import Cause, Cursor, Held, PlannedInput, Strategy, Task
 from strandline.model.scope import Everything, Keys, Origin, Partitions, Scope
 
@@ -21,6 +21,8 @@ class Unsettled:
     why: str
     command: str
     """The command that settles it."""
+    waits: bool = False
+    """Nothing is of an older configuration: columns are not there yet, and a run fills them."""
 
 
 @dataclass(slots=True)
@@ -34,15 +36,41 @@ class Draft:
     frozen: list[Held] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    waiting: dict[str, str] = field(default_factory=dict)
+    """By node: what it, or some of its columns, wait for."""
     reshaped: set[str] = field(default_factory=set)
     """Nodes whose tasks may give the output other columns or types."""
     unsettled: dict[str, Unsettled] = field(default_factory=dict)
     """By node: the rows that are not of the current configuration once this plan is done."""
 
 
+def find_present(node: Node, observed: Observed, draft: Draft) -> frozenset[str]:
+    """The inputs of a node that exist, or that this plan adds."""
+    return frozenset(
+        i.dataset for i in node.inputs if i.dataset in observed.tables or i.dataset in draft.tasks
+    )
+
+
 def lacks_input(node: Node, observed: Observed, draft: Draft) -> bool:
-    """Whether there is nothing to compute from: an input was never received and this plan does not add it."""
-    return any(i.dataset not in observed.tables and i.dataset not in draft.tasks for i in node.inputs)
+    """Whether there is nothing to compute from: an input was never received and this plan does not add it.
+
+    Where columns have a definition each, those of an input that was never received wait alone.
+    """
+    present, record = find_present(node, observed, draft), observed.view.nodes.get(node.name)
+    missing = {i.dataset for i in node.inputs} - present
+    if not node.traits.origins:
+        return bool(missing)
+    if record and missing & record.cursors.keys():
+        return True
+    return not any(o.datasets and present.issuperset(o.datasets) for o in node.traits.origins)
+
+
+def readable_inputs(node: Node, observed: Observed, draft: Draft) -> tuple[Input, ...]:
+    """The inputs that a task reads: all of them, unless columns wait for some."""
+    if not node.traits.origins:
+        return node.inputs
+    present = find_present(node, observed, draft)
+    return tuple(i for i in node.inputs if i.dataset in present)
 
 
 def make_full_task(
@@ -61,7 +89,7 @@ def make_full_task(
     cursors = record.cursors if record and not new else {}
     inputs = tuple(
         PlannedInput(name=i.name, dataset=i.dataset, after=cursors.get(i.dataset), changes=True)
-        for i in node.inputs
+        for i in readable_inputs(node, observed, draft)
     )
     task = replace(
         make_task(node, cause, Strategy.FULL, reason, Everything(origins=origins), inputs, draft),
@@ -117,7 +145,7 @@ def planned_inputs(
                 or bool(pending(node, observed.tables[i.dataset], record.cursors[i.dataset]))
             ),
         )
-        for i in node.inputs
+        for i in readable_inputs(node, observed, draft)
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from strandline.model.definitions import read_whole
 from strandline.model.node import Lookup, Node, Whole
 from strandline.model.plan import PlannedInput, Strategy, Task
 
@@ -33,19 +34,31 @@ def estimate(
     changed rows are counted: how many others share their keys is known only when the task runs.
     """
     full = read = changed = NOTHING
+    filled = read_whole(node, task.applies)
     for input_ in task.inputs:
         after, increment = _amounts(
             input_, observed, tasks.get(input_.dataset), increments.get(input_.dataset, NOTHING)
         )
         full, changed = full + after, changed + increment
-        read += after if isinstance(node.get_input(input_.name).relation, Whole | Lookup) else increment
+        whole = isinstance(node.get_input(input_.name).relation, Whole | Lookup) or input_.dataset in filled
+        read += after if whole else increment
     if task.strategy is Strategy.FULL:
         read = changed = full
+    elif task.applies and (record := observed.view.nodes.get(node.name)):
+        changed = Amount(rows=record.row_count)  # any row may get another value in a column
     read = read.within(full)
     with_estimates = replace(
         task, estimated_rows=read.rows, estimated_bytes=read.bytes, full_rows=full.rows, full_bytes=full.bytes
     )
-    return with_estimates, changed.within(full)
+    return with_estimates, changed if task.applies else changed.within(full)
+
+
+def estimate_changed(
+    input_: PlannedInput, observed: Observed, tasks: Mapping[str, Task], increments: Mapping[str, Amount]
+) -> Amount:
+    """How much of an input has changed since the cursor, or changes in the same run."""
+    coming = increments.get(input_.dataset, NOTHING)
+    return _amounts(input_, observed, tasks.get(input_.dataset), coming)[1]
 
 
 def _amounts(

@@ -76,7 +76,16 @@ def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
         for i in node.inputs
         if i.dataset in draft.unsettled and _reads(i, draft.unsettled[i.dataset].columns)
     )
+    if waits_only(node, draft):
+        why = "which waits itself"
+        return Unsettled(columns=EVERYTHING, why=why, command=" and ".join(commands), waits=True)
     return Unsettled(columns=EVERYTHING, why="which is held itself", command=" and ".join(commands))
+
+
+def waits_only(node: Node, draft: Draft) -> bool:
+    """Whether a node that cannot be computed yet only waits for columns that a run fills."""
+    above = ((i, draft.unsettled.get(i.dataset)) for i in node.inputs)
+    return all(of is None or of.waits or not _reads(input_, of.columns) for input_, of in above)
 
 
 def settles(node: Node, task: Task | None, observed: Observed, draft: Draft) -> bool:

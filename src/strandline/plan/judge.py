@@ -44,6 +44,8 @@ def judge(
         status = _judge(project, node, plan, observed, since)
         if (holders := holders_by_node.get(node.name)) and status.state in (FRESH, BEHIND):
             status = _wait_for(status, holders, plan, held_by_node)
+        if waits := plan.waiting.get(node.name):
+            status = replace(status, reason="; ".join(part for part in (status.reason, waits) if part))
         since[node.name] = status.since if status.state == BEHIND else None
         if names is None or node.name in names:
             statuses.append(status)

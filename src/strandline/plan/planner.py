@@ -6,7 +6,8 @@ from enum import Enum
 
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import Invalidation, TableState
-from strandline.model.node import Node, Project, Whole
+from strandline.model.definitions import read_whole
+from strandline.model.node import Node, NodeConfig, Project, Whole
 from strandline.model.plan import Cause, Cursor, Held, Plan, PlannedInput, Strategy, Task
 from strandline.model.scope import (
     NOTHING,
@@ -35,12 +36,24 @@ from .draft import (
 )
 from .estimates import Amount
 from .gaps import find_gap, is_reshaped, is_rewritten, may_reshape
-from .holds import find_hold, find_unsettled, of_held, settles, without_partitions
+from .holds import find_hold, find_unsettled, of_held, settles, waits_only, without_partitions
+from .own_columns import (
+    define,
+    drops_or_refills,
+    find_asked,
+    find_followed,
+    find_unsettled_columns,
+    left_stale,
+    tell_due,
+    tell_waiting,
+    with_columns,
+)
 from .published import find_changed, plan_published
 from .request import Observed, PlanRequest
 from .selection import downstream
 from .sources import plan_source
 from .staleness import current_config, find_frozen, find_stale
+from .strategies import choose_strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +71,7 @@ class Case:
     frozen: Held | None
     stale: Held | None
     held: Held | None
+    config: NodeConfig
 
 
 class Next(Enum):
@@ -117,6 +131,50 @@ def settle_frozen(case: Case) -> Task | Next | None:
 
 def wait_for_inputs(case: Case) -> Task | Next | None:
     return None if lacks_input(case.node, case.observed, case.draft) else Next.RULE
+
+
+def fill_stale(case: Case) -> Task | Next | None:
+    """`backfill --stale` of a node whose columns have a definition each: it fills those that are changed."""
+    node, record, backfill = case.node, case.record, case.request.backfill
+    if not node.traits.origins or backfill is None or not backfill.only_stale or case.stale is None:
+        return Next.RULE
+    if node.name not in backfill.nodes or record is None or case.own is None:
+        return Next.RULE
+    applies = find_asked(node, record, case.config, case.observed, case.draft)
+    if not any(part in case.stale.changed for part in applies):
+        return Next.RULE  # what it would read was never received
+    why = f": {backfill.reason}" if backfill.reason else ""
+    reason = f"backfill requested{why} ({', '.join(case.stale.changed)} changed)"
+    return _apply(case, record, Cause.PERSON, reason, applies)
+
+
+def apply_configuration(case: Case) -> Task | Next | None:
+    """Columns that were added fill themselves, and those that were removed are dropped."""
+    assert case.record is not None
+    if not case.node.traits.origins:
+        return Next.RULE
+    found = define(case.node, case.record, case.config, case.observed, case.draft)
+    if not found.due:
+        return Next.RULE
+    return _apply(case, case.record, Cause.CONFIGURATION, tell_due(found), found.due)
+
+
+def _apply(case: Case, record: NodeRecord, cause: Cause, reason: str, applies: tuple[str, ...]) -> Task:
+    """A task that reads what the filled columns are computed from, and what has changed in other inputs."""
+    node, observed, draft = case.node, case.observed, case.draft
+    if gap := find_gap(node, record, case.own, observed):
+        return make_full_task(node, observed, draft, cause, f"{reason}; and {gap.reason}", new=gap.rewrite)
+    if isinstance(find_clock_scope(node, record, observed, case.request), Everything):
+        reason = f"{reason}; and it uses :as_of, which was {record.as_of}"
+        return make_full_task(node, observed, draft, cause, reason, new=False)
+    inputs = planned_inputs(node, record, observed, draft)
+    followed = find_followed(node, define(node, record, case.config, observed, draft))
+    for input_ in (i for i in inputs if i.changes and i.dataset in followed):
+        if input_.after is None or is_rewritten(input_, observed, draft):
+            reason = f"{reason}; and `{input_.dataset}` was rewritten"
+            return make_full_task(node, observed, draft, cause, reason, new=False)
+    task = make_task(node, cause, Strategy.RECOMPUTE, reason, Everything(), inputs, draft)
+    return estimated(node, replace(task, applies=applies), observed, draft)
 
 
 def build_new(case: Case) -> Task | Next | None:
@@ -208,6 +266,7 @@ RULES: tuple[Rule, ...] = (
     receive_files,
     settle_held,
     publish_changes,
+    fill_stale,
     backfill_requested,
     release_quarantined,
     settle_frozen,
@@ -215,6 +274,7 @@ RULES: tuple[Rule, ...] = (
     build_new,
     close_gap,
     follow_declaration,
+    apply_configuration,
     follow_clock,
     follow_inputs,
 )
@@ -240,6 +300,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         derived = record if node.inputs else None
         kept = None if node.traits.follows_declaration else derived
         frozen = find_frozen(node, kept, config) if kept else None
+        found = define(node, derived, config, observed, draft) if node.traits.origins else None
         stale = find_stale(node, kept, config) if kept and not frozen else None
         held = find_hold(node, draft)
         task = decide(
@@ -255,26 +316,45 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
                 frozen=frozen,
                 stale=stale,
                 held=held,
+                config=config,
             )
         )
         if task is not None and node.traits.own_clock is not None:
             task = replace(task, as_of=settle_as_of(node, record, request))
-        if task is not None and may_reshape(node, task, record, config, draft):
+        if task is not None:
+            task = choose_strategy(node, task, record, observed, project.settings, draft)
+            task = with_columns(node, task, record, config, observed, draft)
+        if task is not None and (
+            may_reshape(node, task, record, config, draft) or drops_or_refills(node, task, record)
+        ):
             draft.reshaped.add(node.name)
         if frozen and task and task.overwrite:
             frozen = None
-        if stale:
+        if stale and found is not None:
+            stale = left_stale(node, found, task)
+        elif stale:
             stale = None if settles(node, task, observed, draft) else without_partitions(stale, task)
-        unsettled = find_unsettled(node, derived, own, config, frozen or stale, frozen=frozen is not None)
-        if held:
+        unsettled = find_unsettled(
+            node, derived, own, config, frozen if found else frozen or stale, frozen=frozen is not None
+        )
+        if found is not None and (derived or task):
+            unsettled = unsettled or find_unsettled_columns(node, found, task)
+        if held and waits_only(node, draft):
+            draft.waiting[node.name] = f"{node.name} waits: {held.reason}."
+        elif held:
             draft.held.append(_with_cost(node, held, observed))
+        if held:
             unsettled = of_held(held, draft, node)
         if node.traits.follows_declaration:
             unsettled = next((u for i in node.inputs if (u := draft.unsettled.get(i.dataset))), None)
-        if unsettled and not (task and task.overwrite):
+        if unsettled and (unsettled.waits or not (task and task.overwrite)):
             draft.unsettled[node.name] = unsettled
         if task is not None:
             draft.tasks[node.name] = task
+        if node.name in selected and node.traits.origins and (record or task):
+            told = tell_waiting(node, define(node, record, config, observed, draft))
+            if text := " ".join(told):
+                draft.waiting[node.name] = text
         if node.name in selected and (note := tell_clock_ahead(node, record, request, task)):
             draft.notes.append(note)
         if frozen:
@@ -287,7 +367,8 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
         stale=tuple(draft.stale),
         frozen=tuple(draft.frozen),
         held=tuple(draft.held),
-        notes=tuple(draft.notes),
+        notes=(*draft.waiting.values(), *draft.notes),
+        waiting=draft.waiting,
     )
 
 
@@ -296,7 +377,10 @@ def _with_cost(node: Node, held: Held, observed: Observed) -> Held:
     record = observed.view.nodes.get(node.name)
     if held.partitions and record:
         return replace(held, backfill_rows=sum(record.partitions[p].row_count for p in held.partitions))
-    inputs = [observed.view.nodes.get(i.dataset) for i in node.inputs]
+    read = {i.dataset for i in node.inputs}
+    if node.traits.origins and held.changed:
+        read &= read_whole(node, held.changed)
+    inputs = [observed.view.nodes.get(dataset) for dataset in read]
     return replace(held, backfill_rows=sum(r.row_count for r in inputs if r))
 
 

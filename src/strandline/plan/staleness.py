@@ -1,6 +1,7 @@
 """Configuration: what is stale (waits for a backfill) and what is frozen (not written until one)."""
 
 from strandline.model.catalog_records import NodeRecord
+from strandline.model.definitions import find_definitions
 from strandline.model.hashing import compare_configs, with_lookups
 from strandline.model.node import Lookup, Node, NodeConfig
 from strandline.model.plan import Held
@@ -39,6 +40,9 @@ def find_frozen(node: Node, record: NodeRecord, config: NodeConfig) -> Held | No
 
 
 def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | None:
+    if node.traits.origins:
+        written = record.configs[-1].parts if record.configs else None
+        return tell_stale(node, find_definitions(node, written, config, ()).changed)
     older = [c for c in record.configs if c.hash != config.hash]
     partitions: tuple[str, ...] = ()
     if node.traits.partitioning is not None:
@@ -61,6 +65,18 @@ def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | Non
         f" `strandline backfill {node.name} --stale` rewrites those"
     )
     return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
+
+
+def tell_stale(node: Node, changed: tuple[str, ...]) -> Held | None:
+    """Columns that have another definition, and that a person has to fill. They hold no other column up."""
+    if not changed:
+        return None
+    was, them = ("it was", "it") if len(changed) == 1 else ("they were", "them")
+    reason = (
+        f"{_list(changed)} changed since {was} filled; `strandline backfill {node.name} --stale` fills"
+        f" {them} anew"
+    )
+    return Held(node=node.name, reason=reason, changed=changed)
 
 
 def _list(parts: tuple[str, ...]) -> str:

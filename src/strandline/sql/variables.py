@@ -1,5 +1,6 @@
 """The SQL of variables: `select` and `where` over the rows of a dataset, `expr` over other variables."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,12 +12,13 @@ from strandline.model.report import Report
 
 from .borders import find_borders
 from .checks import GENERATORS, check_deterministic, check_row_wise, function_name
-from .leaves import AGGREGATES, PICKED, RANKED, Cut, cut_select
+from .leaves import AGGREGATES, PICKED, RANKED, Cut, Leaf, cut_select
 from .parse import PlaceOfLine, line_of, parse_expression
 from .row_names import RowName, find_row_names, find_stars
 
 _CLOCK = "Use `:as_of`, the run's logical time."
 _LATEST = "Use `latest(<column>)` or `earliest(<column>)`, which say which row is taken."
+_NUMBER_OF_ROWS = re.compile("[1-9][0-9]{0,6}")
 _INSTEAD = dict.fromkeys(("any_value", "first", "last", "first_value", "last_value", "nth_value"), _LATEST)
 
 
@@ -111,9 +113,30 @@ def _check_aggregates(tree: exp.Expr, text: str, what: str, place_of: PlaceOfLin
     for mistake, remedy, node in _find_misuses(tree):
         report.add("variable-select", f"{what} {mistake}", remedy, place_of(line_of(node, text)))
         return
-    if not cut_select(text).leaves:
+    leaves = cut_select(text).leaves
+    if not leaves:
         remedy = "Write an aggregate, such as `count(*)` or `latest(<column>)`."
         report.add("variable-select", f"{what} has no aggregate.", remedy, place_of(1))
+    for leaf in leaves:
+        if leaf.function in PICKED and not _takes_rows(leaf):
+            remedy = f"Write `{leaf.function}(<column>, <order>)`, or `latest(<column>, 3)` for several."
+            if leaf.function in RANKED:
+                remedy = f"Write `{leaf.function}(<column>)`, or `{leaf.function}(<column>, 3)` for several."
+            mistake = f"{what} uses `{leaf.function}` with arguments that it does not take."
+            report.add("variable-select", mistake, remedy, place_of(1))
+
+
+def _takes_rows(leaf: Leaf) -> bool:
+    """Whether a leaf that takes one of several rows, or the first few, says which.
+
+    Spark's own `max_by` of several rows decides ties by chance.
+    """
+    if leaf.distinct or leaf.within:
+        return False
+    if leaf.function in RANKED:
+        number = leaf.arguments[1] if len(leaf.arguments) == 2 else "1"
+        return len(leaf.arguments) in (1, 2) and bool(_NUMBER_OF_ROWS.fullmatch(number))
+    return len(leaf.arguments) == 2
 
 
 def _find_misuses(tree: exp.Expr) -> Iterator[tuple[str, str, exp.Expr]]:

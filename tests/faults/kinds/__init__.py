@@ -2,15 +2,29 @@
 
 A kind of the engine that is missing here fails the house suite (`tests/house/test_kinds.py`).
 
-There are three worlds, because each table of a project costs every run time: the register has records, chains
-and jobs, the ledger has timelines and what they read, and the desk what is published.
+There are four worlds, because each table of a project costs every run time: the register has records, chains
+and jobs, the ledger has timelines and what they read, the rooms are entities, and the desk is what is
+published.
 """
 
-from . import chain, changes, facts, job, quarantine, snapshot, source, timeline, trigger, valuation, view
+from . import (
+    chain,
+    changes,
+    entity,
+    facts,
+    job,
+    quarantine,
+    snapshot,
+    source,
+    timeline,
+    trigger,
+    valuation,
+    view,
+)
 from .kind import Kind, without_data
 from .valuation import readers
 
-__all__ = ["DESK", "KINDS", "LEDGER", "REGISTER", "Kind"]
+__all__ = ["DESK", "KINDS", "LEDGER", "REGISTER", "ROOMS", "Kind"]
 
 REGISTER: tuple[Kind, ...] = (
     source.KIND,
@@ -30,6 +44,13 @@ LEDGER: tuple[Kind, ...] = (
     valuation.KIND,
     readers.KIND,
 )
+ROOMS: tuple[Kind, ...] = (
+    source.KIND,
+    facts.KIND,
+    quarantine.KIND,
+    without_data(snapshot.KIND),
+    entity.KIND,
+)
 DESK: tuple[Kind, ...] = (
     source.KIND,
     facts.KIND,
@@ -43,6 +64,7 @@ KINDS: tuple[Kind, ...] = (
     *REGISTER,
     timeline.KIND,
     valuation.KIND,
+    entity.KIND,
     view.KIND,
     changes.KIND,
     trigger.KIND,

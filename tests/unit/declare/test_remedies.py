@@ -187,9 +187,9 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "not-yet",
-        ("jobs:\n", "entities:\n  one: {}\njobs:\n"),
+        ("identity: [hash]}\n", "identity: [hash]}\n    mirror: {}\n"),
         "Leave it out until a later version.",
-        ("entities:\n  one: {}\n", ""),
+        ("    mirror: {}\n", ""),
     ),
     case(
         "not-yet",

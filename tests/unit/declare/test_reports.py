@@ -250,10 +250,6 @@ def test_a_value_that_is_of_none_of_several_types_is_told_once(
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [
-        (
-            "entities: {workspace: {id: a}}",
-            "Entities and their variables are not supported by this version yet.",
-        ),
         ("sources: {live: {kafka: {topic: a}}}", "A Kafka source is not supported by this version yet."),
         ("sources: {a: {postgres: {url: x}}}", "A Postgres source is not supported by this version yet."),
         (

@@ -188,7 +188,7 @@ def test_a_change_of_properties_changes_no_rows() -> None:
 def test_fences_purges_and_counts_give_readers_nothing_to_do(operation: Operation) -> None:
     entry = parse_entry(6, text(info(user=to_json(metadata(operation))), add("a", vector=True), remove("a")))
 
-    quiet = {"fence", "purge", "invalidate", "counts", "compact", "clean", "adopt"}
+    quiet = {"fence", "purge", "invalidate", "counts", "compact", "statistics", "clean", "adopt"}
     assert entry.changes_rows is (operation not in quiet)
     assert not entry.summary().foreign
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from strandline.model.own_clock import Every, OwnClock
+from strandline.model.own_clock import ColumnRange, Every, OwnClock, WatchedBorder
 
 
 def read(every: Every | None, text: str) -> str:
@@ -47,3 +47,23 @@ def test_the_clock_never_shows_a_later_time() -> None:
     at = datetime(2024, 3, 14, 22, 30, tzinfo=UTC)
 
     assert all(OwnClock(every=e, timezone="Asia/Kolkata", borders=()).read(at) <= at for e in Every)
+
+
+@pytest.mark.parametrize("every", [None, *Every])
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_a_clock_can_be_read_at_both_ends_of_the_calendar(every: Every | None, text: str) -> None:
+    for timezone in ("Pacific/Kiritimati", "America/New_York"):
+        clock = OwnClock(every=every, timezone=timezone, borders=())
+
+        shown = clock.read(datetime.fromisoformat(text))
+
+        assert clock.read(shown) == shown <= datetime.fromisoformat(text)
+
+
+def test_a_border_at_the_end_of_the_calendar_reaches_only_what_lies_there() -> None:
+    border = WatchedBorder(dataset="tracks", column="sent_at", steps=())
+    clock = OwnClock(every=None, timezone="UTC", borders=(border,))
+    first, now, later = (datetime(year, 1, 1, tzinfo=UTC) for year in (1, 2024, 2025))
+    files = [ColumnRange(low=time, high=time) for time in (first, now, later)]
+
+    assert clock.find_reached(border, first, now, files) == files[:2]

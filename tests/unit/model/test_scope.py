@@ -44,6 +44,7 @@ TEXTS: dict[str, Scope] = {
     "the rows in version 3 of `sales`, about 1,200 rows": Rows(origins=(SALES,)),
     "2 files, 1,500 bytes": Rows(count=2, of="files", bytes=1500),
     "1 fact offered": Rows(count=1, of="facts offered"),
+    "1 entity": Keys(count=1, of="entities"),
     "the quarantined positions": Rows(refused=True),
     "the keys in what this run writes to `sales`": Keys(origins=(COMING,)),
     "the keys in all of `sales`": Keys(origins=(Increment(dataset="sales"),)),

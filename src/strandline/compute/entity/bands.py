@@ -10,7 +10,7 @@ from strandline.model.columns import quote
 from strandline.model.entity import Border, Entity, Use
 from strandline.model.project import Calendar
 
-from .selecting import fill_time, time_of
+from .times import fill_time, time_of
 
 
 def find_crossing(

@@ -1,18 +1,20 @@
 """The ids that rows name, in the types of the entity. A row without one belongs to nobody."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType
+from pyspark.sql.types import DataType, DoubleType, FloatType, LongType, StringType
 
 from strandline.compute.keys import key_hash
 from strandline.lake.small import spark_schema
 from strandline.lake.table import get_table
 from strandline.lake.work import Work
 from strandline.model.columns import quote
+from strandline.model.definitions import ROWS_PART
 from strandline.model.entity import Entity
 from strandline.model.errors import WorkError
 from strandline.model.node import Node
@@ -77,7 +79,11 @@ def _fit(rows: DataFrame, column: str, type_: DataType) -> Column:
     fitted = value.try_cast(type_)
     if isinstance(kind, StringType) or isinstance(type_, StringType):
         return fitted
-    return F.when(fitted.try_cast(kind) == value, fitted)
+    same = fitted.try_cast(kind) == value
+    if isinstance(type_, LongType) and isinstance(kind, DoubleType | FloatType):
+        # Spark casts 2^63 to the greatest number, which is 2^63 as a double.
+        same &= value < F.lit(2.0**63)
+    return F.when(same, fitted)
 
 
 def are_named(entity: Entity) -> Column:
@@ -93,6 +99,21 @@ def key_of(entity: Entity) -> Column:
 def entity_of(node: Node) -> Entity:
     assert isinstance(node.definition, Entity)
     return node.definition
+
+
+def part_of(entity: Entity, variables: Collection[str], namers: Collection[str]) -> Entity:
+    """An entity with some of its variables, and the uses and namers that these need.
+
+    `namers` are parts of its configuration.
+    """
+    kept = tuple(v for v in entity.variables if v.name in variables)
+    used = {v.use for v in kept}
+    return replace(
+        entity,
+        variables=kept,
+        uses=tuple(use for use in entity.uses if use.name in used),
+        namers=tuple(n for n in entity.namers if f"{ROWS_PART} {n.name}" in namers),
+    )
 
 
 def rename_ids(entity: Entity) -> Mapping[str, str]:

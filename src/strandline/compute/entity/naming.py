@@ -8,24 +8,31 @@ from pyspark.sql import functions as F
 
 from strandline.compute.key_set import KeySet
 from strandline.lake.work import Work
-from strandline.model.columns import STATE, quote
+from strandline.model.columns import KEY, quote
+from strandline.model.definitions import ROWS_PART
 from strandline.model.entity import Entity, Namer
 
 from .ids import Types, are_named, id_names, key_of, rename_ids, with_ids
+from .state import NAMED, named_in_state
 
-NAMED = "__named"
-"""The names of the namers that name an entity, sorted."""
 _NAMER = "__namer"
 
 
-def named_in_state() -> Column:
-    """The namers that the `_state` of a published row lists."""
-    return F.from_json(F.col(STATE), "named array<string>").getField("named")
+def named_by(entity: Entity) -> Column:
+    """The namers that a published row lists, without those that the entity does not have any more."""
+    names = [namer.name for namer in entity.namers]
+    return F.filter(named_in_state(), lambda name: name.isin(names))
 
 
-def make_state() -> Column:
-    """`_state`: JSON with sorted keys, so that equal states have equal texts."""
-    return F.to_json(F.struct(F.col(NAMED).alias("named")))
+def added_namers(work: Work, entity: Entity) -> list[Namer]:
+    """The namers that the published rows do not know yet."""
+    assert work.columns is not None
+    return [n for n in entity.namers if f"{ROWS_PART} {n.name}" in work.columns.named]
+
+
+def explode_named(rows: DataFrame, entity: Entity) -> DataFrame:
+    """The ids of rows, once for each of their namers."""
+    return rows.select(*id_names(entity), F.explode(NAMED).alias(_NAMER))
 
 
 def find_named(
@@ -81,5 +88,8 @@ def unite(entity: Entity, named: Iterable[DataFrame]) -> DataFrame:
 def find_new(rows: DataFrame, namer: Namer, entity: Entity, types: Types, own: DataFrame) -> DataFrame:
     """The ids that new facts name and that `_state` does not list under this namer yet."""
     ids: Sequence[str] = id_names(entity)
-    listed = _explode(own, entity).where(F.col(_NAMER) == namer.name).select(*ids)
-    return find_named(rows, namer, entity, types).select(*ids).distinct().join(listed, list(ids), "left_anti")
+    named = find_named(rows, namer, entity, types).select(*ids).distinct()
+    # Few rows of the output are looked at: to read every state would take longer than all the rest.
+    few = own.join(F.broadcast(named.select(key_of(entity).alias(KEY))), KEY, "left_semi")
+    listed = _explode(few, entity).where(F.col(_NAMER) == namer.name).select(*ids)
+    return named.join(listed, list(ids), "left_anti")

@@ -1,6 +1,7 @@
 """The variables of every entity, computed without the code that a task uses to choose and restrict (L2).
 
-It shares with a task what defines the result: how a `select` is computed, and which values fit an id. Whoever
+It shares with a task what defines the result: how a `select` is computed, what `_state` keeps, and which
+values fit an id. Whoever
 exists is found from the namers alone. Nothing here uses scopes, bands, `_state` or published rows.
 """
 
@@ -14,7 +15,10 @@ from strandline.model.columns import STATE, quote
 from strandline.model.entity import Entity, Use
 
 from .ids import Types, are_named, id_names, with_ids
-from .selecting import aggregate, at_time, with_conditions, with_defaults, with_expressions
+from .parts import make_parts
+from .selecting import aggregate, with_defaults, with_expressions
+from .state import NAMED, make_state
+from .times import with_conditions
 
 _ROW = "__row"
 
@@ -29,20 +33,21 @@ def expect_entity(work: Work, entity: Entity, types: Types) -> DataFrame:
         for namer in entity.namers
     ]
     namers = F.sort_array(F.collect_list("__by"))
-    everybody = reduce(DataFrame.unionByName, named).groupBy(*ids).agg(namers.alias("__namers"))
+    everybody = reduce(DataFrame.unionByName, named).groupBy(*ids).agg(namers.alias(NAMED))
     rows = everybody
-    for use in entity.uses:
-        variables = at_time(entity.variables_of(use), work.as_of)
+    for number, use in enumerate(entity.uses):
+        variables = entity.variables_of(use)
+        parts = make_parts(use, variables, work.read_live(use.dataset), f"p{number}")
         owned, conditions = with_conditions(
             _own(work, use, entity, types), variables, work.as_of, work.project.calendar
         )
-        values = aggregate(owned, everybody, entity, use, variables, conditions)
+        values = aggregate(owned, everybody, entity, variables, conditions, parts, work.as_of)
         rows = rows.join(with_defaults(values, variables), ids)
     finished = with_expressions(rows, entity)
     return finished.select(
         *(F.col(name).alias(column) for name, column in zip(ids, entity.id, strict=True)),
         *(F.col(quote(v.name)) for v in entity.variables),
-        F.to_json(F.struct(F.col("__namers").alias("named"))).alias(STATE),
+        make_state(finished.columns).alias(STATE),
     )
 
 

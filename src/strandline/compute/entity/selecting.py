@@ -1,79 +1,27 @@
 """One aggregation for all variables of a use: what each of them is over the rows of each entity."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, IntegralType
 
 from strandline.compute.keys import row_hash, user_columns
 from strandline.model.columns import quote
-from strandline.model.entity import Entity, Use, Variable, Window
-from strandline.model.errors import WorkError
-from strandline.model.project import Calendar
-from strandline.sql.job_sql import fill_parameters
+from strandline.model.entity import Entity, Use, Variable
 from strandline.sql.leaves import Leaf, cut_select
 from strandline.sql.literals import spark_literal
 
 from .ids import id_names
+from .parts import UseParts
+from .state import keep
+from .times import explained, fill_time
 
 COUNTED = "__counted"
 """False in the one row that each entity adds, so that an entity without rows is computed too (L4)."""
 _RANK, _HASH = "__rank", "__hash"
-
-
-def fill_time(text: str, as_of: datetime) -> str:
-    """SQL with the time of the task in place of `:as_of`."""
-    return fill_parameters(text, {"as_of": as_of}, lambda _, value: spark_literal(value) or "NULL")
-
-
-def with_conditions(
-    rows: DataFrame, variables: Sequence[Variable], as_of: datetime, calendar: Calendar
-) -> tuple[DataFrame, dict[str, str]]:
-    """The rows with a column for each distinct condition, and by variable the column that it counts by."""
-    columns: dict[str, str] = {}
-    named: dict[str, str] = {}
-    for variable in variables:
-        text = condition_of(rows, variable, as_of, calendar)
-        columns.setdefault(text, f"__in{len(columns)}")
-        named[variable.name] = columns[text]
-    made = {name: F.coalesce(F.expr(text), F.lit(False)) for text, name in columns.items()}
-    return _explained(lambda: rows.withColumns(made), variables), named
-
-
-def condition_of(rows: DataFrame, variable: Variable, as_of: datetime, calendar: Calendar) -> str:
-    """The rows that a variable counts at a time."""
-    parts = [fill_time(variable.where, as_of)] if variable.where else []
-    parts += [window_condition(rows, variable.window, as_of, calendar, variable)] if variable.window else []
-    return " AND ".join(f"({part})" for part in parts) or "true"
-
-
-def window_condition(
-    rows: DataFrame, window: Window, as_of: datetime, calendar: Calendar, variable: Variable
-) -> str:
-    """`[as_of - length, as_of)`. A date is its midnight in the project's time zone."""
-    start, end = (spark_literal(at) for at in (as_of - timedelta(seconds=window.seconds), as_of))
-    value = time_of(rows, window.column, calendar, variable)
-    return f"{value} >= {start} AND {value} < {end}"
-
-
-def time_of(rows: DataFrame, column: str, calendar: Calendar, variable: Variable) -> str:
-    """A column as an instant."""
-    kind = rows.schema[column].dataType
-    if isinstance(kind, TimestampType | TimestampNTZType):
-        return quote(column)
-    if isinstance(kind, DateType):
-        return f"to_utc_timestamp({quote(column)}, '{calendar.timezone}')"
-    raise WorkError(
-        f"{variable.place}: the window of `{variable.name}` is over `{column}`, which is"
-        f" {kind.simpleString()}, not a time.",
-        remedy="Name a timestamp or date column, or give this one such a type where it is declared.",
-        slug="window-type",
-    )
 
 
 def with_rank(rows: DataFrame, use: Use, variables: Sequence[Variable]) -> DataFrame:
@@ -90,41 +38,55 @@ def aggregate(
     rows: DataFrame,
     everybody: DataFrame,
     entity: Entity,
-    use: Use,
     variables: Sequence[Variable],
     conditions: Mapping[str, str],
+    added: UseParts,
+    as_of: datetime,
 ) -> DataFrame:
     """The variables of a use for each entity of `everybody`, also for one without rows.
 
-    `rows` have ids and conditions. All of them belong to somebody in `everybody`.
+    `rows` have ids and conditions. All of them belong to somebody in `everybody`. Variables that can be added
+    to (`added`) come with what `_state` keeps of them.
     """
-    ranked = with_rank(rows, use, variables).withColumn(COUNTED, F.lit(True))
+    ranked = with_rank(rows, added.use, variables).withColumn(COUNTED, F.lit(True))
     blank = everybody.select(*id_names(entity)).withColumn(COUNTED, F.lit(False))
     united = ranked.unionByName(blank, allowMissingColumns=True)
+    conditions = {name: f"{COUNTED} AND {condition}" for name, condition in conditions.items()}
+    parts = {part.name: part.compute(conditions[part.variable.name], as_of) for part in added.parts}
     leaves: dict[str, str] = {}
     selects: dict[str, str] = {}
     for variable in variables:
-        condition = f"{COUNTED} AND {conditions[variable.name]}"
+        if added.of(variable):
+            continue
 
-        def place(leaf: Leaf, condition: str = condition) -> str:
+        def place(leaf: Leaf, condition: str = conditions[variable.name]) -> str:
             text = write_leaf(leaf, condition, lambda argument: _type_of(ranked, argument))
             return leaves.setdefault(text, f"__leaf{len(leaves)}")
 
-        selects[variable.name] = cut_select(variable.select).fill(place)
+        selects[variable.name] = cut_select(fill_time(variable.select, as_of)).fill(place)
 
     def compute() -> DataFrame:
+        aggregates = [*((text, name) for text, name in leaves.items()), *((t, n) for n, t in parts.items())]
         grouped = united.groupBy(*id_names(entity)).agg(
-            *(F.expr(text).alias(name) for text, name in leaves.items())
+            *(F.expr(text).alias(name) for text, name in aggregates)
         )
+        settled = settle(grouped, added)
         values = [F.expr(text).alias(name) for name, text in selects.items()]
-        return grouped.select(*id_names(entity), *values)
+        return settled.select(*id_names(entity), *values, *value_columns(added))
 
-    return _explained(compute, variables)
+    return explained(compute, variables)
 
 
-def at_time(variables: Sequence[Variable], as_of: datetime) -> list[Variable]:
-    """The variables with the time filled into their `select`."""
-    return [replace(v, select=fill_time(v.select, as_of)) for v in variables]
+def settle(grouped: DataFrame, added: UseParts) -> DataFrame:
+    """Rows with each part as it is kept."""
+    return grouped.withColumns({part.name: F.expr(part.settle(part.name)) for part in added.parts})
+
+
+def value_columns(added: UseParts) -> list[Column]:
+    """The variables that are made of parts, and what `_state` keeps of them."""
+    names = dict.fromkeys(leaf.variable.name for leaf in added.leaves)
+    values = [F.expr(added.fill(added.get(name))).alias(name) for name in names]
+    return [*values, *(keep(leaf) for leaf in added.leaves if leaf.kept)]
 
 
 def write_leaf(leaf: Leaf, condition: str, type_of: Callable[[str], DataType]) -> str:
@@ -165,19 +127,6 @@ def _type_of(rows: DataFrame, expression: str) -> DataType:
     return rows.select(F.expr(expression)).schema[0].dataType
 
 
-def _explained(compute: Callable[[], DataFrame], variables: Sequence[Variable]) -> DataFrame:
-    """Name the variables where Spark refuses their SQL."""
-    try:
-        return compute()
-    except PySparkException as error:
-        names = ", ".join(f"`{v.name}`" for v in variables)
-        raise WorkError(
-            f"{variables[0].place}: Spark refuses the SQL of {names}: {str(error).splitlines()[0]}",
-            remedy="Correct `select` and `where`.",
-            slug="sql-refused",
-        ) from error
-
-
 def default_of(variable: Variable, kind: DataType) -> Column:
     """A variable with its default in place of NULL."""
     value = F.col(quote(variable.name))
@@ -196,5 +145,5 @@ def with_expressions(rows: DataFrame, entity: Entity) -> DataFrame:
     """Also the variables that are computed from others, each with its default."""
     for variable in entity.in_order():
         made = partial(rows.withColumn, variable.name, F.expr(variable.expr))
-        rows = with_defaults(_explained(made, [variable]), [variable])
+        rows = with_defaults(explained(made, [variable]), [variable])
     return rows

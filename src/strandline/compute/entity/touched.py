@@ -1,6 +1,6 @@
 """Which entities a task touches, and which uses and namers have to be read for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -8,19 +8,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from strandline.compute.filtering import any_of, typed_filter
-from strandline.compute.key_set import KeySet, find_keys
+from strandline.compute.key_set import KeySet, find_keys, list_keys
 from strandline.compute.keys import user_columns
 from strandline.lake.reads import SIGN, net
+from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import DELETED, KEY
 from strandline.model.conditions import EVERY_ROW
 from strandline.model.entity import Entity, Namer, Use
 from strandline.model.scope import find_filter
 
+from .adding import READ, combine, weigh_changes, weigh_crossing
 from .bands import find_crossing
+from .counting import Counting
 from .ids import Types, are_named, id_names, key_of
 from .naming import find_new
 from .owning import Reader, find_owners, own_rows
+from .parts import UseParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,30 +34,66 @@ class Touched:
     """The uses whose variables may have changed. The columns of the others are carried over."""
     namers: tuple[Namer, ...]
     """The namers that may have named somebody, or stopped."""
+    deltas: Staged | None
+    """What is added to the parts of variables, by entity. None if nothing is added to."""
 
 
-def find_touched(work: Work, entity: Entity, types: Types, own: DataFrame) -> Touched | None:
-    """What a task touches. None if no use or namer has changed."""
+def find_touched(
+    work: Work,
+    entity: Entity,
+    types: Types,
+    own: DataFrame,
+    added: Mapping[str, UseParts],
+    counting: Counting,
+) -> Touched | None:
+    """What a task touches. None if no use or namer has changed.
+
+    `added`: by use, the variables that are added to.
+    """
     requested = _find_requested(work, own)
-    scopes: list[DataFrame] = [] if requested is None else [requested]
+    scopes: list[DataFrame] = [] if requested is None else [requested.withColumn(READ, F.lit(1))]
+    weighed: list[DataFrame] = []
     uses, namers = [], []
     for use in entity.uses:
-        found = list(_find_owners(work, entity, types, use))
+        found = list(_find_owners(work, entity, types, use, added[use.name], counting))
         if found or requested is not None:
             uses.append(use)
-        scopes += [ids.where(are_named(entity)).select(key_of(entity).alias(KEY)) for ids in found]
+        weighed += [rows.where(are_named(entity)) for rows in found]
     for namer in entity.namers:
         if not is_changed(work, namer.dataset):
             continue
         namers.append(namer)
-        if namer.for_ever:
+        if namer.for_ever and not any(_names_its_owners(use, namer) for use in uses):
             named = find_new(work.read_added(namer.dataset), namer, entity, types, own)
-            scopes.append(named.select(key_of(entity).alias(KEY)))
+            weighed.append(named.withColumn(READ, F.lit(1)))
         # The rows of any other namer are those of a use, or of a lookup of one, and have been found there.
-    if not scopes:
+    if not scopes and not weighed:
         return None
-    keys = find_keys(work, reduce(DataFrame.unionByName, scopes))
-    return Touched(keys=keys, uses=tuple(uses), namers=tuple(namers))
+    parts = [part for use in uses for part in added[use.name].parts]
+    if parts:
+        deltas = _stage(work, entity, combine(weighed, entity, parts))
+        return Touched(keys=_keys_of(work, deltas), uses=tuple(uses), namers=tuple(namers), deltas=deltas)
+    scopes += [rows.select(key_of(entity).alias(KEY), READ) for rows in weighed]
+    keys = find_keys(work, reduce(DataFrame.unionByName, scopes).drop(READ))
+    return Touched(keys=keys, uses=tuple(uses), namers=tuple(namers), deltas=None)
+
+
+def _names_its_owners(use: Use, namer: Namer) -> bool:
+    """Whether every new row of a namer is a changed row of a use, whose owners are found there."""
+    return not use.via and use.dataset == namer.dataset and use.columns == namer.columns
+
+
+def _stage(work: Work, entity: Entity, deltas: DataFrame) -> Staged:
+    counts = {"keys": F.count(F.lit(1)), "rows": F.sum(READ)}
+    return stage(deltas.withColumn(KEY, key_of(entity)), f"{work.staging}/deltas", counts)
+
+
+def _keys_of(work: Work, deltas: Staged) -> KeySet:
+    """The scope of entities to which something is added."""
+    count, rows = deltas.counts["keys"], deltas.counts["rows"]
+    if count <= work.project.settings.thresholds.held_keys:
+        return list_keys(work, deltas.fetch([KEY]).column(KEY).unique().to_pylist(), rows)
+    return KeySet(count=count, rows=rows, listed=None, staged=deltas.only([KEY]))
 
 
 def is_changed(work: Work, dataset: str) -> bool:
@@ -64,43 +104,54 @@ def is_changed(work: Work, dataset: str) -> bool:
     return work.has_changes(dataset) or bool(work.invalidations(dataset))
 
 
-def _find_owners(work: Work, entity: Entity, types: Types, use: Use) -> Iterator[DataFrame]:
-    """The ids of entities whose variables of a use may change."""
-    read = _read_both(work)
+def _find_owners(
+    work: Work, entity: Entity, types: Types, use: Use, added: UseParts, counting: Counting
+) -> Iterator[DataFrame]:
+    """The ids of entities whose variables of a use may change, and what is added to them."""
+    read, calendar = _read_both(work), work.project.calendar
     if is_changed(work, use.dataset):
-        yield from _find_changed(work, entity, types, use)
+        yield from _find_changed(work, entity, types, use, added, counting)
     for level, step in enumerate(use.via):
         if is_changed(work, step.dataset) and work.has_changes(step.dataset):
-            yield find_owners(work.read_changes(step.dataset), use, level, entity, types, read)
+            owners = find_owners(work.read_changes(step.dataset), use, level, entity, types, read)
+            yield owners.withColumn(READ, F.lit(1))
     if work.as_of_before is not None:
-        rows, calendar = work.read_live(use.dataset), work.project.calendar
-        crossing = find_crossing(rows, entity, use, work.as_of_before, work.as_of, calendar)
+        before, now = work.as_of_before, work.as_of
+        crossing = find_crossing(work.read_live(use.dataset), entity, use, before, now, calendar)
         if crossing is not None:
-            yield own_rows(crossing, use, entity, types, work.read_live).select(*id_names(entity))
+            owned = own_rows(crossing, use, entity, types, work.read_live)
+            yield weigh_crossing(owned, added, entity, before, now, calendar)
 
 
-def _find_changed(work: Work, entity: Entity, types: Types, use: Use) -> Iterator[DataFrame]:
+def _find_changed(
+    work: Work, entity: Entity, types: Types, use: Use, added: UseParts, counting: Counting
+) -> Iterator[DataFrame]:
     """The old and the new owners of changed rows, and those of rows that somebody declared invalid."""
     ids, read = id_names(entity), _read_both(work)
     if work.has_changes(use.dataset):
-        changes = _net_used(work.read_changes(use.dataset), entity, use)
-        yield own_rows(changes, use, entity, types, read).select(*ids)
+        changes = own_rows(_net_used(work, entity, use), use, entity, types, read)
+        changes = counting.count_new(changes, entity)
+        before = work.as_of_before or work.as_of
+        yield weigh_changes(changes, added, entity, before, work.project.calendar)
         if use.ranked_by and is_changed(work, use.ranked_by):
             # A fact that only moves the rank of its record gives no change of the record set.
-            yield own_rows(work.read_added(use.ranked_by), use, entity, types, read).select(*ids)
+            moved = own_rows(work.read_added(use.ranked_by), use, entity, types, read)
+            yield moved.select(*ids, F.lit(1).alias(READ))
     if invalidations := work.invalidations(use.dataset):
         live = work.read_live(use.dataset)
         filters = [typed_filter(find_filter(i.scope) or EVERY_ROW, live) for i in invalidations]
-        yield own_rows(live.where(any_of(filters)), use, entity, types, work.read_live).select(*ids)
+        owned = own_rows(live.where(any_of(filters)), use, entity, types, work.read_live)
+        yield owned.select(*ids, F.lit(1).alias(READ))
 
 
-def _net_used(changes: DataFrame, entity: Entity, use: Use) -> DataFrame:
+def _net_used(work: Work, entity: Entity, use: Use) -> DataFrame:
     """Changes of the columns that the variables, the id and the order read. Others touch nobody."""
-    variables = entity.variables_of(use)
+    changes, variables = work.read_changes(use.dataset), entity.variables_of(use)
     if any(v.reads_row for v in variables):
         return changes  # every column of a row takes part in its hash
     used = {*use.own_columns, *(column for v in variables for column in v.reads)}
-    return net(changes.select(*(c for c in changes.columns if c in used or c == SIGN)))
+    changes = changes.select(*(c for c in changes.columns if c in used or c == SIGN))
+    return changes if work.project.get(use.dataset).traits.only_grows else net(changes)
 
 
 def _read_both(work: Work) -> Reader:

@@ -70,7 +70,8 @@ class EntityDraft:
         )
         variables = Variables(entity=self.name, loading=loading, id=self.id)
         for written in self.written:
-            variables.claim(written, report)
+            if not written.lacks_length:
+                variables.claim(written, report)
         uses: dict[str, tuple[str, Owner, InputKind]] = {}
         for written in self.written:
             if written.expr is not None:

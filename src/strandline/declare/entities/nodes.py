@@ -1,11 +1,12 @@
 """The node of an entity: its inputs, what its columns depend on, and its traits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from strandline.declare.settings import calendar_part
-from strandline.model.entity import Entity, Variable
+from strandline.model.definitions import COLUMN_PART, ROWS_PART
+from strandline.model.entity import Border, Entity, Use, Variable, window_borders
 from strandline.model.hashing import make_config
 from strandline.model.node import By, Input, Matched, Node, NodeConfig, Relation, Via
 from strandline.model.own_clock import OwnClock, WatchedBorder
@@ -35,6 +36,7 @@ def entity_node(
             own_clock=_own_clock(entity, calendar),
             scopes_are="entities",
             origins=tuple(_origin(entity, variable) for variable in entity.variables),
+            row_parts={f"{ROWS_PART} {namer.name}": namer.dataset for namer in entity.namers},
         ),
         columns=columns,
     )
@@ -47,12 +49,13 @@ def _clock(entity: Entity) -> OnClock:
 
 
 def _origin(entity: Entity, variable: Variable) -> ColumnOrigin:
-    part = f"variable {variable.name}"
+    part = f"{COLUMN_PART} {variable.name}"
     if variable.expr:
         needed = listed(variable.needs) or "nothing"
         why = f"it is computed from {needed} and reads no input"
-        return ColumnOrigin(name=variable.name, part=part, read_from="", why=why)
+        return ColumnOrigin(name=variable.name, part=part, read_from="", why=why, needs=variable.needs)
     window = variable.window.text if variable.window else ""
+    use, accumulation = entity.get_use(variable.use), variable.accumulation
     why = f"the affected entities are read again{', inside of the window' if window else ''}"
     if variable.moves_everybody:
         why += (
@@ -64,20 +67,46 @@ def _origin(entity: Entity, variable: Variable) -> ColumnOrigin:
     return ColumnOrigin(
         name=variable.name,
         part=part,
-        read_from=entity.get_use(variable.use).input,
+        read_from=use.input,
         why=why,
         window=window,
+        dataset=use.dataset,
+        accumulation=accumulation,
+        added=_tell_added(variable),
+        borders=_watched(use, variable.borders),
+        section=_watched(use, window_borders(variable.window))[0] if variable.window else None,
+        datasets=_datasets_of(use),
+    )
+
+
+def _datasets_of(use: Use) -> tuple[str, ...]:
+    """Every node that a use reads."""
+    ranked = (use.ranked_by,) if use.ranked_by else ()
+    return tuple(dict.fromkeys((use.dataset, *(step.dataset for step in use.via), *ranked)))
+
+
+def _tell_added(variable: Variable) -> str:
+    accumulation = variable.accumulation
+    if accumulation is None or accumulation.refused:
+        return ""
+    if not all(addend.adding.takes_back for addend in accumulation.addends):
+        return "new rows are compared with it: its rows are only added to, and none stops to count"
+    told = "changed rows are added and subtracted"
+    if variable.borders:
+        told += ", and so are rows that cross a border when `as_of` moves"
+    return told
+
+
+def _watched(use: Use, borders: Iterable[Border]) -> tuple[WatchedBorder, ...]:
+    return tuple(
+        dict.fromkeys(WatchedBorder(dataset=use.dataset, column=b.column, steps=b.steps) for b in borders)
     )
 
 
 def _own_clock(entity: Entity, calendar: Calendar) -> OwnClock | None:
     if not entity.moves:
         return None
-    watched = dict.fromkeys(
-        WatchedBorder(dataset=use.dataset, column=border.column, steps=border.steps)
-        for use in entity.uses
-        for border in entity.borders_of(use)
-    )
+    watched = dict.fromkeys(border for use in entity.uses for border in _watched(use, entity.borders_of(use)))
     return OwnClock(every=entity.every, timezone=calendar.timezone, borders=tuple(watched))
 
 
@@ -148,8 +177,8 @@ def _config(entity: Entity, calendar: Calendar) -> NodeConfig:
     types = [str(type_) if type_ else None for type_ in entity.types]
     parts: dict[str, object] = {
         "id": [entity.id, types],
-        **{f"named by {namer.name}": namer.for_ever or "while a row does" for namer in entity.namers},
-        **{f"variable {name}": part for name, part in digests.items()},
+        **{f"{ROWS_PART} {namer.name}": namer.for_ever or "while a row does" for namer in entity.namers},
+        **{f"{COLUMN_PART} {name}": part for name, part in digests.items()},
     }
     return make_config(parts, frozenset({"id"}))
 

@@ -1,15 +1,18 @@
 """The variables of an entity, checked against the datasets that they read."""
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from strandline.declare.loading import Loading
 from strandline.declare.names import check_column_name
 from strandline.declare.reading import check_column, find_known
+from strandline.model.accumulation import Accumulation
 from strandline.model.entity import Border, Variable, Window, window_borders
 from strandline.model.errors import Place
 from strandline.model.node import EVERY_COLUMN
 from strandline.model.report import Report, suggest
+from strandline.sql.additive import find_addends
 from strandline.sql.known_columns import Known
 from strandline.sql.parse import PlaceOfLine
 from strandline.sql.variables import Read, find_merge, read_expr, read_select, read_where
@@ -104,7 +107,34 @@ class Variables:
                 moves_everybody=any(read.moves_everybody for _, read, _ in reads if read),
                 reads=tuple(dict.fromkeys((*columns, *((window.column,) if window else ())))),
                 reads_row=select.picks_rows,
+                accumulation=self._accumulation(written, reads, owner, kind, columns, known),
             )
+        )
+
+    def _accumulation(
+        self,
+        written: Written,
+        reads: Sequence[tuple[Text, Read | None, str]],
+        owner: Owner,
+        kind: InputKind,
+        columns: Collection[str],
+        known: Known,
+    ) -> Accumulation:
+        """What decides whether a variable over a dataset can be added to."""
+        found = [read for _, read, _ in reads if read is not None]
+        cut = found[0].cut
+        assert cut is not None
+        moves = written.window is not None or any(read.borders for read in found)
+        addends, refused = find_addends(cut, only_grows=kind.is_stream and not moves and not owner.via)
+        if any(read.moves_everybody for read in found):
+            refused = "`:as_of` is not only compared with bare columns"
+        return Accumulation(
+            addends=addends,
+            refused=refused,
+            is_alone=cut.only is not None,
+            has_default=written.default is not None,
+            columns=tuple((name, stored) for name in columns if (stored := known.type_of(name)) is not None),
+            found_in=tuple(self.loading.tables.get(dataset, dataset) for dataset, _ in owner.via),
         )
 
     def _check_names(
@@ -116,7 +146,7 @@ class Variables:
         return dict.fromkeys(name.first for name in read.names)
 
     def _make_window(self, written: Written, dataset: str, known: Known, report: Report) -> Window | None:
-        if written.window is None or written.length is None:
+        if written.window is None:
             return None
         column, place = (
             written.window.column.lower(),
@@ -129,6 +159,8 @@ class Variables:
                 mistake = f"{what} is over `{column}` of `{dataset}`, which is {stored}, not a time."
                 remedy = "Name a timestamp or date column, or give this one such a type where it is declared."
                 report.add("window-type", mistake, remedy, place)
+        if written.length is None:
+            return None
         return Window(column=column, seconds=written.length.seconds, text=written.length.text)
 
     def _check_kind(

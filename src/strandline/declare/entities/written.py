@@ -36,6 +36,8 @@ class Written:
     window: WindowSpec | None = None
     window_path: DataPath = ()
     length: Length | None = None
+    lacks_length: bool = False
+    """No length of its window is right, so its name is not known. Everything else of it is checked."""
     default: Scalar | None = None
     merge: str | None = None
     expr: Text | None = None
@@ -49,8 +51,11 @@ def read_variables(spec: EntitySpec, path: DataPath, document: Document, report:
             written.append(one)
             continue
         what = f"the variable `{one.path[-1]}`"
-        for length in make_lengths(one.window, what, one.window_path, document, report):
+        lengths = make_lengths(one.window, what, one.window_path, document, report)
+        for length in lengths:
             written.append(replace(one, name=f"{one.name}{length.suffix}", length=length))
+        if not lengths:
+            written.append(replace(one, lacks_length=True))
     return written
 
 

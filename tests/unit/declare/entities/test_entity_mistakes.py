@@ -92,6 +92,12 @@ MISTAKES: tuple[Told, ...] = (
     ),
     (
         LIVE,
+        '      live_sources:  {from: app_sources, select: "amount_of(name)"}',
+        "`select` of the variable `live_sources` names `name` outside of an aggregate.",
+        "Write it inside of one, such as `max`: an entity has one value, and many rows.  [variable-select]",
+    ),
+    (
+        LIVE,
         '      live_sources:  {from: app_sources, select: "any_value(name)"}',
         "`select` of the variable `live_sources`: `any_value` takes whichever row comes first.",
         "Use `latest(<column>)` or `earliest(<column>)`, which say which row is taken.  [nondeterministic]",
@@ -243,6 +249,7 @@ entities:
         [
             "window-length",
             "unknown-dataset",
+            "variable-select",
             "cycle",
             "unknown-column",
             "named-twice",

@@ -1,0 +1,79 @@
+"""SQL at a time, and which rows of a use a variable counts then."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+from strandline.model.columns import quote
+from strandline.model.entity import Variable, Window
+from strandline.model.errors import WorkError
+from strandline.model.project import Calendar
+from strandline.sql.job_sql import fill_parameters
+from strandline.sql.literals import spark_literal
+
+
+def fill_time(text: str, as_of: datetime) -> str:
+    """SQL with the time of the task in place of `:as_of`."""
+    return fill_parameters(text, {"as_of": as_of}, lambda _, value: spark_literal(value) or "NULL")
+
+
+def with_conditions(
+    rows: DataFrame, variables: Sequence[Variable], as_of: datetime, calendar: Calendar
+) -> tuple[DataFrame, dict[str, str]]:
+    """The rows with a column for each distinct condition, and by variable the column that it counts by."""
+    columns: dict[str, str] = {}
+    named: dict[str, str] = {}
+    for variable in variables:
+        text = condition_of(rows, variable, as_of, calendar)
+        columns.setdefault(text, f"__in{len(columns)}")
+        named[variable.name] = columns[text]
+    made = {name: F.coalesce(F.expr(text), F.lit(False)) for text, name in columns.items()}
+    return explained(lambda: rows.withColumns(made), variables), named
+
+
+def condition_of(rows: DataFrame, variable: Variable, as_of: datetime, calendar: Calendar) -> str:
+    """The rows that a variable counts at a time."""
+    parts = [fill_time(variable.where, as_of)] if variable.where else []
+    parts += [window_condition(rows, variable.window, as_of, calendar, variable)] if variable.window else []
+    return " AND ".join(f"({part})" for part in parts) or "true"
+
+
+def window_condition(
+    rows: DataFrame, window: Window, as_of: datetime, calendar: Calendar, variable: Variable
+) -> str:
+    """`[as_of - length, as_of)`. A date is its midnight in the project's time zone."""
+    value, end = time_of(rows, window.column, calendar, variable), spark_literal(as_of)
+    # Spark subtracts, because a start before the year 1 has no `datetime`.
+    return f"{value} >= {end} - INTERVAL {window.seconds} SECONDS AND {value} < {end}"
+
+
+def time_of(rows: DataFrame, column: str, calendar: Calendar, variable: Variable) -> str:
+    """A column as an instant."""
+    kind = rows.schema[column].dataType
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return quote(column)
+    if isinstance(kind, DateType):
+        return f"to_utc_timestamp({quote(column)}, '{calendar.timezone}')"
+    raise WorkError(
+        f"{variable.place}: the window of `{variable.name}` is over `{column}`, which is"
+        f" {kind.simpleString()}, not a time.",
+        remedy="Name a timestamp or date column, or give this one such a type where it is declared.",
+        slug="window-type",
+    )
+
+
+def explained(compute: Callable[[], DataFrame], variables: Sequence[Variable]) -> DataFrame:
+    """Name the variables where Spark refuses their SQL."""
+    try:
+        return compute()
+    except PySparkException as error:
+        names = ", ".join(f"`{v.name}`" for v in variables)
+        raise WorkError(
+            f"{variables[0].place}: Spark refuses the SQL of {names}: {str(error).splitlines()[0]}",
+            remedy="Correct `select` and `where`.",
+            slug="sql-refused",
+        ) from error

@@ -1,0 +1,23 @@
+"""Rows that change their values, vanish and appear, for tests of types."""
+
+import random
+
+Rows = dict[str, tuple[str, int, int]]
+"""By id: group, pick and sequence number. A pick chooses one value of each type."""
+FIRST, LATER = 60, 14
+"""How many messages come in the first turn, and in each later one."""
+
+
+def change_rows(rows: Rows, chance: random.Random, turn: int) -> list[dict[str, object]]:
+    """Change the rows, and give the messages that tell of it."""
+    messages: list[dict[str, object]] = []
+    for number in range(FIRST if turn == 0 else LATER):
+        seq = 1 + number + (0 if turn == 0 else FIRST + (turn - 1) * LATER)
+        id_ = f"r{chance.randrange(70)}"
+        if id_ in rows and chance.random() < 0.25:
+            del rows[id_]
+            messages.append({"id": id_, "g": None, "pick": 0, "seq": seq, "op": "D"})
+            continue
+        rows[id_] = (chance.choice("pqr"), chance.randrange(1000), seq)
+        messages.append({"id": id_, "g": rows[id_][0], "pick": rows[id_][1], "seq": seq, "op": "U"})
+    return messages
