@@ -19,6 +19,7 @@ import pytest
 
 from strandline.app.planning import RunRequest
 from strandline.app.rebuild_catalog import rebuild_catalog
+from strandline.model.errors import CallError
 from tests.harness import PATHS, TestProject
 from tests.spark.published_model import Change, ModelTrigger, Row, Rows, differences, key_of, make_id, show
 
@@ -251,10 +252,9 @@ class World:
         }[name]
         try:
             rows = self.project.query(f"select {', '.join(columns)} from {name}")
-        except Exception as error:
-            if "not" in str(error) and not self.seen[name]:
-                return {}
-            raise
+        except CallError as error:
+            assert (error.slug, self.seen[name]) == ("never-built", {}), self.tell(name)
+            return {}
         shaped = [dict(zip(columns, row, strict=True)) for row in rows]
         return {key_of(row[column] for column in keys): row for row in shaped}
 
