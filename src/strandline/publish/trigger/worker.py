@@ -54,8 +54,8 @@ def prepare(work: Work) -> Prepared:
         operation = Operation.OVERWRITE
     elif work.own_version is None or file.rows:
         operation = Operation.APPEND
-    elif revisions:
-        operation = Operation.COUNTS
+    elif revisions or folding.compares:
+        operation = Operation.COUNTS  # what was compared is not folded again after a lost catalog
     rows = work.session.read.schema(SPARK_SCHEMA).parquet(path)
     return Prepared(
         write=None if operation is None else Write(operation=operation, rows=rows),
