@@ -1,10 +1,11 @@
 """Mistakes in what is published that only the first run can see: told, mended, and nothing is lost.
 
-One project has every mistake. One run meets them all, and the next runs do what was told. Whatever else there
-is goes on.
+The columns of a Python job's output, and the types in Parquet files, are not known before. One project has
+every mistake. One run meets them all, and the next runs do what was told. Whatever else there is goes on.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ Make = Callable[[str], TestProject]
 YAML = """
 project: bad
 sources:
-  rows: {files: "rows/*.csv"}
+  rows: {files: "rows/*.parquet"}
   measures: {files: "measures/*.parquet"}
 datasets:
   trades:
@@ -29,27 +30,34 @@ datasets:
   ratios:
     from: measures
     record_set: {key: [ratio], order_by: [at]}
+  copies: {key: [id]}
+jobs:
+  - name: copies
+    input_datasets: [trades]
+    output_dataset: copies
+    incremental: {mode: keyed, key: [id], inputs: {trades: {by: [id]}}}
+    python: copies.py:copy
 publish: [ratios]
 views:
   large:
-    from: trades
+    from: copies
     where: {quantity: {_gte: "5"}}
   unknown:
-    from: trades
+    from: copies
     where: {quantaty: {_gte: "5"}}
   failing:
-    from: trades
+    from: copies
     calculated: {amount: "quantaty * 2"}
 triggers:
   alert:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: "7"}}
   misspelt:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: "7"}}
     clear: {quantaty: {_eq: "7"}}
   mistyped:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: 7}}
   of_view:
     from: failing
@@ -64,6 +72,11 @@ MENDED = (
 )
 
 
+def write(project: TestProject, path: str, columns: dict[str, list[Any]]) -> None:
+    (project.folder / path).parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), project.folder / path)
+
+
 def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
     """Of each task that did not end well: its status, and the slug of its error."""
     ends = {result.node: (str(result.status), str(result.error or "")) for result in outcome.results}
@@ -76,9 +89,9 @@ def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
 
 def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(make_project: Make) -> None:
     project = make_project(YAML)
-    project.write("rows/1.csv", "id,quantity,at\na,7,1\nb,3,1\nc,9,1\n")
-    (project.folder / "measures").mkdir()
-    pq.write_table(pa.table({"ratio": [0.5, 1.5], "at": [1, 1]}), project.folder / "measures/1.parquet")
+    project.write("copies.py", "def copy(inputs, context):\n    return inputs['trades']\n")
+    write(project, "rows/1.parquet", {"id": ["a", "b", "c"], "quantity": ["7", "3", "9"], "at": [1, 1, 1]})
+    write(project, "measures/1.parquet", {"ratio": [0.5, 1.5], "at": [1, 1]})
 
     first = project.run(ok=False)
 
@@ -100,7 +113,7 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         assert text.count(wrong) == 1, wrong
         text = text.replace(wrong, right)
     project.declare(text)
-    project.write("rows/2.csv", "id,quantity,at\nb,7,2\n")
+    write(project, "rows/2.parquet", {"id": ["b"], "quantity": ["7"], "at": [2]})
     project.run(ok=False)
     second = project.run(RunRequest(backfill="ratios"), ok=False)
 
