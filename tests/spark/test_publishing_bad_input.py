@@ -78,7 +78,7 @@ def write(project: TestProject, path: str, columns: dict[str, list[Any]]) -> Non
 
 
 def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
-    """Of each task that did not end well: its status, and the slug of its error."""
+    """Of each task that did not end well: its status, and the slug of its error or why it waits."""
     ends = {result.node: (str(result.status), str(result.error or "")) for result in outcome.results}
     return {
         name: (status, error.rpartition("[")[2].rstrip("]"))
@@ -101,9 +101,9 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         "misspelt": ("failed", "unknown-column"),
         "mistyped": ("failed", "filter-type"),
         "ratios_changes": ("failed", "double-in-row-key"),
-        "unknown_changes": ("blocked", ""),
-        "failing_changes": ("blocked", ""),
-        "of_view": ("blocked", ""),
+        "unknown_changes": ("blocked", "waits for `unknown`"),
+        "failing_changes": ("blocked", "waits for `failing`"),
+        "of_view": ("blocked", "waits for `failing_changes`"),
     }
     assert project.rows("alert", "event_type", "key", "quiet") == {("MATCH", "a", False)}
     assert project.rows("large", "id") == {("a",), ("c",)}
