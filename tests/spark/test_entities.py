@@ -153,6 +153,7 @@ def test_moves_deletes_new_names_and_changed_lookups_change_old_and_new_owners(p
 
     task = result_of(outcome, "workspace")
     assert (task.strategy, task.cause, task.rows_written) == ("accumulate", "new_input", 4)
+    assert task.counts["without_entity"] == 1
     assert {name: row[:2] for name, row in workspaces(project).items()} == {
         "w1": (1, "E"),
         "w2": (1, "A"),

@@ -147,6 +147,29 @@ def test_variables_come_go_and_change_while_others_go_on(project: TestProject) -
     project.assert_verified("room", "busy")
 
 
+def test_who_exists_follows_the_inputs_of_variables_that_are_held(project: TestProject) -> None:
+    sizes = YAML.replace(
+        "    jobs:\n",
+        """      size:
+        id: {live: bigint}
+        variables:
+          rooms: {from: busy, select: "count(*)"}
+    jobs:
+""",
+    )
+    project.declare(sizes)
+    project.run(DAY)
+    assert project.rows("size") == {(2, 1), (1, 1)}
+    project.declare(sizes.replace('count(*)"}\n    jobs', 'max(room)"}\n    jobs'))
+    project.lines("i/2.jsonl", item("4", "x", "02"))
+
+    project.run(DAY)
+
+    assert project.rows("size") == {(1, 1), (3, None)}
+    verified = project.verify("size").datasets[0]
+    assert (verified.result, verified.differing_rows) == ("stale", 0)
+
+
 def test_what_is_changed_back_catches_up_with_what_it_has_missed(project: TestProject) -> None:
     project.declare(YAML.replace("last: 7 days", "last: 30 days").replace("min(kind)", "latest(kind)"))
     project.lines("t/2.jsonl", track("x", "03-07"), track("y", "02-20"))

@@ -90,6 +90,8 @@ def _plan_part(
         )
     inputs = planned_inputs(node, record, observed, draft)
     for input_ in (i for i in inputs if i.changes):
+        if input_.after is None and node.traits.origins:
+            continue  # no column follows it yet
         if input_.after is None or is_rewritten(input_, observed, draft):
             return make_full_task(
                 node,

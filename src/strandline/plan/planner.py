@@ -111,6 +111,9 @@ def publish_changes(case: Case) -> Task | Next | None:
 def backfill_requested(case: Case) -> Task | Next | None:
     if not is_requested(case.node, case.request, case.frozen or case.stale):
         return Next.RULE
+    asked = case.request.backfill
+    if case.node.traits.origins and asked is not None and asked.only_stale and not case.frozen:
+        return Next.RULE  # what is stale reads an input that was never received
     return plan_backfill(case.node, case.observed, case.draft, case.request, case.frozen, case.stale)
 
 
@@ -473,6 +476,8 @@ def _incremental(node: Node, inputs: tuple[PlannedInput, ...], observed: Observe
         )
     for input_ in changed:
         whole = isinstance(node.get_input(input_.name).relation, Whole)
+        if input_.after is None and node.traits.origins:
+            continue  # no column follows it yet: one that does was filled from it
         if input_.after is None:
             reason = f"`{input_.name}` is a new input of it"
             return _recompute_everything(node, Cause.NEW_INPUT, reason, increments, observed, draft)

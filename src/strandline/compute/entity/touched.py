@@ -21,7 +21,7 @@ from strandline.model.scope import find_filter
 from .adding import READ, combine, weigh_changes, weigh_crossing
 from .bands import find_crossing
 from .counting import Counting
-from .ids import Types, are_named, id_names, key_of
+from .ids import Types, are_named, id_names, key_of, with_ids
 from .naming import find_new
 from .owning import Reader, find_owners, own_rows
 from .parts import UseParts
@@ -66,7 +66,11 @@ def find_touched(
         if namer.for_ever and not any(_names_its_owners(use, namer) for use in uses):
             named = find_new(work.read_added(namer.dataset), namer, entity, types, own)
             weighed.append(named.withColumn(READ, F.lit(1)))
-        # The rows of any other namer are those of a use, or of a lookup of one, and have been found there.
+        is_found = namer.for_ever or any(_reads_namer(use, namer) for use in entity.uses)
+        if not is_found and work.has_changes(namer.dataset):
+            # Its variables are not kept up to date. Who exists is.
+            changes = with_ids(work.read_changes(namer.dataset), namer.columns, entity, types)
+            weighed.append(changes.where(are_named(entity)).select(*id_names(entity), F.lit(1).alias(READ)))
     if not scopes and not weighed:
         return None
     parts = [part for use in uses for part in added[use.name].parts]
@@ -81,6 +85,12 @@ def find_touched(
 def _names_its_owners(use: Use, namer: Namer) -> bool:
     """Whether every new row of a namer is a changed row of a use, whose owners are found there."""
     return not use.via and use.dataset == namer.dataset and use.columns == namer.columns
+
+
+def _reads_namer(use: Use, namer: Namer) -> bool:
+    """Whether the rows of a namer are those of a use, or of its last lookup: their ids are found there."""
+    dataset = use.via[-1].dataset if use.via else use.dataset
+    return dataset == namer.dataset and use.columns == namer.columns
 
 
 def _stage(work: Work, entity: Entity, deltas: DataFrame) -> Staged:

@@ -310,3 +310,9 @@ def test_merge_is_accepted_on_an_event_stream_where_it_is_right(tmp_path: Path, 
     project = edited(TRACKS, TRACKS.replace("window:", f'merge: "{merge}", window:'))
 
     assert report(tmp_path, project) == ""
+
+
+def test_a_job_that_reads_a_variable_that_was_removed_is_told(tmp_path: Path) -> None:
+    told = report(tmp_path, edited(LIVE + "\n", ""))
+
+    assert "the SQL of job `large` names `live_sources`, which is not a column of its inputs." in told
