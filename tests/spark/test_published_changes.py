@@ -155,7 +155,7 @@ class World:
             )
         key = chance.choice(self.pools)
         quantity = chance.choice((None, 0, 5, 8, 9, 10, 11, 20))
-        note, ratio = chance.choice(NOTES), chance.choice((None, 0.1, 0.1 + 1e-17, -0.0, 0.0, 1e300))
+        note, ratio = chance.choice(NOTES), chance.choice((None, 0.1, -0.0, 0.0, 1e300))
         ts, gone = chance.choice(TIMES), chance.random() < 0.2
         names = ("price", "made_on", "seen_at", "flag", "name")
         row = {**dict(zip(names, key, strict=True)), "quantity": quantity, "note": note, "ratio": ratio}
