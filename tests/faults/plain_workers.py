@@ -63,10 +63,16 @@ def hash_schema(write: Write) -> str:
 def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
     ticket = Ticket(dataset=lease.dataset, token=lease.token, metadata=metadata)
     rows: Rows = write.rows  # type: ignore[assignment]
+    indexed = desk.project.indexed(lease.dataset)
     match write.operation:
         case Operation.APPEND | Operation.COUNTS | Operation.INSERT_NEW:
             table_log.append(
-                rows, desk.lake, ticket, received=write.received, first=desk.pins.find(lease.dataset) is None
+                rows,
+                desk.lake,
+                ticket,
+                received=write.received,
+                first=desk.pins.find(lease.dataset) is None,
+                indexed=indexed,
             )
         case Operation.REPLACE_KEYS if write.superseding:
             table_log.replace_superseded(rows, desk.lake, ticket, write.superseding)
@@ -75,7 +81,7 @@ def commit_write(desk: Desk, write: Write, lease: Lease, metadata: str) -> None:
         case Operation.REPLACE_PARTITIONS:
             table_log.replace_where(rows, desk.lake, ticket, lambda row: row[KEY] in write.replaced)
         case Operation.OVERWRITE:
-            table_log.overwrite(rows, desk.lake, ticket)
+            table_log.overwrite(rows, desk.lake, ticket, indexed=indexed)
         case other:
             raise ValueError(f"no worker prepares {other}")
 

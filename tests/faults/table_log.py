@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from strandline.lake.location import Lake
-from strandline.lake.statistics import KEPT_OF, spell_columns
+from strandline.lake.statistics import KEPT_OF, can_be_ranged, spell_columns
 from strandline.lake.writes import OWNED_TABLE, RECEIVED_TABLE, Superseding, Ticket
 from strandline.model.columns import DELETED, HEAD, KEY, ROLE, Role
 from strandline.model.errors import ConflictError
@@ -87,11 +87,19 @@ def between(dataset: str, token: int) -> None:
     """
 
 
-def append(rows: Rows, lake: Lake, ticket: Ticket, *, received: bool = False, first: bool = False) -> None:
+def append(
+    rows: Rows,
+    lake: Lake,
+    ticket: Ticket,
+    *,
+    received: bool = False,
+    first: bool = False,
+    indexed: Sequence[str] = (),
+) -> None:
     def added(now: Snapshot) -> Change:
         if first and now.version >= 0:
             raise _raced(ticket)
-        return Change(added=rows)
+        return Change(added=rows, properties=_statistics(rows, indexed) if first else {})
 
     _commit(lake, ticket, added, RECEIVED_TABLE if received else OWNED_TABLE)
 
@@ -123,11 +131,23 @@ def replace_where(rows: Rows, lake: Lake, ticket: Ticket, matches: Callable[[Row
     _commit(lake, ticket, lambda now: _replace(now, rows, matches), OWNED_TABLE)
 
 
-def overwrite(rows: Rows, lake: Lake, ticket: Ticket) -> None:
+def overwrite(rows: Rows, lake: Lake, ticket: Ticket, *, indexed: Sequence[str] = ()) -> None:
     def everything(now: Snapshot) -> Change:
-        return Change(added=rows, removed=tuple(now.files), read_all=True, replaces_schema=True)
+        return Change(
+            added=rows,
+            removed=tuple(now.files),
+            read_all=True,
+            replaces_schema=True,
+            properties=_statistics(rows, indexed),
+        )
 
     _commit(lake, ticket, everything, OWNED_TABLE)
+
+
+def _statistics(rows: Rows, indexed: Sequence[str]) -> Mapping[str, str]:
+    """The property that says of which columns a table keeps statistics."""
+    columns = [f.name for f in rows.schema if f.name in indexed and can_be_ranged(str(f.type))]
+    return {KEPT_OF: spell_columns(columns)} if columns else {}
 
 
 def commit_nothing(lake: Lake, ticket: Ticket) -> None:
@@ -158,7 +178,13 @@ def compact(lake: Lake, dataset: str, metadata: str = "", sorted_by: Sequence[st
 def keep_statistics(lake: Lake, dataset: str, columns: Sequence[str], metadata: str) -> None:
     """The property alone. Files written here never have statistics, so they may have any row."""
     change = Change(operation="SET TBLPROPERTIES", properties={KEPT_OF: spell_columns(columns)})
-    _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), lambda _: change, OWNED_TABLE)
+
+    def of_a_table(now: Snapshot) -> Change:
+        if now.version < 0:
+            raise FileNotFoundError(f"{dataset} is not a Delta table.")
+        return change
+
+    _commit(lake, Ticket(dataset=dataset, token=0, metadata=metadata), of_a_table, OWNED_TABLE)
 
 
 def read_snapshot(uri: str, version: int | None = None) -> Snapshot:

@@ -154,7 +154,14 @@ def _make_work(
     input_rows = {i.dataset: desk.pins.rows(i.dataset) for i in node.inputs}
     rows = task.estimated_rows if task.strategy is Strategy.APPEND else live_rows + sum(input_rows.values())
     settings = desk.project.settings
-    session = fit_session(desk.session(), settings, rows, own=node.traits.runs_code, changed=changed)
+    session = fit_session(
+        desk.session(),
+        settings,
+        rows,
+        own=node.traits.runs_code,
+        changed=changed,
+        columns=len(node.columns),
+    )
     return Work(
         project=desk.project,
         node=node,

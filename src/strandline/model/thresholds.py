@@ -43,6 +43,8 @@ class Thresholds:
     """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
+    derived_columns: int = 60
+    """Spark derives conditions from the columns of an output while it plans, else it does not."""
     incremental_rows: int = 20_000
     """The rows of an entity's inputs up to which it is never computed in full because much of it changes.
 

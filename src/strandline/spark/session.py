@@ -31,6 +31,13 @@ _FOR_FEW_CHANGES = {"spark.sql.adaptive.enabled": "false"}
 Tables are still read by compiled code.
 """
 
+_FOR_MANY_COLUMNS = {"spark.sql.constraintPropagation.enabled": "false"}
+"""Do not derive conditions from what each column of a projection is computed of.
+
+Spark compares each column with every other one, in each step of a plan: at 400 columns that took minutes. The
+conditions only find rows earlier, and where a NULL cannot be joined.
+"""
+
 _COMPILE_LATER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=4000"
     " -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
@@ -143,15 +150,23 @@ def _forget_session() -> None:
 
 
 def fit_session(
-    session: "SparkSession", settings: Settings, rows: int, *, own: bool, changed: int | None = None
+    session: "SparkSession",
+    settings: Settings,
+    rows: int,
+    *,
+    own: bool,
+    changed: int | None = None,
+    columns: int = 0,
 ) -> "SparkSession":
     """A session whose settings suit this number of rows, `changed` of which have changed (None if unknown).
 
-    `own`: its views and functions are not shared, as users' code requires.
+    `columns`: how many are computed. `own`: its views and functions are not shared, as users' code requires.
     """
     most = settings.thresholds.interpreted_rows
     few = changed is not None and changed <= most
     profile = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
+    if columns > settings.thresholds.derived_columns:
+        profile = profile | _FOR_MANY_COLUMNS
     fitting = {name: value for name, value in profile.items() if name not in settings.spark_conf}
     if own:
         return _open(session, fitting)

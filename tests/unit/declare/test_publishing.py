@@ -29,6 +29,21 @@ def test_whatever_is_published_viewed_or_watched_gets_one_change_log(tmp_path: P
     assert project.tables["trades_changes"] == "trades_changes"
 
 
+def test_the_rows_of_an_entity_are_named_by_its_id(tmp_path: Path) -> None:
+    entity = 'entities: {asset: {id: symbol, variables: {n: {from: trades, select: "count(*)"}}}}\n'
+    views = "views:\n  busy: {from: asset, where: {n: {_gte: 2}}}\n"
+    edits = (
+        ("publish: [trades]\n", entity + "publish: [trades, asset]\n"),
+        ("views:\n", views),
+    )
+    project = load_trades(tmp_path, *edits)
+
+    assert project.get("asset_changes").definition == ChangeLog(dataset="asset", key=("symbol",))
+    view = project.get("busy").definition
+    assert isinstance(view, View)
+    assert view.key == ("symbol",)
+
+
 def test_inputs_come_before_readers(tmp_path: Path) -> None:
     names = [node.name for node in load_trades(tmp_path).nodes]
 

@@ -146,7 +146,9 @@ class EntityDraft:
         columns: dict[str, str | None] = {column: type_.stored if type_ else None for column, type_ in ids}
         # In declared order, and also those that are wrong: naming one is not another mistake.
         columns |= dict.fromkeys(written.name for written in self.written)
-        return Known(types=columns, complete=True, names=frozenset(columns), unique=(self.id,))
+        return Known(
+            types=columns, complete=True, names=frozenset(columns), unique=(self.id,), row_key=self.id
+        )
 
     def _make(
         self,
