@@ -125,5 +125,9 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         }, name
     assert project.rows("unknown", "id") == {("a",), ("b",), ("c",)}
     assert project.rows("of_view", "key", "quiet") == {("a", False), ("b", False), ("c", False)}
-    assert project.rows("ratios_changes", "operation", "key") == {("INSERT", "0.500"), ("INSERT", "1.500")}
+    log = project.query("select distinct operation, key from ratios_changes")
+    assert log == [("RESET", None)], "nothing could name the rows while their key was a double"
+    write(project, "measures/2.parquet", {"ratio": [2.5], "at": [2]})
+    assert told(project.run(ok=False)) == {}
+    assert ("INSERT", "2.500") in project.query("select operation, key from ratios_changes")
     project.assert_verified()
