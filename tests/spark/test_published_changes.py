@@ -155,7 +155,7 @@ class World:
             )
         key = chance.choice(self.pools)
         quantity = chance.choice((None, 0, 5, 8, 9, 10, 11, 20))
-        note, ratio = chance.choice(NOTES), chance.choice((None, 0.1, 0.1 + 1e-17, -0.0, 0.0, 1e300))
+        note, ratio = chance.choice(NOTES), chance.choice((None, 0.1, -0.0, 0.0, 1e300))
         ts, gone = chance.choice(TIMES), chance.random() < 0.2
         names = ("price", "made_on", "seen_at", "flag", "name")
         row = {**dict(zip(names, key, strict=True)), "quantity": quantity, "note": note, "ratio": ratio}
@@ -417,8 +417,8 @@ def test_logs_and_events_are_those_of_the_model(seed: int, make_project: Make) -
     for name in TRIGGERS[:3]:
         world.set_rule(name, choose_rule(world.chance, name))
 
-    for _ in range(8):
+    for _ in range(5):
         take_step(world)
 
     assert all(world.commits[name] for name in DATASETS)
-    assert sum(len(trigger.events) for trigger in world.triggers.values()) > 4
+    assert sum(len(trigger.events) for trigger in world.triggers.values()) > 2

@@ -1,10 +1,11 @@
 """Mistakes in what is published that only the first run can see: told, mended, and nothing is lost.
 
-One project has every mistake. One run meets them all, and the next runs do what was told. Whatever else there
-is goes on.
+The columns of a Python job's output, and the types in Parquet files, are not known before. One project has
+every mistake. One run meets them all, and the next runs do what was told. Whatever else there is goes on.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ Make = Callable[[str], TestProject]
 YAML = """
 project: bad
 sources:
-  rows: {files: "rows/*.csv"}
+  rows: {files: "rows/*.parquet"}
   measures: {files: "measures/*.parquet"}
 datasets:
   trades:
@@ -29,27 +30,34 @@ datasets:
   ratios:
     from: measures
     record_set: {key: [ratio], order_by: [at]}
+  copies: {key: [id]}
+jobs:
+  - name: copies
+    input_datasets: [trades]
+    output_dataset: copies
+    incremental: {mode: keyed, key: [id], inputs: {trades: {by: [id]}}}
+    python: copies.py:copy
 publish: [ratios]
 views:
   large:
-    from: trades
+    from: copies
     where: {quantity: {_gte: "5"}}
   unknown:
-    from: trades
+    from: copies
     where: {quantaty: {_gte: "5"}}
   failing:
-    from: trades
+    from: copies
     calculated: {amount: "quantaty * 2"}
 triggers:
   alert:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: "7"}}
   misspelt:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: "7"}}
     clear: {quantaty: {_eq: "7"}}
   mistyped:
-    from: trades
+    from: copies
     fire: {quantity: {_eq: 7}}
   of_view:
     from: failing
@@ -64,8 +72,13 @@ MENDED = (
 )
 
 
+def write(project: TestProject, path: str, columns: dict[str, list[Any]]) -> None:
+    (project.folder / path).parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), project.folder / path)
+
+
 def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
-    """Of each task that did not end well: its status, and the slug of its error."""
+    """Of each task that did not end well: its status, and the slug of its error or why it waits."""
     ends = {result.node: (str(result.status), str(result.error or "")) for result in outcome.results}
     return {
         name: (status, error.rpartition("[")[2].rstrip("]"))
@@ -76,9 +89,9 @@ def told(outcome: RunOutcome) -> dict[str, tuple[str, str]]:
 
 def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(make_project: Make) -> None:
     project = make_project(YAML)
-    project.write("rows/1.csv", "id,quantity,at\na,7,1\nb,3,1\nc,9,1\n")
-    (project.folder / "measures").mkdir()
-    pq.write_table(pa.table({"ratio": [0.5, 1.5], "at": [1, 1]}), project.folder / "measures/1.parquet")
+    project.write("copies.py", "def copy(inputs, context):\n    return inputs['trades']\n")
+    write(project, "rows/1.parquet", {"id": ["a", "b", "c"], "quantity": ["7", "3", "9"], "at": [1, 1, 1]})
+    write(project, "measures/1.parquet", {"ratio": [0.5, 1.5], "at": [1, 1]})
 
     first = project.run(ok=False)
 
@@ -88,9 +101,9 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         "misspelt": ("failed", "unknown-column"),
         "mistyped": ("failed", "filter-type"),
         "ratios_changes": ("failed", "double-in-row-key"),
-        "unknown_changes": ("blocked", ""),
-        "failing_changes": ("blocked", ""),
-        "of_view": ("blocked", ""),
+        "unknown_changes": ("blocked", "waits for `unknown`"),
+        "failing_changes": ("blocked", "waits for `failing`"),
+        "of_view": ("blocked", "waits for `failing_changes`"),
     }
     assert project.rows("alert", "event_type", "key", "quiet") == {("MATCH", "a", False)}
     assert project.rows("large", "id") == {("a",), ("c",)}
@@ -100,7 +113,7 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         assert text.count(wrong) == 1, wrong
         text = text.replace(wrong, right)
     project.declare(text)
-    project.write("rows/2.csv", "id,quantity,at\nb,7,2\n")
+    write(project, "rows/2.parquet", {"id": ["b"], "quantity": ["7"], "at": [2]})
     project.run(ok=False)
     second = project.run(RunRequest(backfill="ratios"), ok=False)
 
@@ -112,5 +125,9 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
         }, name
     assert project.rows("unknown", "id") == {("a",), ("b",), ("c",)}
     assert project.rows("of_view", "key", "quiet") == {("a", False), ("b", False), ("c", False)}
-    assert project.rows("ratios_changes", "operation", "key") == {("INSERT", "0.500"), ("INSERT", "1.500")}
+    log = project.query("select distinct operation, key from ratios_changes")
+    assert log == [("RESET", None)], "nothing could name the rows while their key was a double"
+    write(project, "measures/2.parquet", {"ratio": [2.5], "at": [2]})
+    assert told(project.run(ok=False)) == {}
+    assert ("INSERT", "2.500") in project.query("select operation, key from ratios_changes")
     project.assert_verified()

@@ -27,14 +27,14 @@ def expect_log(work: Work, log: ChangeLog) -> Expected:
     rows = _read_state(work, log, work.version(log.dataset))
     at = F.struct("published_at", "version", "position")
     changes = own.withColumn("__at", at)
-    resets = changes.where(F.col("operation") == str(Change.RESET))
-    last = resets.orderBy(F.col("__at").desc()).limit(1).collect()
-    if last:
-        changes = changes.where(F.col("__at") > F.lit(last[0]["__at"]))
+    resets = changes.where(F.col("operation") == str(Change.RESET)).agg(F.max("__at").alias("__reset"))
+    last = resets.collect()[0]["__reset"]
+    if last is not None:
+        changes = changes.join(F.broadcast(resets), F.col("__at") > F.col("__reset"))
     newest = changes.groupBy("key").agg(F.max_by(F.struct("operation", "data"), "__at").alias("newest"))
     folded = newest.select("key", F.col("newest.operation"), F.col("newest.data"))
-    if last:
-        before = _read_state(work, log, last[0]["version"]).withColumn("operation", F.lit("INSERT"))
+    if last is not None:
+        before = _read_state(work, log, last["version"]).withColumn("operation", F.lit("INSERT"))
         untouched = before.join(folded.select("key"), "key", "left_anti")
         folded = folded.unionByName(untouched)
     normal = F.udf(normalise, StringType())

@@ -1,10 +1,15 @@
 """The row key as it is stored: types that were not declared are known only now."""
 
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DoubleType, FloatType, StructType
+
 from strandline.lake.table import get_table
 from strandline.lake.work import Work
 from strandline.model.errors import WorkError
 from strandline.model.publishing import ChangeLog
 from strandline.model.report import listed
+
+from .netting import NEW_ROW, OLD_ROW
 
 _INEXACT = ("double", "float")
 
@@ -21,3 +26,15 @@ def check_row_key(work: Work, log: ChangeLog) -> None:
             f" `{log.dataset}`.",
             slug="double-in-row-key",
         )
+
+
+def has_inexact_key(net: DataFrame, log: ChangeLog) -> bool:
+    """Whether net changes are of rows whose key had a double then. Nothing can name such a row."""
+    rows = [net.schema[name].dataType for name in (NEW_ROW, OLD_ROW)]
+    return any(
+        isinstance(field.dataType, DoubleType | FloatType)
+        for row in rows
+        if isinstance(row, StructType)
+        for field in row.fields
+        if field.name in log.key
+    )

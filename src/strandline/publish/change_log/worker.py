@@ -16,7 +16,7 @@ from strandline.model.scope import Rows
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
 from .pieces import Commits, Piece, Reset, Rewrite, find_publishing_time, find_unread
-from .row_key import check_row_key
+from .row_key import check_row_key, has_inexact_key
 from .rows import LogFile
 
 _SCHEMA = (
@@ -96,6 +96,9 @@ def _tell(
         else (_read_commits(work, log, piece, times[piece.versions[-1]]),)
     )
     net = net_changes(sides, netting_of(work, log))
+    if has_inexact_key(net, log):
+        file.add_reset(piece.version if isinstance(piece, Rewrite) else piece.versions[-1])
+        return
     staged = stage(net, f"{work.staging}/net_{number}", {"rows": F.count(F.lit(1))})
     file.add_changes(staged, log.key)
 
