@@ -51,7 +51,7 @@ ROUNDS = (
     "before-confirm:names",
     "after-record:item",
 )
-NOT_OF_A_RUN = ("compact", "vacuum", "rebuild", "swap", "migrate")
+NOT_OF_A_RUN = ("compact", "vacuum", "rebuild", "swap", "migrate", "fill", "send")
 SURVIVED = ("after-write:item_facts", "before-purge:names", "after-purge:names")
 """The task ends well although something failed: the commit stands, or only hidden rows wait."""
 
