@@ -1,4 +1,4 @@
-"""Requests of a server: recorded before they are answered, executed once, ended with an outcome or an error."""
+"""Requests of a server: recorded before they are answered, and executed once."""
 
 from collections.abc import Mapping
 
@@ -96,8 +96,8 @@ def give_back(workspace: Workspace, server: str) -> int:
 def give_back_of_the_dead(workspace: Workspace) -> int:
     """Let requests wait again whose server has died.
 
-    On a lake with one writer, whoever holds the lake knows that all others are dead. Elsewhere their claims run
-    out.
+    On a lake with one writer, whoever holds the lake knows that all others are dead. Elsewhere their claims
+    run out.
     """
     return give_back_requests(workspace.catalog) if workspace.lake.local is not None else 0
 

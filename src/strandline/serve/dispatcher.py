@@ -125,16 +125,12 @@ class Dispatcher:
 
     async def wait(self, request: str, seconds: float) -> RequestRecord:
         """The request as it is when it has ended, or when the time is up."""
-        following = self._followings.find(request)
-        if following is None:
-            return self._find(request)
-        until = seconds
-        while True:
-            step = min(until, _ELSEWHERE)
-            await following.wait(step)
-            record, until = self._find(request), until - step
-            if record.status.is_over or until <= 0:
-                return record
+        record, left = self._find(request), seconds
+        while not record.status.is_over and left > 0:
+            step = min(left, _ELSEWHERE)
+            await self._followings.get(request).wait(step)
+            record, left = self._find(request), left - step
+        return record
 
     async def watch(self, request: str) -> AsyncIterator[Happening]:
         """What happens while a request is executed, from its beginning to its end."""
