@@ -240,8 +240,7 @@ def test_a_request_that_ends_its_server_each_time_is_given_up(world: World) -> N
 def test_an_invalidation_that_is_repeated_after_a_crash_is_recorded_once(world: World) -> None:
     file = world.folder / "strandline.yaml"
     file.write_text(
-        file.read_text()
-        + "jobs:\n  - {name: count_names, input_datasets: [item], output_dataset: names,"
+        file.read_text() + "jobs:\n  - {name: count_names, input_datasets: [item], output_dataset: names,"
         " sql: 'select id, name from item', incremental: {mode: keyed, key: [id]}}\n"
     )
     world.send("events", "a")
