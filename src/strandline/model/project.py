@@ -1,7 +1,7 @@
 """What a project declares: settings, sources, fact datasets and jobs, after every check."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
@@ -36,7 +36,7 @@ class Settings:
     batch_rows: int = 5_000_000
     """Work on more rows of a timeline than this is published in batches."""
     fail_on: FailOn = FailOn.NOTHING
-    serve: ServeSettings = ServeSettings()
+    serve: ServeSettings = field(default_factory=ServeSettings)
     thresholds: Thresholds = SHIPPED
     """Sizes at which the engine takes another path. Only tests change them."""
 
