@@ -44,6 +44,15 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "bad-header",
         ),
     },
+    "tests/unit/declare/test_serve_settings.py": {
+        "test_a_mistake_about_serving_is_told_once_with_its_line_and_its_remedy_settles_it": (
+            "bad-access-key",
+            "same-access-key",
+            "key-with-sources",
+            "bad-host",
+            "bad-origin",
+        ),
+    },
     "tests/contract/test_outbox.py": {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",
