@@ -17,6 +17,10 @@ class RequestStatus(StrEnum):
         return self in (RequestStatus.DONE, RequestStatus.FAILED)
 
 
+COMMAND_LINE = "command line"
+"""The actor of what somebody asked for at a terminal of this machine."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     request: str
