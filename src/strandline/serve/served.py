@@ -1,5 +1,6 @@
 """What all routes share: the project that is in force, and the parts of the server."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,5 +37,7 @@ class Served:
     machine_key: str = field(default="", repr=False)
     """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
     measures: Measures = field(default_factory=Measures)
+    owed: Callable[[], None] = lambda: None
+    """Called when a route has deliveries owed again, so that they are sent at once."""
     missing: str = "The dispatcher has not started yet."
     """What is missing until the server is ready, for `/readyz`. Empty once it is."""
