@@ -22,8 +22,11 @@ from .outbox import (
 from .outbox_admin import (
     DeliveryFilter,
     cancel_deliveries,
+    count_by_endpoint,
     count_deliveries,
     count_forgettable,
+    find_delivery,
+    find_oldest_waiting,
     forget_deliveries,
     list_named,
     list_waiting,
@@ -43,7 +46,7 @@ from .requests import (
     list_requests,
     renew_claims,
 )
-from .runs import audit, count_fenced, finish_run, read_runs, read_tasks, record_task, start_run
+from .runs import audit, count_fenced, find_run, finish_run, read_runs, read_tasks, record_task, start_run
 from .swap import find_file, opened_aside, swap
 from .view import find_node, read_view
 
@@ -56,6 +59,7 @@ __all__ = [
     "cancel_deliveries",
     "claim_deliveries",
     "claim_request",
+    "count_by_endpoint",
     "count_deliveries",
     "count_fenced",
     "count_forgettable",
@@ -63,12 +67,15 @@ __all__ = [
     "enable_endpoint",
     "enqueue_deliveries",
     "find_damage",
+    "find_delivery",
     "find_delivery_cursor",
     "find_file",
     "find_invalidation",
     "find_next_due",
     "find_node",
+    "find_oldest_waiting",
     "find_request",
+    "find_run",
     "finish_request",
     "finish_run",
     "forget_deliveries",

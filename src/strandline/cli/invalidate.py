@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strandline.app.watching import Watcher
 from strandline.model.errors import CallError
-from strandline.model.invalidations import to_columns
+from strandline.pages.documents.invalidation import invalidate_document
 
 from .doing import do_work
 from .output import emit
@@ -48,17 +48,6 @@ def run(call: argparse.Namespace) -> int:
     )
     with quiet_spark():
         done: Invalidated = do_work(Path(call.project), "invalidate", request, Watcher())
-    columns = to_columns(done.invalidation.scope)
-    document = {
-        "id": done.invalidation.id,
-        "scope": columns["scope"],
-        "reason": done.invalidation.reason,
-        "row_filter": columns["row_filter"],
-        **({"partition_key": columns["partition_key"]} if columns["partition_key"] else {}),
-        "dataset": done.dataset,
-        "table_version": done.table_version,
-        "jobs": list(done.jobs),
-    }
     text = (
         f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}."
         f" To process: {', '.join(done.jobs)}."
@@ -66,7 +55,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "invalidate",
-        {"invalidations": [document]},
+        invalidate_document(done),
         "invalidations",
         lambda: f"{text}\nThe next `strandline run` does it.",
     )

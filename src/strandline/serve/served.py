@@ -1,6 +1,6 @@
 """What all routes share: the project that is in force, and the parts of the server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +9,8 @@ from strandline.app.workspace import Workspace
 from strandline.model.dispatching import DispatcherState
 from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
+
+from .measures import Measures
 
 
 class Work(Protocol):
@@ -53,5 +55,8 @@ class Served:
     """Why the project file as it is now is not in force. Empty if it is."""
     machine_key: str = field(default="", repr=False)
     """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
+    measures: Measures = field(default_factory=Measures)
+    owed: Callable[[], None] = lambda: None
+    """Called when a route has deliveries owed again, so that they are sent at once."""
     missing: str = "The dispatcher has not started yet."
     """What is missing until the server is ready, for `/readyz`. Empty once it is."""
