@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from strandline.catalog import Catalog, enqueue_deliveries, find_delivery_cursor
+from strandline.lake.appended import RowsGoneError
 from strandline.lake.events import (
-    EventsGoneError,
     EventTable,
     find_event_table,
     read_recent_events,
@@ -113,7 +113,7 @@ class _Filling:
                     here, waiting = (table.id, done), []
                 waiting += part.events
                 done = part.upto
-        except EventsGoneError:
+        except RowsGoneError:
             return owed + self._fill_recent(table, here, _recorded_since(self.uri, here), notes)
         if waiting or here != (table.id, table.version):
             owed += self._move(here, (table.id, table.version), self._owe(waiting))
@@ -150,7 +150,7 @@ class _Filling:
     ) -> Iterable[tuple[tuple[Event, datetime], ...]]:
         try:
             yield from parts
-        except EventsGoneError as error:
+        except RowsGoneError as error:
             raise OutsideError(
                 f"A file of the events of `{self.node.name}` is gone.",
                 remedy="Run `strandline doctor --deep`; the table's files were moved or removed.",
