@@ -91,6 +91,15 @@ def read_recent_events(
     yield from _read(table, trigger, table.paths, table.bytes, recent, whole=table.rows <= most, most=most)
 
 
+def read_event(
+    uri: str, trigger: str, upto: int, event_id: str
+) -> Iterator[tuple[tuple[Event, datetime], ...]]:
+    """The event with an id, if it is told and there is one."""
+    table = get_table(uri, upto)
+    named = _TOLD & (pyarrow.dataset.field("event_id") == event_id)
+    yield from _read(table, trigger, table.paths, table.bytes, named, whole=True, most=1)
+
+
 def _read(
     table: Table,
     trigger: str,
