@@ -44,7 +44,7 @@ class Thresholds:
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
     derived_columns: int = 60
-    """Spark derives conditions from the columns of an output while it plans, else it does not."""
+    """Spark derives conditions from the variables of an entity while it plans, else it does not."""
     incremental_rows: int = 20_000
     """The rows of an entity's inputs up to which it is never computed in full because much of it changes.
 
