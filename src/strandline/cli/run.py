@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 from strandline.app.planning import RunRequest
-from strandline.app.run import RunOutcome, Watcher
+from strandline.app.run import RunOutcome
 from strandline.app.run import run as run_work
+from strandline.app.watching import Watcher
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.model.plan import Plan, Status, TaskResult
 from strandline.model.scope_text import describe

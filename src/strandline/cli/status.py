@@ -12,11 +12,11 @@ from strandline.app.status import read_overview
 from strandline.app.workspace import open_workspace
 from strandline.model.statuses import FRESH, PARTITION_STATES, DatasetStatus, Overview
 from strandline.pages.documents.status import status_document
+from strandline.pages.prometheus import make_timeline_metrics, render_metrics
 from strandline.pages.wording import describe_keys, moment, plural, size
 
 from .held import render_held
 from .output import emit
-from .prometheus import render_metrics
 from .tables import render_table
 
 OUTPUTS = ("table", "json", "csv", "html", "prometheus")
@@ -30,7 +30,7 @@ def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         overview = read_overview(workspace, call.name, with_dates=call.output == "html")
     if call.output == "prometheus":
-        print(render_metrics(overview.timelines))
+        print(render_metrics(make_timeline_metrics(overview.timelines)))
         return 0
     if call.output == "html":
         from strandline.pages.status import render_html

@@ -18,7 +18,7 @@ from .quiet import quiet_spark
 from .tables import as_text, render_table
 
 if TYPE_CHECKING:
-    from strandline.app.verify import VerifiedDataset, VerifyOutcome
+    from strandline.model.verified import VerifiedDataset, VerifyOutcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

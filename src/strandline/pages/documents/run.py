@@ -11,14 +11,14 @@ def run_document(outcome: RunOutcome) -> dict[str, object]:
     return {
         "run": outcome.run,
         "as_of": outcome.plan.as_of,
-        "tasks": [_task(result) for result in outcome.results],
+        "tasks": [task_document(result) for result in outcome.results],
         "quarantined": {dataset: dict(counts) for dataset, counts in outcome.quarantined.items()},
         **({"notes": notes} if (notes := [*outcome.plan.notes, *outcome.outbox.lines]) else {}),
         **held_document(outcome.held),
     }
 
 
-def _task(result: TaskResult) -> dict[str, object]:
+def task_document(result: TaskResult) -> dict[str, object]:
     document: dict[str, object] = {
         "node": result.node,
         "kind": result.kind,

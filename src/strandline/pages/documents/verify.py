@@ -1,16 +1,13 @@
 """The result of a verification, dataset by dataset."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from strandline.app.verify import VerifiedDataset, VerifyOutcome
+from strandline.model.verified import VerifiedDataset, VerifyOutcome
 
 
-def verify_document(outcome: "VerifyOutcome") -> dict[str, object]:
+def verify_document(outcome: VerifyOutcome) -> dict[str, object]:
     return {"datasets": [_dataset(d) for d in outcome.datasets]}
 
 
-def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
+def _dataset(verified: VerifiedDataset) -> dict[str, object]:
     return {
         "dataset": verified.dataset,
         "result": verified.result,
@@ -27,7 +24,7 @@ def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
     }
 
 
-def _keys_left_out(verified: "VerifiedDataset") -> dict[str, int]:
+def _keys_left_out(verified: VerifiedDataset) -> dict[str, int]:
     return {
         "failed_keys": verified.failed_keys or 0,
         "reprocessing_keys": verified.reprocessing_keys or 0,
