@@ -1,6 +1,7 @@
 """Observe everything once, before planning: catalog, tables' logs, sources' listings. Starts no Spark."""
 
 from strandline.catalog import Catalog, read_view
+from strandline.ingest.inbox import list_inbox
 from strandline.ingest.listing import list_files
 from strandline.lake.dates import read_dates
 from strandline.lake.location import Lake
@@ -20,7 +21,11 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         if state is not None:
             tables[node.name] = state
     listings = {
-        n.name: list_files(n.traits.pattern, project.folder) for n in project.nodes if n.traits.receives
+        node.name: list_inbox(lake.inbox(node.name), again=node.name not in tables)
+        if node.traits.inbox
+        else list_files(node.traits.pattern, project.folder)
+        for node in project.nodes
+        if node.traits.receives
     }
     dates = {
         node.name: read_dates(lake, of.dataset, tables[of.dataset].version, of.column)
