@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Never
 
@@ -18,9 +18,26 @@ from strandline.sql.query_names import find_metadata_columns, find_tables, requi
 
 from .clock import now
 from .planning import RunRequest, make_plan
-from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
-from .run import Watcher, make_desk, run, run_name
+from .query import KnownAt, QueryResult, hide_metadata, parse_known_at, pin_tables, query
+from .run import make_desk, run, run_name
+from .watching import Watcher
 from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """A query that needs Spark: of what a run would publish, or in Spark's SQL."""
+
+    sql: str
+    fresh: bool
+    known_at: str | None = None
+
+
+def query_with_spark(workspace: Workspace, request: QueryRequest) -> QueryResult:
+    if request.fresh:
+        return query_fresh(workspace, request.sql)
+    known_at = parse_known_at(workspace.project, request.known_at) if request.known_at else None
+    return query_spark(workspace, request.sql, known_at)
 
 
 def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
@@ -54,7 +71,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
         shadow = _open_shadow(workspace, scratch)
         try:
             outcome = run(
-                shadow, RunRequest(select=" ".join(sorted(refreshed)) or None, accept_guard=()), _silent()
+                shadow, RunRequest(select=" ".join(sorted(refreshed)) or None, accept_guard=()), Watcher()
             )
             if failed := next((r for r in outcome.results if r.error and not r.partly), None):
                 raise OutsideError(
@@ -121,7 +138,3 @@ def _link_inbox(inbox: Path, target: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # received since it was listed: its messages are in the table
             os.link(locate(inbox, post.path), file)
-
-
-def _silent() -> Watcher:
-    return Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
