@@ -81,6 +81,8 @@ class Prepared:
     """Of this task alone."""
     whole: bool = False
     files: tuple[FileRead, ...] = ()
+    posts: tuple[str, ...] = ()
+    """Files of the inbox that are put away once this is recorded."""
     notes: tuple[str, ...] = ()
     partitions: tuple[BuiltPartition, ...] = ()
     waiting: tuple[str, ...] = ()
