@@ -14,7 +14,7 @@ from strandline.app.rows import OrderBy, RowsRequest, read_rows
 from strandline.model.errors import StrandlineError
 from strandline.serve.subscriptions.hub import Hub
 
-from .operations import Operation, RefusedOperationError, prepare
+from .operations import Operation, prepare
 from .schema import Catalogue, make_catalogue
 
 _FRESH = 1.0
@@ -105,7 +105,7 @@ def _show(error: GraphQLError) -> dict[str, Any]:
     return {**shown, "extensions": {"code": "INVALID", **(error.extensions or {})}}
 
 
-def _read_rows(_: object, info: GraphQLResolveInfo, **arguments: Any) -> list[Mapping[str, object]]:
+def _read_rows(_: object, info: GraphQLResolveInfo[Context], **arguments: Any) -> list[Mapping[str, object]]:
     order = tuple(
         OrderBy(column=column, descending=direction == "desc")
         for entry in arguments.get("order_by") or ()
@@ -122,7 +122,9 @@ def _read_rows(_: object, info: GraphQLResolveInfo, **arguments: Any) -> list[Ma
     return list(read_rows(info.context.workspace, request).rows)
 
 
-def _read_by_key(_: object, info: GraphQLResolveInfo, **arguments: Any) -> Mapping[str, object] | None:
+def _read_by_key(
+    _: object, info: GraphQLResolveInfo[Context], **arguments: Any
+) -> Mapping[str, object] | None:
     name = info.field_name.removesuffix("_by_pk")
     key = info.context.workspace.project.row_keys[name].columns
     where = {
@@ -131,6 +133,3 @@ def _read_by_key(_: object, info: GraphQLResolveInfo, **arguments: Any) -> Mappi
     }
     rows = read_rows(info.context.workspace, RowsRequest(dataset=name, where=where, limit=1)).rows
     return rows[0] if rows else None
-
-
-__all__ = ["Engine", "RefusedOperationError", "describe", "show_errors"]

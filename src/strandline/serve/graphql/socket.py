@@ -9,9 +9,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from strandline.model.errors import StrandlineError
-from strandline.model.serving import Role
-from strandline.serve.declared import Caller
+from strandline.model.errors import CallError, StrandlineError
 from strandline.serve.subscriptions.outbox import Outbox, Ticket
 
 from .engine import Engine, describe, show_errors
@@ -23,10 +21,12 @@ PROTOCOL = "graphql-transport-ws"
 MOST_SUBSCRIPTIONS = 100
 _ANSWERS = Ticket()
 """Messages of the connection itself."""
+PATIENCE = 10.0
+"""Seconds until a connection has to say who calls."""
 _CLOSING = 5.0
 """Seconds for which the close of a connection is waited for."""
-Judge = Callable[[WebSocket, str | None], Caller | None]
-"""Who calls, from the headers and the access key of the first message. None if nobody is known by it."""
+Identify = Callable[[str], object]
+"""Who has an access key. Raises CallError if nobody has it, or if it does not allow to read."""
 
 
 class Close(IntEnum):
@@ -47,14 +47,19 @@ class _ClosedError(Exception):
         self.reason = reason
 
 
-async def serve_socket(socket: WebSocket, engine: Engine, judge: Judge, patience: float = 10.0) -> None:
-    """Serve a WebSocket whose host and origin have been judged. `patience`: until it says who it is."""
+async def serve_socket(
+    socket: WebSocket, engine: Engine, identify: Identify, *, known: bool, patience: float = PATIENCE
+) -> None:
+    """Serve a WebSocket whose host and origin have been judged.
+
+    `known`: its headers have said who calls. Otherwise its first message does.
+    """
     if PROTOCOL not in socket.scope.get("subprotocols", ()):
         await socket.accept()
         await socket.close(Close.PROTOCOL_NOT_ACCEPTABLE, f"the subprotocol is {PROTOCOL}")
         return
     await socket.accept(PROTOCOL)
-    connection = _Connection(socket, engine, judge, patience)
+    connection = _Connection(socket, engine, identify, known=known, patience=patience)
     with engine.hub.connected(connection) as welcome:
         if not welcome:
             await socket.close(Close.TRY_AGAIN_LATER, "too many connections")
@@ -63,13 +68,15 @@ async def serve_socket(socket: WebSocket, engine: Engine, judge: Judge, patience
 
 
 class _Connection:
-    def __init__(self, socket: WebSocket, engine: Engine, judge: Judge, patience: float) -> None:
+    def __init__(
+        self, socket: WebSocket, engine: Engine, identify: Identify, *, known: bool, patience: float
+    ) -> None:
         self._socket = socket
         self._engine = engine
-        self._judge = judge
+        self._identify = identify
+        self._known = known
         self._patience = patience
-        self._caller: Caller | None = None
-        self._initialised = False
+        self._initialised = self._acknowledged = False
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         self._outbox = Outbox(self._fell_behind)
         self._closing: asyncio.Future[_ClosedError] = asyncio.get_running_loop().create_future()
@@ -85,7 +92,8 @@ class _Connection:
         waiting = asyncio.create_task(self._require_initialisation())
         tasks = {reading, sending, waiting}
         try:
-            await asyncio.wait({reading, sending, self._closing}, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {reading, sending, self._closing}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             tasks |= set(self._subscriptions.values())
             for task in tasks:
@@ -151,14 +159,16 @@ class _Connection:
             raise _ClosedError(Close.TOO_MANY_INITIALISATIONS, "Too many initialisation requests")
         self._initialised = True
         key = payload.get("access_key") if isinstance(payload, dict) else None
-        caller = self._judge(self._socket, key if isinstance(key, str) else None)
-        if caller is None or not caller.role.includes(Role.READ):
-            raise _ClosedError(Close.FORBIDDEN, "Forbidden")
-        self._caller = caller
+        try:
+            if key is not None or not self._known:
+                self._identify(key if isinstance(key, str) else "")
+        except CallError as error:
+            raise _ClosedError(Close.FORBIDDEN, "Forbidden") from error
+        self._acknowledged = True
         self._answer("connection_ack")
 
     def _subscribe(self, message: dict[str, Any]) -> None:
-        if self._caller is None:
+        if not self._acknowledged:
             raise _ClosedError(Close.UNAUTHORIZED, "Unauthorized")
         name, payload = _read_id(message), message.get("payload")
         if not isinstance(payload, dict) or not isinstance(payload.get("query"), str):
