@@ -7,7 +7,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from strandline.app.planning import RunRequest
-from strandline.app.run import Watcher, run
+from strandline.app.run import run
+from strandline.app.watching import Watcher
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Status, TaskResult
 from strandline.spark.session import get_session
@@ -27,7 +28,7 @@ datasets:
     record_set: {key: [tenant, registration_number], order_by: [snapshot_seq], deleted: "op = 'D'"}
     source_at: snapshot_at
 """
-SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
+SILENT = Watcher()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,12 @@ from typing import Any, Self
 
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.query import query
-from strandline.app.run import RunOutcome, Watcher, run
-from strandline.app.verify import VerifyOutcome, verify
+from strandline.app.run import RunOutcome, run
+from strandline.app.verify import verify
+from strandline.app.watching import Watcher
 from strandline.app.workspace import open_workspace
 from strandline.model.plan import Plan, TaskResult
+from strandline.model.verified import VerifyOutcome
 
 PATHS = {
     "shipped": "",
@@ -25,7 +27,7 @@ PATHS = {
 
 Small tables are not looked up by key, so that needs a path of its own.
 """
-SILENT = Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)
+SILENT = Watcher()
 
 
 @dataclass(frozen=True)

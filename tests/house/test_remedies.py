@@ -44,6 +44,32 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "bad-header",
         ),
     },
+    "tests/unit/declare/test_serve_settings.py": {
+        "test_a_mistake_about_serving_is_told_once_with_its_line_and_its_remedy_settles_it": (
+            "bad-access-key",
+            "same-access-key",
+            "key-with-sources",
+            "bad-host",
+            "bad-origin",
+        ),
+    },
+    "tests/unit/serve/test_application.py": {
+        "test_with_keys_a_caller_of_this_machine_needs_one_too": ("no-access-key", "unknown-access-key"),
+        "test_a_key_allows_what_its_role_says": ("role-refused",),
+        "test_an_unknown_route_asks_for_a_key_and_is_then_unknown": ("unknown-route", "wrong-method"),
+        "test_a_declared_name_is_ours_once_there_are_keys": ("host-refused",),
+        "test_a_page_that_was_refused_is_answered_once_its_origin_is_declared": ("origin-refused",),
+        "test_a_key_with_sources_posts_to_these_alone": ("source-refused",),
+        "test_a_body_that_is_not_declared_as_plain_json_is_refused": ("wrong-content-type",),
+        "test_a_body_of_17_mib_is_refused_before_it_is_read_whole": ("body-too-large",),
+        "test_a_body_that_is_not_what_the_route_takes_is_refused": (
+            "not-json",
+            "body-too-deep",
+            "bad-body",
+        ),
+        "test_too_many_calls_with_one_key_are_refused_with_a_time_to_call_again": ("too-many-calls",),
+        "test_an_address_that_others_reach_needs_keys_and_a_name": ("keys-required", "hosts-required"),
+    },
     "tests/contract/test_outbox.py": {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",
@@ -219,6 +245,8 @@ NOT_EXECUTED: Mapping[str, str] = {
     ),
     "spark-failed": _DEAD_SPARK,
     "lake-unwritable": _MACHINE,
+    "unexpected": _MACHINE,
+    "bad-parameter": _MACHINE,
     "catalog-address": _ANY_ADDRESS,
     "outside": _WITHOUT_SLUG,
     "fresh-needs-local-lake": _REMOTE,

@@ -132,7 +132,7 @@ def record_of(project: TestProject, node: str) -> NodeRecord:
         return workspace.observe().view.nodes[node]
 
 
-def say(project: TestProject, dataset: str, where: str = "", **more: str) -> Invalidated:
+def say(project: TestProject, dataset: str, where: str = "", **more: Any) -> Invalidated:
     with open_workspace(project.folder) as workspace:
         return invalidate(workspace, dataset, where=where, reason="correction", **more)
 

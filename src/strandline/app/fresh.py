@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Never
 
@@ -16,9 +16,26 @@ from strandline.sql.query_names import find_metadata_columns, find_tables, requi
 
 from .clock import now
 from .planning import RunRequest, make_plan
-from .query import KnownAt, QueryResult, hide_metadata, pin_tables, query
-from .run import Watcher, make_desk, run, run_name
+from .query import KnownAt, QueryResult, hide_metadata, parse_known_at, pin_tables, query
+from .run import make_desk, run, run_name
+from .watching import Watcher
 from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """A query that needs Spark: of what a run would publish, or in Spark's SQL."""
+
+    sql: str
+    fresh: bool
+    known_at: str | None = None
+
+
+def query_with_spark(workspace: Workspace, request: QueryRequest) -> QueryResult:
+    if request.fresh:
+        return query_fresh(workspace, request.sql)
+    known_at = parse_known_at(workspace.project, request.known_at) if request.known_at else None
+    return query_spark(workspace, request.sql, known_at)
 
 
 def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
@@ -50,7 +67,7 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
         shadow = _open_shadow(workspace, scratch)
         try:
             outcome = run(
-                shadow, RunRequest(select=" ".join(sorted(refreshed)) or None, accept_guard=()), _silent()
+                shadow, RunRequest(select=" ".join(sorted(refreshed)) or None, accept_guard=()), Watcher()
             )
             if failed := next((r for r in outcome.results if r.error and not r.partly), None):
                 raise OutsideError(
@@ -106,7 +123,3 @@ def _link_table(table: Path, target: Path) -> None:
                 shutil.copy2(Path(folder, name), there / name)
             else:
                 os.link(Path(folder, name), there / name)
-
-
-def _silent() -> Watcher:
-    return Watcher(planned=lambda _: None, started=lambda _: None, ended=lambda _: None)

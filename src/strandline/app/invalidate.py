@@ -2,8 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 
 from strandline.catalog import audit
 from strandline.dispatch.invalidate import commit_invalidations
@@ -28,6 +27,18 @@ from .workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidateRequest:
+    """What `invalidate` asks for. Exactly one of `where`, `row_filter` and `partition` defines the scope."""
+
+    dataset: str
+    reason: str
+    where: str = ""
+    row_filter: object = None
+    partition: str = ""
+    source_event: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Invalidated:
     invalidation: Invalidation
     dataset: str
@@ -45,10 +56,13 @@ def invalidate(
     where: str = "",
     row_filter: object = None,
     partition: str = "",
+    source_event: Mapping[str, object] | None = None,
+    request: str = "",
 ) -> Invalidated:
     """Check the scope against the dataset's columns, then commit it.
 
-    Exactly one of `where`, `row_filter` and `partition` defines the scope.
+    Exactly one of `where`, `row_filter` and `partition` defines the scope. `request` is the id of a server's
+    request, which is recorded once however often it is tried.
     """
     node = _find_dataset(workspace, name)
     observed = workspace.observe()
@@ -73,9 +87,10 @@ def invalidate(
     checked = check_filter(requested, dict(observed.tables[node.name].columns))
     started_at = now()
     invalidation = Invalidation(
-        id=_make_id(node.name, started_at, checked),
+        id=_make_id(node.name, request or started_at.isoformat(), checked),
         scope=Partitions(names=(partition,), where=checked) if partition else Rows(where=checked),
         reason=reason,
+        source_event=source_event or {},
     )
     session = open_lake(workspace, started_at)
     desk = make_desk(
@@ -99,8 +114,9 @@ def _find_dataset(workspace: Workspace, name: str) -> Node:
     return project.get(table) if table else project.get(get_nodes(project, name)[-1])
 
 
-def _make_id(dataset: str, at: datetime, rows: AllOf) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {at.isoformat()} {to_row_filter(rows)}"))
+def _make_id(dataset: str, asked: str, rows: AllOf) -> str:
+    """`asked` is when it was asked for, or the id of the request."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset} {asked} {to_row_filter(rows)}"))
 
 
 def _partition_filter(

@@ -25,6 +25,14 @@ from .workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainRequest:
+    """What `maintain` asks for."""
+
+    name: str | None = None
+    """None: every table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainOutcome:
     tables: tuple[Maintained, ...]
     forgotten: int = 0

@@ -15,7 +15,7 @@ from strandline.lake.lock import await_lake, hold_lake
 from strandline.lake.refused import count_added_by_slug
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.hashing import digest
-from strandline.model.plan import Plan, Status, Task, TaskResult
+from strandline.model.plan import Plan, Status, TaskResult
 from strandline.model.project import FailOn
 from strandline.model.report import suggest
 from strandline.model.statuses import NOTHING_HELD, HeldWork
@@ -26,21 +26,11 @@ from strandline.plan.selection import upstream
 from .clock import now
 from .planning import RunRequest, make_plan
 from .staging import staged
+from .watching import Watcher
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watcher:
-    """The callbacks of a run."""
-
-    planned: Callable[[Plan], None]
-    started: Callable[[Task], None]
-    ended: Callable[[TaskResult], None]
-    waiting: Callable[[str], None] = lambda _: None
-    """Called with the holder of the lake while the run waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from strandline.model.node import Node
 from strandline.model.plan import Plan
 from strandline.model.thresholds import Thresholds
 from strandline.model.timeline import KeyStatus
+from strandline.model.verified import VerifiedDataset, VerifyOutcome
 from strandline.plan import Observed, current_config, find_frozen, find_stale, select_nodes
 
 from .clock import now, parse_instant
@@ -23,37 +24,12 @@ from .workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedDataset:
-    dataset: str
-    result: str
-    """equal, different, stale, empty or unverifiable"""
-    equal: bool
-    compared_rows: int = 0
-    differing_rows: int = 0
-    stale_rows: int = 0
-    kept_rows: int = 0
-    input_versions: Mapping[str, int]
-    as_of: str
-    examples: tuple[Mapping[str, object], ...] = ()
-    reason: str = ""
-    failed_keys: int | None = None
-    """Of a timeline's output. What is published of them before the failure is not compared."""
-    reprocessing_keys: int | None = None
-    """Of a timeline's output: keys that wait for a later batch, and are not compared."""
+class VerifyRequest:
+    """What `verify` asks for."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyOutcome:
-    datasets: tuple[VerifiedDataset, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """4 for a difference, and if all named datasets together compared no row: that proves nothing."""
-        if any(d.result == "different" for d in self.datasets) or not sum(
-            d.compared_rows for d in self.datasets
-        ):
-            return 4
-        return 1 if any(d.result == "unverifiable" for d in self.datasets) else 0
+    names: tuple[str, ...] = ()
+    """Empty: all that have been built."""
+    sample_percent: float | None = None
 
 
 def verify(

@@ -8,7 +8,7 @@ inside.
 from .commits import record_commit, record_unchanged
 from .endpoint_states import disable_endpoint, enable_endpoint, read_endpoint_states
 from .handle import Catalog
-from .invalidations import read_invalidations
+from .invalidations import find_invalidation, read_invalidations
 from .leases import acquire_lease, list_leases, next_token, release_lease, renew_leases
 from .open import open_catalog
 from .outbox import (
@@ -22,8 +22,11 @@ from .outbox import (
 from .outbox_admin import (
     DeliveryFilter,
     cancel_deliveries,
+    count_by_endpoint,
     count_deliveries,
     count_forgettable,
+    find_delivery,
+    find_oldest_waiting,
     forget_deliveries,
     list_named,
     list_waiting,
@@ -33,6 +36,16 @@ from .outbox_admin import (
     replay_delivery,
 )
 from .probe import find_damage, require_writable
+from .requests import (
+    add_request,
+    claim_request,
+    find_request,
+    finish_request,
+    forget_requests,
+    give_back_requests,
+    list_requests,
+    renew_claims,
+)
 from .runs import audit, count_fenced, finish_run, read_runs, read_tasks, record_task, start_run
 from .swap import find_file, opened_aside, swap
 from .view import find_node, read_view
@@ -41,9 +54,12 @@ __all__ = [
     "Catalog",
     "DeliveryFilter",
     "acquire_lease",
+    "add_request",
     "audit",
     "cancel_deliveries",
     "claim_deliveries",
+    "claim_request",
+    "count_by_endpoint",
     "count_deliveries",
     "count_fenced",
     "count_forgettable",
@@ -51,14 +67,22 @@ __all__ = [
     "enable_endpoint",
     "enqueue_deliveries",
     "find_damage",
+    "find_delivery",
     "find_delivery_cursor",
     "find_file",
+    "find_invalidation",
     "find_next_due",
     "find_node",
+    "find_oldest_waiting",
+    "find_request",
+    "finish_request",
     "finish_run",
     "forget_deliveries",
+    "forget_requests",
+    "give_back_requests",
     "list_leases",
     "list_named",
+    "list_requests",
     "list_waiting",
     "next_token",
     "open_catalog",
@@ -76,6 +100,7 @@ __all__ = [
     "record_unchanged",
     "release_claims",
     "release_lease",
+    "renew_claims",
     "renew_leases",
     "replay_deliveries",
     "replay_delivery",

@@ -100,6 +100,14 @@ def _build_acknowledge() -> Update:
 _ACKNOWLEDGE = _build_acknowledge()
 
 
+def find_invalidation(catalog: Catalog, name: str) -> int | None:
+    """The version of the commit that carries an invalidation. None if there is none."""
+    found = select(data_invalidations.c.table_version).where(data_invalidations.c.id == name)
+    with catalog.reading() as connection:
+        version: int | None = connection.execute(found).scalar()
+        return version
+
+
 def read_invalidations(
     catalog: Catalog, jobs: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -37,6 +37,35 @@ def count_deliveries(catalog: Catalog, wanted: DeliveryFilter) -> dict[DeliveryS
     return {status: found[status] for status in DeliveryStatus if status in found}
 
 
+def count_by_endpoint(catalog: Catalog) -> dict[tuple[str, DeliveryStatus], int]:
+    """By endpoint and status, also of endpoints that are no longer declared."""
+    columns = (deliveries.c.endpoint, deliveries.c.status)
+    counts = select(*columns, func.count()).where(deliveries.c.number > 0).group_by(*columns)
+    with catalog.reading() as connection:
+        return {
+            (endpoint, DeliveryStatus(status)): count
+            for endpoint, status, count in connection.execute(counts)
+        }
+
+
+def find_oldest_waiting(catalog: Catalog) -> dict[str, datetime]:
+    """By endpoint: when the oldest delivery was recorded that is pending or being sent."""
+    waiting = [str(DeliveryStatus.PENDING), str(DeliveryStatus.SENDING)]
+    oldest = (
+        select(deliveries.c.endpoint, func.min(deliveries.c.created_at))
+        .where(deliveries.c.status.in_(waiting))
+        .group_by(deliveries.c.endpoint)
+    )
+    with catalog.reading() as connection:
+        return {row[0]: row[1] for row in connection.execute(oldest)}
+
+
+def find_delivery(catalog: Catalog, delivery_id: str) -> DeliveryRecord | None:
+    with catalog.reading() as connection:
+        row = connection.execute(select(deliveries).where(deliveries.c.id == delivery_id)).first()
+    return _record(row) if row else None
+
+
 def read_deliveries(
     catalog: Catalog, wanted: DeliveryFilter, limit: int, after: int | None = None
 ) -> tuple[tuple[int, DeliveryRecord], ...]:

@@ -170,6 +170,26 @@ audit_log = Table(
     Column("detail", JsonText, nullable=False),
 )
 
+requests = Table(
+    "requests",
+    metadata,
+    Column("number", IDENTITY, primary_key=True, autoincrement=True),
+    Column("request", Text, nullable=False, unique=True),
+    Column("verb", Text, nullable=False),
+    Column("arguments", JsonText),
+    Column("actor", FreeText, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("started_at", Instant),
+    Column("ended_at", Instant),
+    Column("result", JsonText),
+    Column("error", JsonText),
+    Column("claim_token", BigInteger, nullable=False),
+    Column("claimed_by", Text, nullable=False),
+    Column("claimed_until", Instant),
+    Index("requests_by_status", "status", "number"),
+)
+
 deliveries = Table(
     "deliveries",
     metadata,

@@ -12,7 +12,8 @@ from pathlib import Path
 from strandline.app.clock import parse_instant
 from strandline.app.deliveries import DeliveriesOutcome, DeliveriesRequest, show_deliveries
 from strandline.app.workspace import open_workspace
-from strandline.model.deliveries import DeliveryRecord, EndpointState
+from strandline.model.deliveries import DeliveryRecord
+from strandline.pages.documents.deliveries import count_sent, deliveries_document
 from strandline.pages.wording import moment, plural
 
 from .output import emit, say
@@ -67,7 +68,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "deliveries",
-        document(outcome),
+        deliveries_document(outcome),
         "deliveries",
         lambda: render_deliveries(outcome),
     )
@@ -78,58 +79,6 @@ def run(call: argparse.Namespace) -> int:
 
 def _instant(text: str | None) -> datetime | None:
     return parse_instant(text) if text else None
-
-
-def document(outcome: DeliveriesOutcome) -> dict[str, object]:
-    extra: dict[str, object] = {
-        "cancelled": outcome.cancelled or None,
-        "enabled": outcome.enabled,
-        "replayed": outcome.replayed,
-        "sent": _count_sent(outcome) if outcome.sent else None,
-        "endpoints": [_endpoint(state) for state in outcome.troubled] or None,
-        "notes": list(outcome.filled.lines) or None,
-    }
-    return {
-        "counts": {str(status): count for status, count in outcome.counts.items()},
-        "deliveries": [_delivery(record) for record in outcome.deliveries],
-        **{name: value for name, value in extra.items() if value is not None},
-    }
-
-
-def _count_sent(outcome: DeliveriesOutcome) -> dict[str, dict[str, int]]:
-    """By endpoint and by what came of an attempt."""
-    counts: dict[str, dict[str, int]] = {}
-    for (endpoint, word), count in sorted(outcome.sent.counts.items() if outcome.sent else ()):
-        counts.setdefault(endpoint, {})[word] = count
-    return counts
-
-
-def _endpoint(state: EndpointState) -> dict[str, object]:
-    return {
-        "endpoint": state.endpoint,
-        "state": "disabled" if state.disabled else "failing",
-        "reason": state.disabled or None,
-        "failing_since": state.failing_since,
-    }
-
-
-def _delivery(record: DeliveryRecord) -> dict[str, object]:
-    return {
-        "id": record.id,
-        "event_id": record.event_id,
-        "event_type": record.event_type,
-        "trigger": record.trigger,
-        "endpoint": record.endpoint,
-        "key": record.key,
-        "source_timestamp": record.source_timestamp,
-        "status": str(record.status),
-        "attempts": record.attempts,
-        "next_at": record.next_at,
-        "created_at": record.created_at,
-        "ended_at": record.ended_at,
-        "status_code": record.status_code,
-        "error": record.error or None,
-    }
 
 
 def render_deliveries(outcome: DeliveriesOutcome) -> str:
@@ -155,7 +104,7 @@ def _done(outcome: DeliveriesOutcome) -> Iterator[str]:
     if outcome.replayed is not None:
         yield f"{plural(outcome.replayed, 'delivery')} owed again."
     if outcome.sent is not None:
-        sent = _count_sent(outcome)
+        sent = count_sent(outcome)
         if not sent:
             yield "Nothing was due."
         for endpoint, counts in sent.items():

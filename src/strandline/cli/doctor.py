@@ -13,6 +13,7 @@ from strandline.app.doctor import examine
 from strandline.app.finding import Finding, Result
 from strandline.app.workspace import open_workspace
 from strandline.model.errors import CallError
+from strandline.pages.documents.doctor import findings_document
 
 from .output import emit
 from .quiet import quiet_spark
@@ -38,7 +39,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "doctor",
-        {"findings": [_finding(f) for f in findings]},
+        findings_document(findings),
         "findings",
         lambda: render_findings(findings),
     )
@@ -58,10 +59,6 @@ def _adopt(call: argparse.Namespace) -> int:
     ]
     emit(call.output, "doctor", {"adopted": adopted}, "adopted", lambda: "\n".join(lines))
     return 0
-
-
-def _finding(finding: Finding) -> dict[str, object]:
-    return {"check": finding.check, "result": finding.result, "what": finding.what, "remedy": finding.remedy}
 
 
 def render_findings(findings: tuple[Finding, ...]) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from strandline.app.history import Fact, History, read_history
 from strandline.app.reading import open_reading
 from strandline.app.timeline_history import TimelineHistory, find_folding, read_timeline_history
+from strandline.pages.documents.history import history_document
+from strandline.pages.documents.timeline_history import timeline_history_document
 from strandline.pages.wording import instant, moment, plural
 
 from . import timeline_history
@@ -31,7 +33,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "history",
-        {"facts": [_fact(f) for f in history.facts]},
+        history_document(history),
         "facts",
         lambda: render_history(history),
     )
@@ -44,7 +46,7 @@ def _show_timeline(call: argparse.Namespace, history: TimelineHistory) -> int:
     emit(
         call.output,
         "history",
-        timeline_history.document(history),
+        timeline_history_document(history),
         "facts",
         lambda: timeline_history.render(history),
     )
@@ -52,19 +54,6 @@ def _show_timeline(call: argparse.Namespace, history: TimelineHistory) -> int:
     if not known:
         say(f"There is no fact about {describe_key(history.key)} in `{history.timeline}`.")
     return 0 if known else 1
-
-
-def _fact(fact: Fact) -> dict[str, object]:
-    return {
-        "source_at": fact.source_at,
-        "source_ts": fact.source_ts,
-        "ingested_at": fact.ingested_at,
-        "source_position": list(fact.source_position),
-        "table_version": fact.table_version,
-        "deleted": fact.deleted,
-        "won": fact.won,
-        "row": dict(fact.row),
-    }
 
 
 def render_history(history: History) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from strandline.app.workspace import open_workspace
 from strandline.model.errors import CallError
-from strandline.model.invalidations import to_columns
+from strandline.pages.documents.invalidation import invalidate_document
 
 from .output import emit
 from .quiet import quiet_spark
@@ -47,17 +47,6 @@ def run(call: argparse.Namespace) -> int:
             row_filter=row_filter,
             partition=call.partition or "",
         )
-    columns = to_columns(done.invalidation.scope)
-    document = {
-        "id": done.invalidation.id,
-        "scope": columns["scope"],
-        "reason": done.invalidation.reason,
-        "row_filter": columns["row_filter"],
-        **({"partition_key": columns["partition_key"]} if columns["partition_key"] else {}),
-        "dataset": done.dataset,
-        "table_version": done.table_version,
-        "jobs": list(done.jobs),
-    }
     text = (
         f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}."
         f" To process: {', '.join(done.jobs)}."
@@ -65,7 +54,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "invalidate",
-        {"invalidations": [document]},
+        invalidate_document(done),
         "invalidations",
         lambda: f"{text}\nThe next `strandline run` does it.",
     )

@@ -6,12 +6,12 @@ default 30 days).
 """
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 from strandline.app.maintain import MaintainOutcome, maintain_tables, preview_tables
 from strandline.app.workspace import open_workspace
 from strandline.model.maintained import Maintained
+from strandline.pages.documents.maintain import maintain_document
 from strandline.pages.wording import plural
 
 from .output import emit, say
@@ -35,8 +35,7 @@ def run(call: argparse.Namespace) -> int:
         return _preview(call)
     with open_workspace(Path(call.project)) as workspace, quiet_spark():
         outcome = maintain_tables(workspace, call.name, lambda _: None)
-    document = {"tables": [_table(t) for t in outcome.tables], **_forgotten(outcome)}
-    emit(call.output, "maintain", document, "tables", lambda: _render(outcome))
+    emit(call.output, "maintain", maintain_document(outcome), "tables", lambda: _render(outcome))
     for table in outcome.tables:
         if table.error:
             say(f"{table.dataset}: {table.error}")
@@ -46,13 +45,9 @@ def run(call: argparse.Namespace) -> int:
 def _preview(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         outcome = preview_tables(workspace, call.name)
-    document = {"dry_run": True, "tables": [_table(t) for t in outcome.tables], **_forgotten(outcome)}
+    document = {"dry_run": True, **maintain_document(outcome)}
     emit(call.output, "maintain", document, "tables", lambda: render_preview(outcome.tables))
     return 0
-
-
-def _forgotten(outcome: MaintainOutcome) -> dict[str, object]:
-    return {"deliveries": {"removed": outcome.forgotten}} if outcome.forgotten else {}
 
 
 def _render(outcome: MaintainOutcome) -> str:
@@ -60,10 +55,6 @@ def _render(outcome: MaintainOutcome) -> str:
     if not outcome.forgotten:
         return text
     return f"{text}\n\nRemoved {plural(outcome.forgotten, 'delivery')} that ended before `settings.keep`."
-
-
-def _table(table: Maintained) -> dict[str, object]:
-    return {**asdict(table), "notes": list(table.notes)}
 
 
 def render_maintained(tables: tuple[Maintained, ...]) -> str:

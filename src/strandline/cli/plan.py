@@ -8,12 +8,12 @@ from pathlib import Path
 
 from strandline.app.plan import show_plan
 from strandline.app.workspace import open_workspace
-from strandline.model.plan import Held, Plan, Task
-from strandline.model.scope_text import describe
+from strandline.model.plan import Plan, Task
 from strandline.model.statuses import HeldWork
+from strandline.pages.documents.plan import plan_document
 from strandline.pages.wording import plural, share, size
 
-from .held import held_document, render_held
+from .held import render_held
 from .output import emit
 from .requests import add_selection, make_request
 from .tables import render_table
@@ -26,45 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         plan, held = show_plan(workspace, make_request(call))
-    emit(call.output, "plan", document(plan, held), "tasks", lambda: render_plan(plan, held))
+    emit(call.output, "plan", plan_document(plan, held), "tasks", lambda: render_plan(plan, held))
     return 0
-
-
-def document(plan: Plan, held: HeldWork) -> dict[str, object]:
-    return {
-        "as_of": plan.as_of,
-        "tasks": [_task(task) for task in plan.tasks],
-        "stale": [_held(held) for held in plan.stale],
-        "frozen": [_held(held) for held in plan.frozen],
-        **({"notes": list(plan.notes)} if plan.notes else {}),
-        **held_document(held),
-    }
-
-
-def _task(task: Task) -> dict[str, object]:
-    return {
-        "node": task.node,
-        "kind": task.kind,
-        "cause": task.cause,
-        "strategy": task.strategy,
-        "reason": task.reason,
-        "scope": describe(task.scope),
-        "input_versions": {i.dataset: i.after.version for i in task.inputs if i.after is not None},
-        "estimated_rows": task.estimated_rows,
-        "estimated_bytes": task.estimated_bytes,
-        "full_rows": task.full_rows,
-        "full_bytes": task.full_bytes,
-    }
-
-
-def _held(held: Held) -> dict[str, object]:
-    return {
-        "node": held.node,
-        "reason": held.reason,
-        "changed": list(held.changed),
-        **({"partitions": list(held.partitions)} if held.partitions else {}),
-        "backfill_rows": held.backfill_rows,
-    }
 
 
 def render_plan(plan: Plan, held: HeldWork) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from strandline.app.quarantine import QuarantineContent, Refused, read_quarantine
 from strandline.app.reading import open_reading
+from strandline.pages.documents.quarantine import quarantine_document
 from strandline.pages.wording import moment, plural, share
 
 from .output import emit
@@ -53,13 +54,13 @@ def run(call: argparse.Namespace) -> int:
         return _release(call)
     limit = LISTED if call.limit is None and call.output == "table" else call.limit
     content = read_quarantine(open_reading(Path(call.project)), call.dataset, limit)
-    document = {
-        "rows": [_row(r) for r in content.rows],
-        "counts": dict(content.counts),
-        "examples": {slug: [_row(r) for r in rows] for slug, rows in content.examples.items()},
-        "total": content.total,
-    }
-    emit(call.output, "quarantine", document, "rows", lambda: render_refused(call.dataset, content))
+    emit(
+        call.output,
+        "quarantine",
+        quarantine_document(content),
+        "rows",
+        lambda: render_refused(call.dataset, content),
+    )
     return 0
 
 
@@ -74,16 +75,6 @@ def _release(call: argparse.Namespace) -> int:
         return work(
             workspace, RunRequest(release=call.dataset, accept_guard=accepted), call.output, "quarantine"
         )
-
-
-def _row(refused: Refused) -> dict[str, object]:
-    return {
-        "source_position": list(refused.source_position),
-        "reason": refused.reason,
-        "slug": refused.slug,
-        "payload": refused.payload,
-        "ingested_at": refused.ingested_at,
-    }
 
 
 def render_refused(dataset: str, content: QuarantineContent) -> str:

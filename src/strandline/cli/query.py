@@ -12,6 +12,7 @@ from strandline.app.query import KnownAt, QueryResult, parse_known_at, query
 from strandline.app.reading import Reading, open_reading
 from strandline.app.reprocessing import read_reprocessing
 from strandline.model.errors import CallError
+from strandline.pages.documents.query import query_document
 from strandline.pages.wording import plural
 
 from .output import print_csv, print_json, say
@@ -48,7 +49,7 @@ def run(call: argparse.Namespace) -> int:
         case "json":
             status = read_reprocessing(reading, result.version, known_at)
             told = {"reprocessing_status": status} if status else {}
-            print_json("query", {**document(result), **told})
+            print_json("query", {**query_document(result), **told})
         case "csv":
             print_csv(result.columns, result.rows)
         case _:
@@ -79,14 +80,3 @@ def _refuse_contradictions(call: argparse.Namespace) -> None:
         raise CallError(
             "--fresh runs the SQL of DataFusion.", remedy="Leave out --engine spark.", slug="call"
         )
-
-
-def document(result: QueryResult) -> dict[str, object]:
-    return {
-        "engine": result.engine,
-        "columns": list(result.columns),
-        "rows": [list(row) for row in result.rows],
-        "version": dict(result.version),
-        "published_only": list(result.published_only),
-        "notes": list(result.notes),
-    }

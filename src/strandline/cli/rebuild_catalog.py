@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from strandline.app.rebuild_catalog import Rebuilt, rebuild_catalog
+from strandline.pages.documents.rebuild_catalog import rebuilt_document
 from strandline.pages.wording import plural
 
 from .output import emit
@@ -20,13 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(call: argparse.Namespace) -> int:
     done = rebuild_catalog(Path(call.project))
-    document = {
-        "catalog": done.catalog,
-        "damaged": str(done.damaged) if done.damaged else None,
-        "tables": [asdict(table) for table in done.tables],
-        **({"notes": list(done.notes)} if done.notes else {}),
-    }
-    emit(call.output, "rebuild-catalog", document, "tables", lambda: render_rebuilt(done))
+    emit(call.output, "rebuild-catalog", rebuilt_document(done), "tables", lambda: render_rebuilt(done))
     return 0
 
 

@@ -9,15 +9,16 @@ from collections import Counter
 from pathlib import Path
 
 from strandline.app.planning import RunRequest
-from strandline.app.run import RunOutcome, Watcher
+from strandline.app.run import RunOutcome
 from strandline.app.run import run as run_work
+from strandline.app.watching import Watcher
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.key_states import REPROCESSING
-from strandline.model.plan import Plan, Status, TaskResult, describe_covered
+from strandline.model.plan import Plan, Status, TaskResult
 from strandline.model.scope_text import describe
+from strandline.pages.documents.run import run_document
 from strandline.pages.wording import plural, share
 
-from .held import held_document, render_held
+from .held import render_held
 from .output import emit
 from .plan import render_tasks, up_to_date
 from .progress import Progress
@@ -61,42 +62,8 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
     finally:
         progress.close()
     seconds = time.monotonic() - began
-    emit(output, verb, document(outcome), "tasks", lambda: render_outcome(outcome, seconds))
+    emit(output, verb, run_document(outcome), "tasks", lambda: render_outcome(outcome, seconds))
     return outcome.exit_code
-
-
-def document(outcome: RunOutcome) -> dict[str, object]:
-    return {
-        "run": outcome.run,
-        "as_of": outcome.plan.as_of,
-        "tasks": [_task(result) for result in outcome.results],
-        "quarantined": {dataset: dict(counts) for dataset, counts in outcome.quarantined.items()},
-        **({"notes": notes} if (notes := [*outcome.plan.notes, *outcome.outbox.lines]) else {}),
-        **held_document(outcome.held),
-    }
-
-
-def _task(result: TaskResult) -> dict[str, object]:
-    document: dict[str, object] = {
-        "node": result.node,
-        "kind": result.kind,
-        "cause": result.cause,
-        "strategy": result.strategy,
-        "reason": result.reason,
-        "scope": describe_covered(result),
-        "status": result.status,
-        "input_versions": dict(result.input_versions),
-        "rows_read": result.rows_read,
-        "rows_written": result.rows_written,
-        "rows_full": result.rows_full,
-        "seconds": result.seconds,
-        "table_version": result.table_version,
-        "counts": dict(result.counts),
-    }
-    if REPROCESSING in result.counts:
-        document["batches"] = result.batches
-    extra = {"error": result.error, "slug": result.slug, "notes": list(result.notes)}
-    return document | {name: value for name, value in extra.items() if value}
 
 
 def render_outcome(outcome: RunOutcome, seconds: float) -> str:

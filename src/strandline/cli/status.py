@@ -10,13 +10,13 @@ from pathlib import Path
 
 from strandline.app.status import read_overview
 from strandline.app.workspace import open_workspace
-from strandline.model.key_states import KeysStatus
-from strandline.model.statuses import FRESH, PARTITION_STATES, DatasetStatus, Overview, PartitionStatus
+from strandline.model.statuses import FRESH, PARTITION_STATES, DatasetStatus, Overview
+from strandline.pages.documents.status import status_document
+from strandline.pages.prometheus import make_timeline_metrics, render_metrics
 from strandline.pages.wording import describe_keys, moment, plural, size
 
-from .held import held_document, render_held
+from .held import render_held
 from .output import emit
-from .prometheus import render_metrics
 from .tables import render_table
 
 OUTPUTS = ("table", "json", "csv", "html", "prometheus")
@@ -30,59 +30,21 @@ def run(call: argparse.Namespace) -> int:
     with open_workspace(Path(call.project)) as workspace:
         overview = read_overview(workspace, call.name, with_dates=call.output == "html")
     if call.output == "prometheus":
-        print(render_metrics(overview.timelines))
+        print(render_metrics(make_timeline_metrics(overview.timelines)))
         return 0
     if call.output == "html":
         from strandline.pages.status import render_html
 
         print(render_html(overview))
         return 0
-    datasets = [_dataset(s, with_partitions=call.output == "json") for s in overview.statuses]
-    document = {"datasets": datasets, **held_document(overview.held)}
     emit(
         call.output,
         "status",
-        document,
+        status_document(overview, with_partitions=call.output == "json"),
         "datasets",
         lambda: render_status(overview, with_partitions=bool(call.name)),
     )
     return 0
-
-
-def _dataset(status: DatasetStatus, *, with_partitions: bool) -> dict[str, object]:
-    return {
-        "dataset": status.dataset,
-        "kind": status.kind,
-        "state": status.state,
-        "since": status.since,
-        "table_version": status.table_version,
-        "rows": status.rows,
-        "counts": dict(status.counts),
-        "reason": status.reason,
-        "held_by": list(status.held_by),
-        **(_keys(status.keys) if status.keys else {}),
-        **(
-            {"partitions": [_partition(p) for p in status.partitions]}
-            if with_partitions and status.partitioned_by
-            else {}
-        ),
-    }
-
-
-def _keys(keys: KeysStatus) -> dict[str, object]:
-    by_status = {"current": keys.current, "reprocessing": keys.reprocessing, "failed": keys.failed}
-    return {"keys": by_status, "watermark_on": keys.watermark_on}
-
-
-def _partition(partition: PartitionStatus) -> dict[str, object]:
-    return {
-        "partition_key": partition.partition_key,
-        "state": partition.state,
-        "rows": partition.rows,
-        "bytes": partition.bytes,
-        "version": partition.version,
-        "table_version": partition.table_version,
-    }
 
 
 def render_status(overview: Overview, *, with_partitions: bool = False) -> str:

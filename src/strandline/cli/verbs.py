@@ -57,6 +57,7 @@ VERBS: tuple[Verb, ...] = (
         usage="[--dead] [--send] [--replay ID | --since T] ...",
         summary="what was sent to endpoints, what failed; send what is due",
     ),
+    Verb(name="key", usage="NAME --role ROLE", summary="make an access key of the server"),
     Verb(name="rebuild-catalog", usage="", summary="rebuild the catalog from the tables alone"),
     Verb(name="doctor", usage="[--deep | --adopt [NAME...]]", summary="what is wrong here and what to do"),
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from strandline.app.workspace import open_workspace
 from strandline.model.errors import CallError
+from strandline.pages.documents.verify import verify_document
 from strandline.pages.wording import plural
 
 from .output import emit, say
@@ -17,7 +18,7 @@ from .quiet import quiet_spark
 from .tables import as_text, render_table
 
 if TYPE_CHECKING:
-    from strandline.app.verify import VerifiedDataset, VerifyOutcome
+    from strandline.model.verified import VerifiedDataset, VerifyOutcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def run(call: argparse.Namespace) -> int:
     emit(
         call.output,
         "verify",
-        {"datasets": [_dataset(d) for d in outcome.datasets]},
+        verify_document(outcome),
         "datasets",
         lambda: render_verified(outcome),
     )
@@ -59,30 +60,6 @@ def parse_percent(text: str) -> float:
             slug="bad-share",
         )
     return percent
-
-
-def _dataset(verified: "VerifiedDataset") -> dict[str, object]:
-    return {
-        "dataset": verified.dataset,
-        "result": verified.result,
-        "equal": verified.equal,
-        "compared_rows": verified.compared_rows,
-        "differing_rows": verified.differing_rows,
-        "stale_rows": verified.stale_rows,
-        "kept_rows": verified.kept_rows,
-        "input_versions": dict(verified.input_versions),
-        "as_of": verified.as_of,
-        "examples": list(verified.examples),
-        **({"reason": verified.reason} if verified.reason else {}),
-        **(_keys_left_out(verified) if verified.failed_keys is not None else {}),
-    }
-
-
-def _keys_left_out(verified: "VerifiedDataset") -> dict[str, int]:
-    return {
-        "failed_keys": verified.failed_keys or 0,
-        "reprocessing_keys": verified.reprocessing_keys or 0,
-    }
 
 
 def render_verified(outcome: "VerifyOutcome") -> str:

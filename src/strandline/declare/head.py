@@ -4,12 +4,36 @@ from typing import Literal
 
 from pydantic import Field
 
-from .spec_types import Scalar, Strict
+from .spec_types import Names, Scalar, Strict
 
 
 class SparkSpec(Strict):
     master: str | None = Field(default=None, description="`local[*]`, spark://..., yarn, k8s://...")
     conf: dict[str, Scalar] = Field(default_factory=dict, description="Spark settings, as for spark-submit.")
+
+
+class AccessKeySpec(Strict):
+    """Who may call the server. `strandline key` makes a key and prints its hash."""
+
+    role: Literal["read", "ingest", "operate"] = Field(description="`operate` includes `read` and `ingest`.")
+    key: Scalar | None = Field(default=None, description="`${NAME}`: only `serve` reads it.")
+    sha256: str | None = Field(default=None, description="The hash of the key, in hexadecimal digits.")
+    sources: Names | None = Field(default=None, description="With `ingest`: the sources it may post to.")
+    expires: str | None = Field(default=None, description="The first day on which it is refused: 2027-01-01.")
+
+
+class ServeSpec(Strict):
+    """What `strandline serve` needs to know."""
+
+    keys: dict[str, AccessKeySpec] = Field(default_factory=dict)
+    hosts: list[str] = Field(
+        default_factory=list, description="What `Host` may say besides names of the loopback interface."
+    )
+    origins: list[str] = Field(
+        default_factory=list, description="Pages elsewhere that may call: https://dashboards.example."
+    )
+    clock: str = Field(default="1 hour", description="`as_of` of served runs is the newest whole one.")
+    poll: str = Field(default="5 s", description="How often files are looked for.")
 
 
 class SettingsSpec(Strict):
@@ -33,6 +57,7 @@ class SettingsSpec(Strict):
         default=None,
         description="`held`: a run ends with 1 while something is stale or frozen and facts wait for it.",
     )
+    serve: ServeSpec = ServeSpec()
 
 
 class Head(Strict):

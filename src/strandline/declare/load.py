@@ -14,6 +14,7 @@ from .loading import Draft, Loading
 from .names import NameRegistry
 from .order import sort_outputs
 from .section import Section
+from .serve_settings import check_key_sources
 from .settings import Secrets, make_calendar, make_settings
 from .shape import check_shape
 from .yaml_lines import Document, load_yaml
@@ -79,6 +80,8 @@ def _load(
     )
     for section in all_sections:
         section.load(shape.entries[section.key], loading)
+    if settings is not None:
+        check_key_sources(settings.serve, loading.source_names, document, report)
     _build_drafts(loading)
     if len(report) or head is None or settings is None:
         return None

@@ -32,7 +32,7 @@ class NameRegistry:
         return True
 
 
-def check_name(name: str, kind: str, place: Place, report: Report) -> bool:
+def check_name(name: str, kind: str, place: Place | None, report: Report) -> bool:
     if not _NAME.fullmatch(name):
         better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
         remedy = (

@@ -15,6 +15,7 @@ from strandline.model.report import Report, find_nearest, suggest
 from strandline.model.thresholds import SHIPPED, Thresholds, parse_thresholds
 
 from .head import Head
+from .serve_settings import make_serve_settings
 from .spec_types import Scalar
 from .yaml_lines import DataPath, Document
 
@@ -98,6 +99,7 @@ def make_settings(
         keep=_keep("30 days" if spec.keep is None else spec.keep, document, report),
         batch_rows=_whole_number("STRANDLINE_BATCH_ROWS", spec.batch_rows or 5_000_000, environ, report),
         fail_on=_fail_on(spec.fail_on, environ, report),
+        serve=make_serve_settings(spec.serve, document, report),
         thresholds=_thresholds(environ, report),
     )
 

@@ -1,6 +1,5 @@
 """An endpoint: where webhooks are sent, and how. Its secrets are read when something is sent."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,10 +7,8 @@ from enum import StrEnum
 
 from .addresses import Network
 from .errors import CallError, Place
+from .references import REFERENCE, fill
 from .webhook_signatures import Secret, parse_secret
-
-REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A value that is read from the environment: `${NAME}`."""
 
 
 class Ordering(StrEnum):
@@ -55,7 +52,7 @@ def read_secrets(endpoint: Endpoint, environ: Mapping[str, str]) -> tuple[Secret
         name = REFERENCE.fullmatch(text)
         which = f" `${{{name[1]}}}`" if name else ""
         try:
-            secrets.append(parse_secret(fill(text, endpoint, environ)))
+            secrets.append(parse_secret(fill(text, f"endpoint `{endpoint.name}`", environ)))
         except ValueError as error:
             raise CallError(
                 f"The secret{which} of the endpoint `{endpoint.name}` is not valid: {error}.",
@@ -67,7 +64,9 @@ def read_secrets(endpoint: Endpoint, environ: Mapping[str, str]) -> tuple[Secret
 
 def read_headers(endpoint: Endpoint, environ: Mapping[str, str]) -> dict[str, str]:
     """The headers of an endpoint. Raises CallError, which never shows a value."""
-    headers = {name: fill(value, endpoint, environ) for name, value in endpoint.headers.items()}
+    headers = {
+        name: fill(value, f"endpoint `{endpoint.name}`", environ) for name, value in endpoint.headers.items()
+    }
     for name, value in headers.items():
         if not value.isprintable():
             raise CallError(
@@ -77,19 +76,3 @@ def read_headers(endpoint: Endpoint, environ: Mapping[str, str]) -> dict[str, st
                 slug="bad-header",
             )
     return headers
-
-
-def fill(text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> str:
-    """The text with the values of the environment."""
-
-    def value(reference: re.Match[str]) -> str:
-        name = reference[1]
-        if name not in environ:
-            raise CallError(
-                f"The endpoint `{endpoint.name}` needs `${{{name}}}` of the environment, which is not set.",
-                remedy=f"Set it before the call: `export {name}=...`.",
-                slug="secret-not-set",
-            )
-        return environ[name]
-
-    return REFERENCE.sub(value, text)

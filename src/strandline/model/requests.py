@@ -17,6 +17,10 @@ class RequestStatus(StrEnum):
         return self in (RequestStatus.DONE, RequestStatus.FAILED)
 
 
+COMMAND_LINE = "command line"
+"""The actor of what somebody asked for at a terminal of this machine."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     request: str
@@ -35,3 +39,12 @@ class RequestRecord:
     """The outcome of the verb, as `model.wire` writes it. None until it is over, or if it failed."""
     error: Mapping[str, object] | None = None
     """Of one that failed: `slug`, `message`, `remedy` and `exit_code`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestClaim:
+    """A request that one server executes until the claim runs out. Its token goes into every later write."""
+
+    record: RequestRecord
+    token: int
+    """How often it has been claimed. More than once if a server died while it executed the request."""

@@ -1,9 +1,16 @@
 """What a server needs to know: who may do what, what it is called, and how often it looks for work."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
+
+from .errors import CallError
+from .references import fill
+
+SHORTEST_KEY = 32
+"""In characters."""
 
 
 class Role(StrEnum):
@@ -24,7 +31,7 @@ class AccessKey:
 
     name: str
     role: Role
-    key: str = ""
+    key: str = field(default="", repr=False)
     """As written, with `${NAME}` where the environment has it. Empty if only the hash is declared."""
     sha256: str = ""
     """In hexadecimal digits. Empty if the key is declared."""
@@ -32,6 +39,31 @@ class AccessKey:
     """The sources that facts may be posted to. None: all."""
     expires_on: date | None = None
     """The first day (UTC) on which the key is not accepted any more."""
+
+
+def hash_key(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def find_key_problem(key: str) -> str:
+    """Why a text cannot be an access key. Empty if it can. The text itself is never shown."""
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        return "contains a blank or a character that no header may have"
+    return "" if len(key) >= SHORTEST_KEY else f"has fewer than {SHORTEST_KEY} characters"
+
+
+def read_key_hash(access: AccessKey, environ: Mapping[str, str]) -> str:
+    """The hash of a key, which may be in the environment. Raises CallError, which never shows the key."""
+    if not access.key:
+        return access.sha256
+    key = fill(access.key, f"access key `{access.name}`", environ)
+    if problem := find_key_problem(key):
+        raise CallError(
+            f"The access key `{access.name}` {problem}.",
+            remedy=f"Make one with `strandline key {access.name} --role {access.role}`.",
+            slug="bad-access-key",
+        )
+    return hash_key(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +77,7 @@ class ServeSettings:
     """The `as_of` of a served run is the newest whole multiple of this."""
     poll: timedelta = timedelta(seconds=5)
     """How often files are looked for."""
+
+
+UNSERVED = ServeSettings()
+"""Of a project that says nothing about serving."""

@@ -1,10 +1,11 @@
-"""A route with the role that it asks for. A route without a role does not exist (default-deny)."""
+"""Routes with the role that each asks for. A route without a role does not exist (default-deny)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.websockets import WebSocket
 
 from strandline.model.serving import Role
 
@@ -45,3 +46,24 @@ class Route:
     """A larger body is refused (413) before it is read whole."""
     content_types: tuple[str, ...] = ("application/json",)
     """What a body may be. Any other content type is refused (415)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketCall:
+    """A WebSocket that was not accepted yet. Host and origin have been judged, and a key in the header."""
+
+    socket: WebSocket
+    served: Served
+    caller: Caller | None
+    """Who calls, with a role that the route asks for. None: the key is still to come, in a message."""
+    identify: Callable[[str], Caller]
+    """Who has this key. Raises RefusedError (401 or 403) if nobody, or if the role may not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRoute:
+    """A WebSocket route. `serve` accepts the socket, or closes it."""
+
+    path: str
+    role: Role
+    serve: Callable[[SocketCall], Awaitable[None]]

@@ -1,10 +1,12 @@
 """What all routes share: the project that is in force, and the parts of the server."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from strandline.app.workspace import Workspace
 from strandline.model.requests import RequestRecord
+
+from .measures import Measures
 
 
 class Work(Protocol):
@@ -31,3 +33,8 @@ class Served:
     work: Work
     project_error: str = ""
     """Why the project file as it is now is not in force. Empty if it is."""
+    machine_key: str = field(default="", repr=False)
+    """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
+    measures: Measures = field(default_factory=Measures)
+    missing: str = "The dispatcher has not started yet."
+    """What is missing until the server is ready, for `/readyz`. Empty once it is."""

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from strandline.app.verify import VerifiedDataset, VerifyOutcome
 from strandline.cli import main
 from strandline.cli.verify import parse_percent, render_verified
 from strandline.model.errors import CallError
+from strandline.model.verified import VerifiedDataset, VerifyOutcome
 from strandline.spark import jars
 from tests.unit.cli.builders import INSTANT, POSITION, at, make_shop, no_spark, order, printed
 

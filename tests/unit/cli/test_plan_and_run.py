@@ -24,6 +24,8 @@ from strandline.model.plan import (
 from strandline.model.project import FailOn, Snapshot
 from strandline.model.scope import Increment, Keys
 from strandline.model.statuses import NOTHING_HELD, HeldNode, HeldState, HeldWork
+from strandline.pages.documents.plan import plan_document
+from strandline.pages.documents.run import run_document
 from tests.unit.cli.builders import at, make_shop, no_spark, printed
 
 TASK = Task(
@@ -84,7 +86,7 @@ def result(**changes: Any) -> TaskResult:
 def test_a_plan_in_json_has_the_fields_of_the_language() -> None:
     stale = Held(node="defaulters", reason="`sql` changed", changed=("sql",), backfill_rows=1200)
 
-    document = plan_verb.document(Plan(as_of=at(9), tasks=(TASK,), stale=(stale,)), HELD)
+    document = plan_document(Plan(as_of=at(9), tasks=(TASK,), stale=(stale,)), HELD)
 
     assert document == {
         "as_of": at(9),
@@ -206,13 +208,13 @@ def test_a_run_tells_what_it_put_in_quarantine_by_reason() -> None:
         "demand: 1,203 rows put in quarantine (1,200 null-key, 3 misfit); see `strandline quarantine demand`."
         in text
     )
-    assert run_verb.document(outcome)["quarantined"] == quarantined
+    assert run_document(outcome)["quarantined"] == quarantined
 
 
 def test_a_run_in_json_has_the_fields_of_the_language() -> None:
     outcome = RunOutcome(run="r", plan=Plan(as_of=at(9), tasks=(TASK,)), results=(result(),))
 
-    document = run_verb.document(outcome)
+    document = run_document(outcome)
 
     assert list(document) == ["run", "as_of", "tasks", "quarantined", "held", "settle"]
     assert document["tasks"] == [

@@ -9,11 +9,11 @@ import pytest
 
 from strandline.app import status as app_status
 from strandline.catalog import finish_run, record_task, start_run
-from strandline.cli.prometheus import render_metrics
 from strandline.model.key_states import KeysStatus
 from strandline.model.plan import Cause, Status, Strategy, TaskResult
 from strandline.model.scope import EVERYTHING
 from strandline.model.statuses import TimelineStatus
+from strandline.pages.prometheus import make_timeline_metrics, render_metrics
 from tests.unit.cli.builders import printed
 from tests.unit.cli.timeline_builder import (
     WEEKDAYS,
@@ -206,7 +206,7 @@ def test_a_timeline_without_a_valuation_or_a_table_is_not_late(tmp_path: Path, c
 def test_the_name_of_a_timeline_is_escaped() -> None:
     status = TimelineStatus(timeline='a"b\\c\nd', dataset="x", keys=KeysStatus(), lag_seconds=1.5)
 
-    lines = render_metrics([status]).splitlines()
+    lines = render_metrics(make_timeline_metrics([status])).splitlines()
 
     assert lines[5] == 'strandline_snapshot_lag_seconds{timeline="a\\"b\\\\c\\nd"} 1.500'
 

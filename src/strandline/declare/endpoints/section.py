@@ -9,7 +9,8 @@ from strandline.declare.loading import Loading
 from strandline.declare.names import check_name
 from strandline.declare.section import Section
 from strandline.declare.yaml_lines import DataPath
-from strandline.model.endpoints import DEFAULT_RETRY, REFERENCE, Endpoint, Ordering
+from strandline.model.endpoints import DEFAULT_RETRY, Endpoint, Ordering
+from strandline.model.references import REFERENCE
 from strandline.model.webhook_signatures import parse_secret
 
 from .spec import EndpointSpec

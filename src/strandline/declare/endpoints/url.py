@@ -4,8 +4,8 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from strandline.model.addresses import Network, find_address, may_reach
-from strandline.model.endpoints import REFERENCE
 from strandline.model.errors import Place
+from strandline.model.references import REFERENCE
 from strandline.model.report import Report
 
 
