@@ -21,7 +21,7 @@ from strandline.model.condition_json import parse_condition
 from strandline.serve.graphql.operations import prepare
 from strandline.serve.graphql.schema import Catalogue, make_catalogue
 from strandline.serve.graphql.selection import compile_subscription
-from strandline.serve.subscriptions.feed import Counts, Feed
+from strandline.serve.subscriptions.feed import Feed
 from strandline.serve.subscriptions.group import Group, Wanted
 from strandline.serve.subscriptions.outbox import Outbox, Ticket
 from tests.published_log import PublishedLog, Row, trade
@@ -326,7 +326,7 @@ def test_whoever_joins_leaves_and_resumes_has_every_change_once(steps: list[tupl
     async def story(folder: Path) -> None:
         log = PublishedLog.create(folder)
         log.commit({n: trade(n, quantity=n * 3) for n in range(1, 6)})
-        feed = Feed(ChangeLog(log.open(), "trades"), log.open().project.row_keys["trades"], Counts())
+        feed = Feed(ChangeLog(log.open(), "trades"), log.open().project.row_keys["trades"], lambda *_: None)
         readers: list[Reader] = []
         for step, value in steps:
             match step:

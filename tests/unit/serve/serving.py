@@ -1,95 +1,83 @@
-"""A server of GraphQL alone, on a port of this machine, in a thread of its own."""
+"""A whole server without a dispatcher, on a port of this machine, in a thread of its own."""
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 import websockets
-from starlette.applications import Starlette
-from starlette.routing import WebSocketRoute
-from starlette.websockets import WebSocket
 from websockets.asyncio.client import ClientConnection
 
-from strandline.app.reading import Readable
-from strandline.model.errors import CallError
-from strandline.serve.graphql.engine import Engine
-from strandline.serve.graphql.socket import PROTOCOL, serve_socket
-from strandline.serve.subscriptions.hub import Hub
+from strandline.app.workspace import open_workspace
+from strandline.serve import graphql_routes, row_routes
+from strandline.serve.application import make_application
+from strandline.serve.graphql.socket import PROTOCOL
+from strandline.serve.served import Served
+from tests.unit.serve.builders import NoWork
 
-KEY = "k" * 40
+KEY, OTHER = "k" * 40, "o" * 40
+KEYS = f"""
+settings:
+  serve:
+    keys:
+      dashboards: {{role: read, key: {KEY}}}
+      feeds: {{role: ingest, key: {OTHER}}}
+"""
 
 
 class Server:
-    """`hub` and `engine` belong to the loop of the server's thread."""
-
-    hub: Hub
-    engine: Engine
-    port: int
-
-    def __init__(self, workspace: Readable, *, needs_key: bool = False, patience: float = 10.0) -> None:
-        self.workspace = workspace
-        self._needs_key = needs_key
-        self._patience = patience
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self.port = 0
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.port}/graphql"
+        return f"http://127.0.0.1:{self.port}"
 
-    def call(self, function: Callable[[], object]) -> None:
-        """Call something in the server's loop."""
-        self._loop.call_soon_threadsafe(function)
+    def count(self, name: str, dataset: str) -> float:
+        """The value of a metric."""
+        metrics = {metric.name: metric for metric in self.served.measures.read()}
+        return sum(s.value for s in metrics[name].samples if s.labels == {"dataset": dataset})
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(10)
+        assert self._started.wait(20)
 
     def stop(self) -> None:
+        self.served.live.close()
         self._server.should_exit = True
-        self.call(self.hub.close)
         self._thread.join(20)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        with open_workspace(self._folder, {}) as workspace:
+            self.served = Served(workspace=workspace, work=NoWork())
+            routes = (*graphql_routes.ROUTES, *row_routes.ROUTES)
+            application = make_application(self.served, routes, graphql_routes.SOCKETS, {})
+            config = uvicorn.Config(
+                application, port=0, log_level="warning", ws_per_message_deflate=False, lifespan="off"
+            )
+            self._server = uvicorn.Server(config)
+            asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.hub = Hub(lambda: self.workspace)
-        self.engine = Engine(self.hub)
-        application = Starlette(routes=[WebSocketRoute("/graphql", self._answer)])
-        config = uvicorn.Config(
-            application, port=0, log_level="warning", ws_per_message_deflate=False, lifespan="off"
-        )
-        self._server = uvicorn.Server(config)
-        following = asyncio.create_task(self.hub.follow())
         serving = asyncio.create_task(self._server.serve())
         while not self._server.started:
             await asyncio.sleep(0.01)
         self.port = self._server.servers[0].sockets[0].getsockname()[1]
         self._started.set()
         await serving
-        following.cancel()
-
-    async def _answer(self, socket: WebSocket) -> None:
-        known = not self._needs_key
-        await serve_socket(socket, self.engine, _identify, known=known, patience=self._patience)
-
-
-def _identify(key: str) -> object:
-    if key != KEY:
-        raise CallError("unknown", slug="unknown-access-key")
-    return "somebody"
 
 
 @contextmanager
-def serving(workspace: Readable, **more: Any) -> Iterator[Server]:
-    server = Server(workspace, **more)
+def serving(folder: Path) -> Iterator[Server]:
+    server = Server(folder)
     server.start()
     try:
         yield server
@@ -105,7 +93,9 @@ class Client:
 
     @classmethod
     async def open(cls, server: Server, *, init: bool = True, payload: object = None) -> "Client":
-        socket = await websockets.connect(server.url, subprotocols=[PROTOCOL], max_size=None)  # type: ignore[list-item]
+        url = f"ws://127.0.0.1:{server.port}/graphql"
+        protocols = [websockets.Subprotocol(PROTOCOL)]
+        socket = await websockets.connect(url, subprotocols=protocols, max_size=None, compression=None)
         client = cls(socket)
         if init:
             await client.send(type="connection_init", **({} if payload is None else {"payload": payload}))

@@ -1,14 +1,17 @@
 """Subscriptions over WebSocket, by the protocol `graphql-transport-ws`."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import websockets
 
-from tests.published_log import PublishedLog, trade
-from tests.unit.serve.serving import KEY, Client, Server, serving
+from strandline.serve.graphql import socket
+from strandline.serve.subscriptions import feed
+from tests.published_log import PROJECT, PublishedLog, trade
+from tests.unit.serve.serving import KEY, KEYS, OTHER, Client, Server, serving
 
 ALL = "subscription { trades { operation data { trade_id quantity } fields ts_timestamp ts_cursor } }"
 LARGE = "subscription { trades(where: {quantity: {_gte: 10}}) { operation data { trade_id } ts_cursor } }"
@@ -24,7 +27,7 @@ def log(tmp_path: Path) -> PublishedLog:
 
 @pytest.fixture
 def server(log: PublishedLog) -> Iterator[Server]:
-    with serving(log.open()) as server:
+    with serving(log.folder) as server:
         yield server
 
 
@@ -143,11 +146,11 @@ def test_shutdown_closes_with_1012(log: PublishedLog) -> None:
         client = await Client.open(server)
         await client.subscribe(ALL)
         await client.updates(2)
-        server.call(server.hub.close)
+        server.served.live.close()
 
         assert await client.close_code() == 1012
 
-    with serving(log.open()) as server:
+    with serving(log.folder) as server:
         play(story)
 
 
@@ -170,8 +173,6 @@ def test_what_breaks_the_protocol_is_closed_with_its_code(
     server: Server, messages: list[object], code: int
 ) -> None:
     async def story() -> None:
-        import json
-
         client = await Client.open(server, init=False)
         for message in messages:
             await client.socket.send(json.dumps(message))
@@ -181,17 +182,20 @@ def test_what_breaks_the_protocol_is_closed_with_its_code(
     play(story)
 
 
-def test_who_does_not_begin_is_closed_and_so_is_who_speaks_something_else(log: PublishedLog) -> None:
+def test_who_does_not_begin_is_closed_and_so_is_who_speaks_something_else(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "PATIENCE", 0.2)
+
     async def story() -> None:
         silent = await Client.open(server, init=False)
         assert await silent.close_code() == 4408
-        other = await websockets.connect(server.url)
+        other = await websockets.connect(f"ws://127.0.0.1:{server.port}/graphql")
         with pytest.raises(websockets.ConnectionClosed):
             await other.recv()
         assert other.close_code == 4406
 
-    with serving(log.open(), patience=0.2) as server:
-        play(story)
+    play(story)
 
 
 def test_an_access_key_is_needed_and_comes_with_the_first_message(log: PublishedLog) -> None:
@@ -199,6 +203,9 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
         stranger = await Client.open(server, init=False)
         await stranger.send(type="connection_init", payload={"access_key": "wrong"})
         assert await stranger.close_code() == 4403
+        wrong_role = await Client.open(server, init=False)
+        await wrong_role.send(type="connection_init", payload={"access_key": OTHER})
+        assert await wrong_role.close_code() == 4403
         nobody = await Client.open(server, init=False)
         await nobody.send(type="connection_init")
         assert await nobody.close_code() == 4403
@@ -207,7 +214,8 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
         assert len(await client.updates(2)) == 2
         await client.socket.close()
 
-    with serving(log.open(), needs_key=True) as server:
+    log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
+    with serving(log.folder) as server:
         play(story)
 
 
@@ -277,7 +285,8 @@ def test_who_never_reads_is_closed_and_disturbs_nobody(log: PublishedLog, server
         assert [c["data"]["trade_id"] for c in changes] == [str(n) for n in range(1_000, 1_400)]
         log.commit({5: trade(5)})
         assert (await eager.updates(1))[0]["data"]["trade_id"] == "5"
-        assert server.hub.counts.slow == {"trades": 1}
+        assert server.count("slow_subscribers_total", "trades") == 1
+        assert server.count("subscription_messages_total", "trades") >= 401
         lazy.socket.transport.resume_reading()
         assert await lazy.close_code(30) == 1013
         await eager.socket.close()
@@ -286,8 +295,6 @@ def test_who_never_reads_is_closed_and_disturbs_nobody(log: PublishedLog, server
 
 
 def test_the_snapshot_has_a_largest_size(log: PublishedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    from strandline.serve.subscriptions import feed
-
     monkeypatch.setattr(feed, "MOST_SNAPSHOT_ROWS", 1)
 
     async def story() -> None:
@@ -297,5 +304,5 @@ def test_the_snapshot_has_a_largest_size(log: PublishedLog, monkeypatch: pytest.
         assert error["payload"][0]["extensions"]["code"] == "SNAPSHOT_TOO_LARGE"
         await client.socket.close()
 
-    with serving(log.open()) as server:
+    with serving(log.folder) as server:
         play(story)

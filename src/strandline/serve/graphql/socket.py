@@ -47,9 +47,7 @@ class _ClosedError(Exception):
         self.reason = reason
 
 
-async def serve_socket(
-    socket: WebSocket, engine: Engine, identify: Identify, *, known: bool, patience: float = PATIENCE
-) -> None:
+async def serve_socket(socket: WebSocket, engine: Engine, identify: Identify, *, known: bool) -> None:
     """Serve a WebSocket whose host and origin have been judged.
 
     `known`: its headers have said who calls. Otherwise its first message does.
@@ -59,7 +57,7 @@ async def serve_socket(
         await socket.close(Close.PROTOCOL_NOT_ACCEPTABLE, f"the subprotocol is {PROTOCOL}")
         return
     await socket.accept(PROTOCOL)
-    connection = _Connection(socket, engine, identify, known=known, patience=patience)
+    connection = _Connection(socket, engine, identify, known=known)
     with engine.hub.connected(connection) as welcome:
         if not welcome:
             await socket.close(Close.TRY_AGAIN_LATER, "too many connections")
@@ -68,14 +66,11 @@ async def serve_socket(
 
 
 class _Connection:
-    def __init__(
-        self, socket: WebSocket, engine: Engine, identify: Identify, *, known: bool, patience: float
-    ) -> None:
+    def __init__(self, socket: WebSocket, engine: Engine, identify: Identify, *, known: bool) -> None:
         self._socket = socket
         self._engine = engine
         self._identify = identify
         self._known = known
-        self._patience = patience
         self._initialised = self._acknowledged = False
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         self._outbox = Outbox(self._fell_behind)
@@ -121,7 +116,7 @@ class _Connection:
         self.close_soon(Close.TRY_AGAIN_LATER, "too far behind: resume after the last cursor")
 
     async def _require_initialisation(self) -> None:
-        await asyncio.sleep(self._patience)
+        await asyncio.sleep(PATIENCE)
         if not self._initialised:
             self.close_soon(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
 

@@ -5,10 +5,10 @@ was told to the others. From then on it is a member of a group, and gets each ch
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from strandline.app.changes import (
@@ -26,6 +26,8 @@ from strandline.model.publishing import RowKey
 from .group import Group, Member, Wanted
 from .outbox import Outbox, Ticket
 
+SUBSCRIBERS, MESSAGES, SLOW = "subscribers", "subscription_messages_total", "slow_subscribers_total"
+"""Metrics."""
 MOST_SNAPSHOT_ROWS = 100_000
 _REMEMBERED = 1_000
 """Changes that are kept, so that a subscription that begins need not read the log."""
@@ -49,24 +51,22 @@ class _State:
     users: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Counts:
-    """By dataset, for metrics."""
-
-    subscribers: Counter[str] = field(default_factory=Counter)
-    messages: Counter[str] = field(default_factory=Counter)
-    slow: Counter[str] = field(default_factory=Counter)
+Count = Callable[[str, str, int], None]
+"""Counts for metrics: the name of the metric, the dataset, and by how much."""
 
 
 class Feed:
     """Used by one event loop alone. The log is read in threads."""
 
-    def __init__(self, log: ChangeLog, key: RowKey, counts: Counts) -> None:
+    def __init__(self, log: ChangeLog, key: RowKey, count: Count) -> None:
         self.log = log
         self.name = log.name
         self.ended = False
+        """Nothing more will be told."""
+        self.stopped = False
+        """The server ends: what was told before can be resumed."""
         self._key = key
-        self._counts = counts
+        self._count = count
         self._complete = self._told = self._remembered_from = str(log.end)
         self._remembered: deque[PublishedChange] = deque()
         self._groups: dict[Hashable, Group] = {}
@@ -89,6 +89,11 @@ class Feed:
             except ChangesReplacedError:
                 self.end()
 
+    def stop(self) -> None:
+        """Close all who listen. They may resume."""
+        self.stopped = True
+        self.end()
+
     def end(self) -> None:
         """Close all who listen. They may begin again with a snapshot."""
         self.ended = True
@@ -96,15 +101,18 @@ class Feed:
         for close in list(self._closers):
             close()
 
-    async def wait_for_more(self, seconds: float) -> None:
-        """Until something is told, or the time is up."""
-        progress = self._progress
-        with self._listening():
-            try:
-                async with asyncio.timeout(seconds):
-                    await progress.wait()
-            except TimeoutError:
-                return
+    def news(self) -> asyncio.Event:
+        """It is set when something more has been told, or the feed has ended."""
+        return self._progress
+
+    async def wait_for(self, news: asyncio.Event, seconds: float) -> bool:
+        """Whether it came before the time was up."""
+        try:
+            async with asyncio.timeout(seconds):
+                await news.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def subscribe(
         self, workspace: Readable, wanted: Wanted, outbox: Outbox, ticket: Ticket, close: Callable[[], None]
@@ -114,8 +122,8 @@ class Feed:
         Raises CallError if the subscription is not possible.
         """
         row_filter = await asyncio.to_thread(self.log.make_filter, wanted.where)
-        with self._listening(), self._using(wanted, row_filter) as group, self._closing(close):
-            self._counts.subscribers[self.name] += 1
+        with self.listening(), self._using(wanted, row_filter) as group, self._closing(close):
+            self._count(SUBSCRIBERS, self.name, 1)
             try:
                 cursor = await self._begin(workspace, wanted, group, outbox, ticket)
                 member = await self._catch_up(cursor, group, outbox, ticket)
@@ -125,7 +133,7 @@ class Feed:
                     group.members.discard(member)
             finally:
                 ticket.ended = True
-                self._counts.subscribers[self.name] -= 1
+                self._count(SUBSCRIBERS, self.name, -1)
 
     async def _begin(
         self, workspace: Readable, wanted: Wanted, group: Group, outbox: Outbox, ticket: Ticket
@@ -141,7 +149,7 @@ class Feed:
         with self._sharing(workspace, group, begin) as state:
             for text in await asyncio.shield(state.texts):
                 await outbox.put(ticket, text)
-                self._counts.messages[self.name] += 1
+                self._count(MESSAGES, self.name, 1)
         return begin
 
     async def _catch_up(self, cursor: str, group: Group, outbox: Outbox, ticket: Ticket) -> Member:
@@ -159,7 +167,7 @@ class Feed:
                 missing = [change for change in self._remembered if change.cursor > cursor]
                 for change in missing[:_SLICE]:
                     if (text := group.encode_change(change)) is not None:
-                        self._push(member, text)
+                        self._count(MESSAGES, self.name, self._push(member, text))
                 if len(missing) <= _SLICE:
                     group.members.add(member)
                     return member
@@ -177,7 +185,7 @@ class Feed:
                 for change in changes:
                     if (text := group.encode_change(change)) is not None:
                         await outbox.put(ticket, text)
-                        self._counts.messages[self.name] += 1
+                        self._count(MESSAGES, self.name, 1)
                     cursor = change.cursor
         except ChangesReplacedError as error:
             raise expired(self.name) from error
@@ -188,8 +196,7 @@ class Feed:
         for nth, change in enumerate(part.changes, 1):
             for group in self._groups.values():
                 if group.members and (text := group.encode_change(change)) is not None:
-                    for member in group.members:
-                        self._push(member, text)
+                    self._count(MESSAGES, self.name, sum([self._push(m, text) for m in group.members]))
             self._told = change.cursor
             self._remembered.append(change)
             if len(self._remembered) > _REMEMBERED:
@@ -216,15 +223,16 @@ class Feed:
             one.stalled = not wait.done()
             wait.cancel()
 
-    def _push(self, member: Member, text: str) -> None:
+    def _push(self, member: Member, text: str) -> bool:
         was_full = member.outbox.full
-        if member.outbox.push(member.ticket, text):
-            self._counts.messages[self.name] += 1
-        elif not was_full:
-            self._counts.slow[self.name] += 1
+        taken = member.outbox.push(member.ticket, text)
+        if not taken and not was_full:
+            self._count(SLOW, self.name, 1)
+        return taken
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
+    def listening(self) -> Iterator[None]:
+        """While somebody listens, the log is followed."""
         self.listeners += 1
         try:
             yield

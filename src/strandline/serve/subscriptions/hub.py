@@ -9,7 +9,7 @@ from strandline.app.changes import ChangeLog
 from strandline.app.reading import Readable
 from strandline.model.errors import StrandlineError
 
-from .feed import Counts, Feed
+from .feed import Count, Feed
 
 MOST_CONNECTIONS = 1_000
 RESTARTING = 1012
@@ -26,7 +26,7 @@ class Connection(Protocol):
 class Hub:
     """Made where an event loop runs, and used by that alone. `wake` may be called by any thread."""
 
-    def __init__(self, find_workspace: Callable[[], Readable]) -> None:
+    def __init__(self, find_workspace: Callable[[], Readable], count: Count) -> None:
         self._find_workspace = find_workspace
         """The project that is in force now."""
         self._loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ class Hub:
         self._opening: dict[str, asyncio.Lock] = {}
         self._connections: set[Connection] = set()
         self._news = asyncio.Event()
-        self.counts = Counts()
+        self._count = count
 
     @property
     def workspace(self) -> Readable:
@@ -76,7 +76,7 @@ class Hub:
             if feed is None or feed.ended:
                 workspace = self.workspace
                 log = await asyncio.to_thread(ChangeLog, workspace, name)
-                feed = self._feeds[name] = Feed(log, workspace.project.row_keys[name], self.counts)
+                feed = self._feeds[name] = Feed(log, workspace.project.row_keys[name], self._count)
             return feed
 
     @contextmanager
@@ -96,4 +96,4 @@ class Hub:
         for connection in list(self._connections):
             connection.close_soon(RESTARTING, "the server restarts")
         for feed in self._feeds.values():
-            feed.end()
+            feed.stop()
