@@ -149,6 +149,11 @@ class PublishedLog:
         table.optimize.compact()
         table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
 
+    def with_column(self, name: str, value: str) -> pa.Table:
+        """The rows with one more column."""
+        table = DeltaTable(self.table("trades")).to_pyarrow_table()
+        return table.append_column(name, pa.array([value] * table.num_rows))
+
     def seen(self) -> dict[int, Row]:
         """The rows as JSON has them."""
         return {key: json.loads(write_json(row)) for key, row in self.rows.items()}

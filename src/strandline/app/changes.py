@@ -21,8 +21,11 @@ from strandline.model.cursors import LAST_POSITION, ChangeCursor, find_cursor
 from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.model.publishing import CHANGES_SUFFIX
-from strandline.publish.changes import Change
-from strandline.publish.filtered_changes import PublishedChange, RowFilter, SeenChange, make_filter
+from strandline.publish.changes import Change as Change  # re-exported: `serve` knows `app` alone
+from strandline.publish.filtered_changes import PublishedChange as PublishedChange
+from strandline.publish.filtered_changes import RowFilter as RowFilter
+from strandline.publish.filtered_changes import SeenChange as SeenChange
+from strandline.publish.filtered_changes import make_filter
 
 from .reading import Readable
 
@@ -39,8 +42,10 @@ class Grown:
     """Some changes that came, in order."""
 
     changes: tuple[PublishedChange, ...]
-    cursor: ChangeCursor
+    cursor: str
     """Everything up to here has been read once these changes have."""
+    complete: bool
+    """They end with a version of the dataset. Otherwise more changes of it follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +138,15 @@ class ChangeLog:
             raise expired(self.name)
         return cursor
 
+    def find_begin(self, after: str | None) -> ChangeCursor:
+        """Where a reader begins who passes a cursor, or none."""
+        return self.start if after is None else self.parse_cursor(after)
+
+    def is_ahead(self, text: str) -> bool:
+        """Whether a cursor is of what this reader has not read yet, because another process was faster."""
+        cursor, end = find_cursor(text), self.end
+        return cursor is not None and (cursor.dataset, cursor.log) == (end.dataset, end.log) and cursor > end
+
     def has_grown(self) -> bool:
         """Whether there may be something to read. It costs a look at a few files."""
         return look(self._uri) != self._seen
@@ -149,11 +163,8 @@ class ChangeLog:
                 changes = tuple(self._make(row, told.place) for row in told.rows)
                 if told.complete:
                     self._place = told.place
-                    cursor = self.end
-                else:
-                    last = told.rows[-1]
-                    cursor = self._cursor(told.place, last.version, last.position)
-                yield Grown(changes=changes, cursor=cursor)
+                cursor = str(self.end) if told.complete else changes[-1].cursor
+                yield Grown(changes=changes, cursor=cursor, complete=told.complete)
         except LogReplacedError as error:
             raise ChangesReplacedError from error
         self._seen = seen
@@ -187,20 +198,23 @@ class ChangeLog:
 def read_changes(workspace: Readable, name: str, after: str | None, where: object, limit: int) -> ChangesPage:
     """At most `limit` changes after a cursor. Without one: all that the log can tell."""
     log = ChangeLog(workspace, name)
-    row_filter = log.make_filter(where)
-    begin = log.start if after is None else log.parse_cursor(after)
-    cursor, page = str(begin), list[SeenChange]()
+    return read_page(log, log.find_begin(after), log.make_filter(where), limit)
+
+
+def read_page(log: ChangeLog, begin: ChangeCursor, row_filter: RowFilter, limit: int) -> ChangesPage:
+    """The same for a log that is followed. Raises CallError if the cursor expires meanwhile."""
+    cursor, page, end = str(begin), list[SeenChange](), str(log.end)
     try:
         for changes in log.read_after(begin):
             for change in changes:
                 if len(page) == limit:
-                    return ChangesPage(dataset=name, changes=tuple(page), next=cursor, complete=False)
+                    return ChangesPage(dataset=log.name, changes=tuple(page), next=cursor, complete=False)
                 seen, cursor = row_filter.see(change), change.cursor
                 if seen is not None:
                     page.append(seen)
     except ChangesReplacedError as error:
-        raise expired(name) from error
-    return ChangesPage(dataset=name, changes=tuple(page), next=max(cursor, str(log.end)), complete=True)
+        raise expired(log.name) from error
+    return ChangesPage(dataset=log.name, changes=tuple(page), next=max(cursor, end), complete=True)
 
 
 def expired(name: str) -> CallError:

@@ -53,7 +53,8 @@ class SeenChange:
     fields: tuple[str, ...]
     before: Row | None
     timestamp: str | None
-    cursor: str
+    cursor: str | None
+    """None for a row that is told before all rows of a state have been."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from strandline.model.dispatching import DispatcherState
 from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
 
+from .live import Live
 from .measures import Measures
 
 
@@ -56,5 +57,7 @@ class Served:
     machine_key: str = field(default="", repr=False)
     """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
     measures: Measures = field(default_factory=Measures)
+    live: Live = field(default_factory=Live)
+    """GraphQL, and who follows changes. The dispatcher wakes it when something was published."""
     missing: str = "The dispatcher has not started yet."
     """What is missing until the server is ready, for `/readyz`. Empty once it is."""
