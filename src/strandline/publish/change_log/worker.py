@@ -5,11 +5,12 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.lake.log import LogEntry, read_entries
+from strandline.lake.log import LogEntry, read_entries, read_entries_since, read_newest_entries
 from strandline.lake.reads import read_added, read_commits
 from strandline.lake.staging import stage
 from strandline.lake.work import OLD, SIDE, Expected, Prepared, Work, Write
 from strandline.model.commits import Operation
+from strandline.model.plan import Cursor
 from strandline.model.publishing import ChangeLog
 from strandline.model.scope import Rows
 
@@ -41,9 +42,9 @@ def prepare(work: Work) -> Prepared:
     log = log_of(work)
     check_row_key(work, log)
     upto = work.version(log.dataset)
-    own = list(read_entries(work.lake.table(work.node.name), -1))
-    entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
+    own = read_newest_entries(work.lake.table(work.node.name), _is_timed)
     cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
+    entries = read_dataset_log(work.lake.table(log.dataset), cursor, upto)
     now = work.inputs[log.dataset]
     pieces = find_unread(entries, work.node.name, cursor, now, redeclared=work.stale)
     file = LogFile(f"{work.staging}/log.parquet", find_publishing_time(own, work.now))
@@ -81,6 +82,17 @@ def log_of(work: Work) -> ChangeLog:
 def netting_of(work: Work, log: ChangeLog) -> Netting:
     node = work.project.get(log.dataset)
     return Netting(key=log.key, place=node.key, order=node.columns, unit=work.node.traits.time_unit)
+
+
+def read_dataset_log(uri: str, cursor: Cursor | None, upto: int) -> list[LogEntry]:
+    """The commits since the cursor, and the last one before that says how many rows there were."""
+    if cursor is None:
+        return [e for e in read_entries(uri, -1) if e.version <= upto]
+    return read_entries_since(uri, cursor.version, upto, lambda e: e.metadata is not None)
+
+
+def _is_timed(entry: LogEntry) -> bool:
+    return entry.metadata is not None and entry.committed_at is not None
 
 
 def _tell(
