@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from strandline.model.errors import OutsideError
-from strandline.model.events import Event, EventType
+from strandline.model.events import EVENT_COLUMNS, Event, EventType
 
 from .checksums import require_sound
 from .location import open_folder
@@ -22,18 +22,7 @@ from .plain_values import plain_rows
 from .query import CHECKED_PARQUET
 from .table import Table, get_table, open_table
 
-_COLUMNS = (
-    "event_type",
-    "key",
-    "source_timestamp",
-    "n",
-    "data",
-    "version",
-    "position",
-    "revision",
-    "quiet",
-    "recorded_at",
-)
+_COLUMNS = (*EVENT_COLUMNS, "recorded_at")
 _TOLD = ~pyarrow.dataset.field("quiet")
 Place = tuple[int, int]
 """Version and position: the change that caused an event."""
