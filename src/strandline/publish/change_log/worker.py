@@ -1,5 +1,6 @@
 """Change logs: what a dataset's commits changed is appended, one net change a row key and commit."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyspark.sql import DataFrame
@@ -14,6 +15,7 @@ from strandline.model.plan import Cursor
 from strandline.model.publishing import ChangeLog
 from strandline.model.scope import Rows
 
+from .handed_on import NetChange, net_few
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
 from .pieces import Commits, Piece, Reset, Rewrite, find_publishing_time, find_unread
@@ -21,8 +23,8 @@ from .row_key import check_row_key, has_inexact_key
 from .rows import LogFile
 
 _SCHEMA = (
-    "version bigint, operation string, key string, source_timestamp bigint, fields array<string>,"
-    " data string, before string, published_at timestamp"
+    "version bigint, position bigint, operation string, key string, source_timestamp bigint,"
+    " fields array<string>, data string, before string, published_at timestamp"
 )
 _COLUMNS = (
     "version",
@@ -58,7 +60,7 @@ def prepare(work: Work) -> Prepared:
     operation = Operation.OVERWRITE if rewrites else Operation.APPEND if file.rows or is_first else None
     if operation is None and work.stale:
         operation = Operation.COUNTS
-    rows = _place(work, f"{work.staging}/log.parquet")
+    rows = _read_file(work, f"{work.staging}/log.parquet", placed=file.placed)
     return Prepared(
         write=None if operation is None else Write(operation=operation, rows=rows),
         scope=Rows(count=file.rows, of="changes"),
@@ -102,6 +104,9 @@ def _tell(
         file.add_reset(piece.version)
         return
     times = {e.version: e.committed_at for e in entries}
+    if isinstance(piece, Commits) and (few := _net_few(work, log, piece, times)) is not None:
+        file.add_few(few, log.key)
+        return
     sides = (
         _read_rewrite(work, log, piece, times[piece.version])
         if isinstance(piece, Rewrite)
@@ -113,6 +118,19 @@ def _tell(
         return
     staged = stage(net, f"{work.staging}/net_{number}", {"rows": F.count(F.lit(1))})
     file.add_changes(staged, log.key)
+
+
+def _net_few(
+    work: Work, log: ChangeLog, piece: Commits, times: Mapping[int, datetime | None]
+) -> tuple[NetChange, ...] | None:
+    """The changes of one commit of this run, if they are few. None leaves them to Spark."""
+    *earlier, last = piece.versions
+    staged = None if earlier else work.shared.find_changes(log.dataset, last - 1, last)
+    if staged is None:
+        return None
+    if staged.counts["new_rows"] + staged.counts["old_rows"] > work.project.settings.thresholds.examined_rows:
+        return None
+    return net_few(staged, netting_of(work, log), last, times[last])
 
 
 def _read_rewrite(work: Work, log: ChangeLog, piece: Rewrite, at: datetime | None) -> tuple[Sides, ...]:
@@ -143,8 +161,10 @@ def _read_commits(work: Work, log: ChangeLog, piece: Commits, at: datetime | Non
     )
 
 
-def _place(work: Work, path: str) -> DataFrame:
+def _read_file(work: Work, path: str, *, placed: bool) -> DataFrame:
     """The rows with their place among the changes of their version, by the text of their key."""
     rows = work.session.read.schema(_SCHEMA).parquet(path)
-    position = "row_number() OVER (PARTITION BY version ORDER BY key) - 1"
-    return rows.withColumn("position", F.expr(f"cast({position} AS bigint)")).select(*_COLUMNS)
+    if not placed:
+        position = "row_number() OVER (PARTITION BY version ORDER BY key) - 1"
+        rows = rows.withColumn("position", F.expr(f"cast({position} AS bigint)"))
+    return rows.select(*_COLUMNS)
