@@ -11,24 +11,13 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.dataset
 
-from strandline.model.events import Event, EventType
+from strandline.model.events import EVENT_COLUMNS, Event, EventType
 
 from .appended import RowsGoneError, read_windows
 from .log import read_entries
 from .table import Table, get_table, open_table
 
-_COLUMNS = (
-    "event_type",
-    "key",
-    "source_timestamp",
-    "n",
-    "data",
-    "version",
-    "position",
-    "revision",
-    "quiet",
-    "recorded_at",
-)
+_COLUMNS = (*EVENT_COLUMNS, "recorded_at")
 _TOLD = ~pyarrow.dataset.field("quiet")
 
 
