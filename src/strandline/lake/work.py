@@ -26,8 +26,9 @@ from .location import Lake
 from .log import LogEntry, read_entries
 from .near import ANYWHERE, Among, Near
 from .reads import SIGN, read_added, read_feed, read_table
-from .small import SmallTables
+from .small import SmallTables, spark_schema
 from .staging import Staged
+from .table import get_table
 from .writes import Superseding, Within
 
 SIDE = "__side"
@@ -271,6 +272,16 @@ class Work:
     def read_own(self) -> DataFrame | None:
         """The output's own table, with deleted rows. None before the first commit."""
         return None if self.own_version is None else self.read(self.node.name, self.own_version)
+
+    def find_shape(self) -> DataFrame | None:
+        """No rows, with the columns of the output's own table. None before the first commit.
+
+        Spark does not open the table for this, which would take a look into its log.
+        """
+        if self.own_version is None:
+            return None
+        table = get_table(self.lake.table(self.node.name), self.own_version)
+        return self.session.createDataFrame([], spark_schema(table))
 
     def read_rows(self, dataset: str, near: Near = ANYWHERE) -> DataFrame:
         """What readers see of an output of a timeline: an input at its pinned version, or the own table.

@@ -29,7 +29,7 @@ def keep_published(work: Work, columns: Collection[str]) -> Work:
     to be another one, the task is prepared again, and then the table is written anew. It always is if
     somebody else has put it in the place of ours.
     """
-    task, own = work.task, work.read_own()
+    task, own = work.task, work.find_shape()
     if not task.overwrite or task.reshapes or task.cause is Cause.GAP or own is None:
         return work
     if ROLE not in own.columns or set(user_columns(own.columns)) != set(columns):

@@ -98,12 +98,12 @@ def resolve_references(
 ) -> DataFrame:
     """Cells with one struct per reference. It is NULL where the reference has no row."""
     for reference in references:
-        _require_types(work, reference, cells)
+        require_types(work, reference, cells)
         cells = _resolve(work, reference, cells, grid)
     return cells
 
 
-def _require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
+def require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
     """Refuse values of types that Spark would round or parse to compare them."""
     theirs, ours = work.read_live(reference.dataset).schema, cells.schema
     for match in reference.on:
