@@ -19,7 +19,7 @@ from .progress import say
 
 SECURITIES, DATES, BACK = 100, 250, 100
 REFERENCE_ROWS = 25_000_000
-SHORT_WARM_UP, WARM_UP, ROUNDS = 6, 2, 3
+SHORT_WARM_UP, WARM_UP, ROUNDS = 4, 1, 3
 """Rounds of each kind that are not counted, in the short portfolio, which comes first, and in the long one;
 and those that are, of which the median is taken. A JVM compiles what it runs often, for minutes."""
 YEARS = 10
@@ -72,8 +72,8 @@ def measure_portfolio(folder: Path, rows: int) -> Portfolio:
     for change in (bench.pass_date, bench.back_date_one, bench.back_date_many):
         for nth in range(WARM_UP + ROUNDS):
             change(counted=nth >= WARM_UP)
-    for nth in range(1 + ROUNDS):
-        bench.recompute(counted=nth > 0)
+    for _ in range(ROUNDS):
+        bench.recompute(counted=True)
     differing += bench.find_differing()
     differing += bench.raise_herd()
     return Portfolio(
@@ -243,7 +243,7 @@ def _measure_short(folder: Path, portfolios: int) -> _Bench:
     for _ in range(SHORT_WARM_UP):
         for change in (bench.correct_price, bench.pass_date, bench.back_date_one, bench.back_date_many):
             change(counted=False)
-    for _ in range(WARM_UP):
+    for _ in range(SHORT_WARM_UP // 2):
         bench.recompute(counted=False)
     for change in (bench.correct_price, bench.pass_date):
         for _ in range(ROUNDS):

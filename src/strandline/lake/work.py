@@ -9,6 +9,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -290,10 +291,21 @@ class Work:
         """
         return self._read_role(dataset, Role.ROW, near)
 
-    def read_heads(self, dataset: str) -> DataFrame:
-        """The heads in an output of a timeline, which have one row per key. Their states may be NULL."""
-        few = self.shared.small.find_heads(self.session, dataset, self._read_version(dataset))
+    def read_heads(self, dataset: str, hashes: pa.Array | None = None) -> DataFrame:
+        """The heads in an output of a timeline, which have one row per key. Their states may be NULL.
+
+        With `hashes` those of some keys, and perhaps more.
+        """
+        small, version = self.shared.small, self._read_version(dataset)
+        if hashes is None:
+            few = small.find_heads(self.session, dataset, version)
+        else:
+            few = small.find_heads_of(self.session, dataset, version, hashes)
         return self._read_role(dataset, Role.HEAD, ANYWHERE) if few is None else few
+
+    def list_failed(self, dataset: str) -> pa.Array | None:
+        """The hashes of the heads of keys that failed. None if Spark has to look for them."""
+        return self.shared.small.list_failed(dataset, self._read_version(dataset))
 
     def read_states(self, dataset: str, among: tuple[Among, ...] = ()) -> DataFrame:
         """The same with their states, which are large and which only the fold needs.

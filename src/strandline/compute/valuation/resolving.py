@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -42,6 +43,8 @@ class Kinds:
     moving: bool
     among: tuple[Among, ...] = ()
     """Values of the key that all of them have, if they are few."""
+    hashes: pa.Array | None = None
+    """Of all of them, and of the keys whose fold fails. None if they are many."""
 
 
 BOTH_KINDS = Kinds(settled=True, moving=True)
@@ -77,7 +80,7 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid,
     steps: list[DataFrame] = []
     if kinds.settled:
         settled = ranges.where(SETTLED).select(KEY_HASH).distinct()
-        heads = work.read_heads(timeline.output).withColumnRenamed(KEY, KEY_HASH)
+        heads = work.read_heads(timeline.output, kinds.hashes).withColumnRenamed(KEY, KEY_HASH)
         heads = heads.join(settled, KEY_HASH, "left_semi")
         heads = heads.withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
         steps.append(heads.select(*columns))

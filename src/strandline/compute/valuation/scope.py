@@ -265,10 +265,22 @@ def _split(
             settled=counted["settled"] > 0,
             moving=counted["moving"] > 0,
             among=name_values(ranges, every.schema, valuation.timeline.key),
+            hashes=_list_hashes(work, valuation, ranges, counted["keys"]),
         ),
         waiting=left["cells"],
         waiting_keys=left["keys"],
     )
+
+
+def _list_hashes(work: Work, valuation: Valuation, ranges: Staged, keys: int) -> pa.Array | None:
+    if keys > work.project.settings.thresholds.held_keys:
+        return None
+    failed = work.list_failed(valuation.timeline.output)
+    if failed is None:
+        return None
+    columns = [batch.column(KEY_HASH) for batch in ranges.scan([KEY_HASH])]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array([*chunks, failed], pa.int64()).unique()
 
 
 def _find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
