@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from .comparators import open_plain
 from .engine import copy_table
 from .holdings import Holdings, make_holdings
-from .measure import Sample, measure
+from .measure import Sample, count_table_rows, find_last_execution, measure
 from .portfolio_engine import FOLD, HISTORY, TOTALS, VALUED, EngineRun, PortfolioEngine, open_portfolio
 from .portfolio_peers import fingerprint, recompute_with_duckdb, recompute_with_pyspark
 from .portfolio_script import Script
@@ -48,6 +48,8 @@ class Portfolio:
     """The same append and the same correction where each key has a tenth of the dates."""
     apart: Measured
     """A price corrected on two dates ten years apart."""
+    apart_table_rows: int
+    """The rows of tables that were read then. The others are what the run itself computed and staged."""
     apart_keys: int
     window_rows: int
     """The rows of both windows."""
@@ -61,7 +63,7 @@ def measure_portfolio(folder: Path, rows: int) -> Portfolio:
     portfolios = max(1, rows // (SECURITIES * DATES))
     short = _measure_short(folder / "short", portfolios)  # first, so that the JVM is warm for the rest
     apart_keys = max(10, portfolios * 10)
-    apart, window_rows = _measure_apart(folder / "apart", apart_keys)
+    apart, apart_table_rows, window_rows = _measure_apart(folder / "apart", apart_keys)
     totals, transactions, totals_right = _measure_totals(folder / "totals", portfolios)
     bench = _Bench(folder / "long", portfolios, DATES)
     bench.load()
@@ -85,6 +87,7 @@ def measure_portfolio(folder: Path, rows: int) -> Portfolio:
         short_rows=short.holdings.rows,
         short=short.done,
         apart=apart,
+        apart_table_rows=apart_table_rows,
         apart_keys=apart_keys,
         window_rows=window_rows,
         totals=totals,
@@ -251,8 +254,11 @@ def _measure_short(folder: Path, portfolios: int) -> _Bench:
     return bench
 
 
-def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int]:
-    """A price that holds for four weeks, corrected on two dates ten years apart."""
+def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int, int]:
+    """A price that holds for four weeks, corrected on two dates ten years apart.
+
+    Also the rows of tables that were read, and those of both windows.
+    """
     first, last, window = 4, 4 + 52 * YEARS, 4
     holdings = Holdings(
         data=folder / "data",
@@ -269,10 +275,12 @@ def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int]:
     done: dict[str, Measured] = {}
     for _ in range(2):
         holdings.correct_price(0, [first, last])
+        last = find_last_execution(engine.session)
         run = engine.run(2 * window * keys)
-        say(f"  two windows of {window * keys:,} rows: {describe(run)}")
+        of_tables = count_table_rows(engine.session, last)
+        say(f"  two windows of {window * keys:,} rows: {describe(run)}, {of_tables:,} of tables")
         add(done, "apart", run)
-    return done["apart"], 2 * window * keys
+    return done["apart"], of_tables, 2 * window * keys
 
 
 def _measure_totals(folder: Path, portfolios: int) -> tuple[Measured, int, bool]:

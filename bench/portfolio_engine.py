@@ -25,7 +25,7 @@ PROJECT = """\
 project: portfolio_bench
 timezone: UTC
 settings:
-  spark: {master: "local[2]", conf: {spark.driver.memory: 4g}}
+  spark: {master: "local[2]", conf: {spark.driver.memory: 4g, spark.sql.maxMetadataStringLength: 1000}}
   batch_rows: BATCH_ROWS
 sources:
   transaction_rows: {files: "data/transactions/*.parquet"}
