@@ -94,6 +94,11 @@ def _stages(session: SparkSession) -> list[Any]:
     return _listed(store.stageList(None, False, False, no_quantiles, None))
 
 
+def show_paths(session: SparkSession) -> None:
+    """Let the sessions that Spark opens from now on keep whole paths in what they say about scans."""
+    session.sparkContext._jsc.sc().conf().set("spark.sql.maxMetadataStringLength", "1000")
+
+
 def find_last_execution(session: SparkSession) -> int:
     """The number of the last query that this process's Spark has begun. -1 before the first."""
     return max((query.executionId() for query in _listed(_queries(session).executionsList())), default=-1)

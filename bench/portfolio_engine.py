@@ -15,7 +15,7 @@ from strandline.spark.session import get_session
 
 from .engine import SILENT, find_table
 from .holdings import Holdings
-from .measure import Sample, count_rows_read, find_last_stage, measure
+from .measure import Sample, count_rows_read, find_last_stage, measure, show_paths
 
 HISTORY, VALUED, TOTALS = "position_history", "daily_position_snapshots", "portfolio_totals"
 FIELDS = ("quantity", "cost_basis", "realised")
@@ -25,7 +25,7 @@ PROJECT = """\
 project: portfolio_bench
 timezone: UTC
 settings:
-  spark: {master: "local[2]", conf: {spark.driver.memory: 4g, spark.sql.maxMetadataStringLength: 1000}}
+  spark: {master: "local[2]", conf: {spark.driver.memory: 4g}}
   batch_rows: BATCH_ROWS
 sources:
   transaction_rows: {files: "data/transactions/*.parquet"}
@@ -141,4 +141,5 @@ def open_portfolio(
     shutil.copy(FOLD, folder / FOLD.name)
     with open_workspace(folder) as workspace:
         session = get_session(workspace.project.settings)
+    show_paths(session)
     return PortfolioEngine(folder=folder, holdings=holdings, session=session)

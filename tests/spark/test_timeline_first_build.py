@@ -46,7 +46,7 @@ TIMELINE = """
       output_dataset: {name}_daily
       calendar: weekdays
       references: {{{references}}}
-      columns: {{worth: amount * coalesce({rate}, 1)}}
+      columns: {{worth: "amount * coalesce({rate}, 1)"}}
 """
 FOLD = """
 def add(state, facts):
