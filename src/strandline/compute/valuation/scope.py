@@ -81,8 +81,8 @@ class Reached:
         return Near(dates=self.bounds, among=self.kinds.among)
 
 
-_MOST_RANGES = 50
-_MOST_PAIRS = 2000
+MOST_RANGES = 50
+MOST_PAIRS = 2000
 
 
 def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
@@ -286,7 +286,7 @@ def _split(
         }
         ranges = stage(marked, f"{work.staging}/marked", counts)
         marked, left = ranges.read(work.session), dict(ranges.counts)
-    bounds = _find_bounds(ranges)
+    bounds = find_bounds(ranges)
     return Reached(
         ranges=marked.drop(_CELLS, _IS_FIRST),
         bounds=bounds,
@@ -315,20 +315,20 @@ def _list_hashes(work: Work, valuation: Valuation, ranges: Staged, keys: int) ->
     return pa.chunked_array([*chunks, failed], pa.int64()).unique()
 
 
-def _find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
+def find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
     """Few ranges that contain all ranges of keys that do not wait."""
     pairs: set[Bounds] = set()
     waits = [WAITS] if WAITS in ranges.schema.names else []
     for batch in ranges.scan([START, END, *waits]):
         computed = batch.filter(~pc.field(WAITS)) if waits else batch
         distinct = computed.group_by([START, END]).aggregate([])
-        if distinct.num_rows > _MOST_PAIRS:
+        if distinct.num_rows > MOST_PAIRS:
             distinct = _enclose(distinct)
         pairs |= {(row[START], row[END]) for row in distinct.to_pylist()}
-        if len(pairs) > _MOST_PAIRS:
+        if len(pairs) > MOST_PAIRS:
             pairs = {_outermost(unite(list(pairs)))}
     found = unite(list(pairs))
-    return found if len(found) <= _MOST_RANGES else (_outermost(found),)
+    return found if len(found) <= MOST_RANGES else (_outermost(found),)
 
 
 def _enclose(ranges: pa.Table) -> pa.Table:
