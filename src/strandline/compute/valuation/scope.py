@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType
 
 from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.timeline.layout import name_values, of_head
@@ -152,7 +153,7 @@ def _changed_from(work: Work, reference: Reference, start: date | None) -> bool:
     if start is None or not reference.date or work.invalidations(reference.dataset):
         return False
     staged = work.find_staged_changes(reference.dataset)
-    if staged is None:
+    if staged is None or not isinstance(staged.schema[reference.date].dataType, DateType):
         return False
     first = pa.scalar(start, pa.date32())
     earlier = (pc.less(rows.column(reference.date), first) for rows in staged.scan([reference.date]))
