@@ -55,6 +55,11 @@ class Thresholds:
 
     To find rows of some entities and to compare each with what is published takes longer for each row.
     """
+    compared_at_once: int = 200_000
+    """Cells of a valuation are computed while they are compared, else they are staged before.
+
+    If one of them lacks a required reference, they are staged and compared again.
+    """
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000
