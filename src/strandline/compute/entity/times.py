@@ -62,6 +62,27 @@ def window_condition(
     return f"{value} >= {end} - INTERVAL {window.seconds} SECONDS AND {value} < {end}"
 
 
+def limit_of(rows: DataFrame, variable: Variable, as_of: datetime, calendar: Calendar) -> str:
+    """What the rows of a variable have in common: its window, or else its own condition."""
+    window = variable.window
+    if window is None:
+        return f"({fill_time(variable.where, as_of)})" if variable.where else "true"
+    inside = window_condition(rows, window, as_of, calendar, variable)
+    now = spark_literal(as_of)
+    near = near_dates(rows, window.column, f"{now} - INTERVAL {window.seconds} SECONDS", str(now))
+    return f"({' AND '.join([inside, *near])})"
+
+
+def near_dates(rows: DataFrame, column: str, low: str, high: str) -> list[str]:
+    """Dates that contain all those between two times, so that files are skipped.
+
+    A day of a time zone is less than two days from the same day of UTC.
+    """
+    if not isinstance(rows.schema[column].dataType, DateType):
+        return []
+    return [f"{quote(column)} BETWEEN date_sub(to_date({low}), 2) AND date_add(to_date({high}), 2)"]
+
+
 def time_of(rows: DataFrame, column: str, calendar: Calendar, variable: Variable) -> str:
     """A column as an instant."""
     kind = rows.schema[column].dataType
