@@ -78,8 +78,8 @@ def _weigh(
         for part in added.parts:
             condition = conditions[part.variable.name]
             weight = _by_sign(part.weigh(condition, came_at), part.weigh(condition, left_at))
-            weights.append(F.expr(weight).alias(part.name))
-        return counted.select(*id_names(entity), READ, *weights)
+            weights.append(f"{weight} AS {part.name}")
+        return counted.selectExpr(*id_names(entity), READ, *weights)
 
     return explained(compute, variables)
 
@@ -93,7 +93,7 @@ def combine(weighed: Sequence[DataFrame], entity: Entity, parts: Collection[Part
     """One row for each id: what is added to each of its parts, and how many rows that came from."""
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), weighed)
     return united.groupBy(*id_names(entity)).agg(
-        F.sum(READ).alias(READ), *(F.expr(part.combine()).alias(part.name) for part in parts)
+        F.sum(READ).alias(READ), *(F.expr(f"{part.combine()} AS {part.name}") for part in parts)
     )
 
 
@@ -125,12 +125,13 @@ def add_up(
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), sides)
     rows = united.groupBy(*ids).agg(
         F.coalesce(F.max(LACKS), F.lit(False)).alias(LACKS),
-        *(F.expr(part.combine()).alias(name) for name, part in parts.items()),
+        *(F.expr(f"{part.combine()} AS {name}") for name, part in parts.items()),
     )
     for added in uses:
         rows = settle(rows, added)
     # More rows were taken away than had been added: what was published is not what the rows had given.
     # One call, because Spark needs minutes for a chain of hundreds of `OR`.
     counts = [name for name, part in parts.items() if part.kind is PartKind.COUNT]
-    lacks = F.expr(f"{LACKS} OR least({', '.join((*counts, '0', '0'))}) < 0").alias(LACKS)
-    return rows.select(*ids, lacks, *(column for added in uses for column in value_columns(added)))
+    in_doubt = f"{LACKS} OR least({', '.join((*counts, '0', '0'))}) < 0 AS {LACKS}"
+    values = [column for added in uses for column in value_columns(added)]
+    return rows.selectExpr(*ids, in_doubt, *values)
