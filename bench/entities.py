@@ -34,8 +34,10 @@ PARTS = {
 REFERENCE_ROWS = 30_000_000
 DAYS, ROWS_A_USER = 600, 30
 REGISTER_FACTS_A_TENANT = 34_578
-WARM_UP, ROUNDS = 4, 3
-"""Increments of each kind, and recomputes of each peer less two. A JVM needs several until it is warm."""
+WARM_UP, ROUNDS = 3, 3
+"""Increments of each kind. A JVM needs several until it is warm."""
+PEER_WARM_UP, PEER_ROUNDS = 1, 2
+"""Recomputes of each peer, which take long."""
 MANY, FEW = 400, 20
 LATER = "2040-01-0{}T00:00:00+00:00"
 """Times when every event has left every window."""
@@ -180,7 +182,7 @@ def _measure_stream(folder: Path, found: Entities) -> None:
     shutil.rmtree(folder / "shorter")
     # The day itself, and a day at each edge: the newest, where the events of the day lie, and three others.
     found.in_bands = found.a_day * (2 + len(WINDOWS))
-    _compare(bench, "events", "users", variables, rounds=ROUNDS)
+    _compare(bench, "events", "users", variables, rounds=PEER_ROUNDS)
     for nth in range(WARM_UP + ROUNDS):
         bench.events.pass_day(with_events=False)
         bench.run("a day without events", "users", counted=nth >= WARM_UP)
@@ -221,10 +223,10 @@ def compare(
 ) -> None:
     """Measure both peers after a first time that is not counted, and compare what all three have."""
     for name, work in ((f"PySpark, {what}", pyspark), (f"DuckDB, {what}", duckdb)):
-        for nth in range(1 + rounds):
+        for nth in range(PEER_WARM_UP + rounds):
             sample = measure(session, work)
             say(f"  {name}, in full: {sample.seconds:.1f} s, {sample.cpu_seconds:.1f} CPU s")
-            if nth:
+            if nth >= PEER_WARM_UP:
                 found.peers.setdefault(name, []).append(sample)
     engine, spark, duck = (peers.fingerprint(rows, columns) for rows in read())
     say(f"  compared: {spark[0]:,} rows each")
@@ -296,5 +298,5 @@ def _measure_register(folder: Path, found: Entities, tenants: int) -> None:
         ),
         [*peers.PLACES, *peers.OF_PLACES],
         session,
-        ROUNDS,
+        PEER_ROUNDS,
     )
