@@ -1,4 +1,4 @@
-"""The command line with plain workers: `python -m tests.unit.serve.plain_server serve ...`. Starts no Spark."""
+"""The command line with plain workers instead of those of Spark."""
 
 import sys
 
