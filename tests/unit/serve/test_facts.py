@@ -227,6 +227,13 @@ def test_a_key_posts_to_its_sources_alone(tmp_path: Path) -> None:
         assert unknown.status_code == 403  # it does not say which sources there are
         assert bodies(served, "other") == []
 
+    with server(tmp_path, KEYS.replace("[pushed]", "[pushed, other]")) as (
+        http,
+        _,
+        _,
+    ):  # what the remedy says
+        assert post(http, "1", "other", **bearer(INGEST)).status_code == 202
+
 
 def test_a_poster_that_waits_gets_the_run_that_has_published_its_facts(tmp_path: Path) -> None:
     with server(tmp_path) as (http, _served, _dispatcher):
