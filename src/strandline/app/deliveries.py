@@ -17,6 +17,7 @@ from strandline.catalog import (
     cancel_deliveries,
     count_deliveries,
     enable_endpoint,
+    find_next_due,
     list_named,
     list_waiting,
     read_deliveries,
@@ -25,7 +26,8 @@ from strandline.catalog import (
     replay_delivery,
 )
 from strandline.dispatch.deliver import find_sendable, make_sender, send_due
-from strandline.dispatch.lane import Pace, Sent
+from strandline.dispatch.lane import Pace
+from strandline.dispatch.lane import Sent as Sent  # re-exported: `serve` counts what was sent
 from strandline.dispatch.outbox import Filled, fill_outbox
 from strandline.model.deliveries import DeliveryRecord, DeliveryStatus, EndpointState
 from strandline.model.errors import CallError, StrandlineError
@@ -224,3 +226,25 @@ def _find_troubled(workspace: Workspace, request: DeliveriesRequest) -> tuple[En
         and request.endpoint in (None, name)
         and (state.disabled or state.is_paused)
     )
+
+
+def fill(workspace: Workspace) -> Filled:
+    """Owe what the triggers have recorded, and cancel what is owed to endpoints that are gone."""
+    filled = fill_outbox(workspace.project, workspace.catalog, workspace.lake, now)
+    cancel_deliveries(workspace.catalog, list(workspace.project.endpoints))
+    return filled
+
+
+def find_due(workspace: Workspace, endpoint: str) -> datetime | None:
+    """When the next delivery of an endpoint is due. None if none waits."""
+    return find_next_due(workspace.catalog, [endpoint])
+
+
+async def send_to(
+    workspace: Workspace, endpoint: str, holder: str, environ: Mapping[str, str]
+) -> tuple[Sent, tuple[StrandlineError, ...]]:
+    """Send what is due to one endpoint. Also why nothing could be sent, such as a secret that is not set."""
+    declared = {endpoint: workspace.project.endpoints[endpoint]}
+    sendable, refused = find_sendable(declared, environ)
+    make = partial(make_sender, environ=environ)
+    return await send_due(workspace.catalog, sendable, holder, make, Pace(now=now)), refused

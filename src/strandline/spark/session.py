@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from strandline.model.errors import OutsideError
@@ -206,6 +207,15 @@ def answers() -> bool:
 def is_started() -> bool:
     """Whether this process has a session whose JVM lives."""
     return _session is not None and answers()
+
+
+def cancel_jobs() -> None:
+    """Cancel everything that Spark is doing in this process. Nothing is started for that."""
+    from py4j.protocol import Py4JError
+
+    if _session is not None:
+        with suppress(Py4JError, OSError):  # its JVM may be gone
+            _session.sparkContext.cancelAllJobs()
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
