@@ -79,8 +79,12 @@ def test_a_task_has_a_span_inside_that_of_its_work(tracer: Tracer) -> None:
 
 
 def test_a_task_that_never_ended_leaves_no_open_span(tracer: Tracer) -> None:
-    with pytest.raises(KeyboardInterrupt), spans.traced("run", "", Watcher()) as watcher:
-        watcher.started(TASK)
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with spans.traced("run", "", Watcher()) as watcher:
+            watcher.started(TASK)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
     assert [span.ended for span in tracer.spans] == [True, True]
