@@ -1,4 +1,4 @@
-"""Requests of a server: recorded before they are answered, and executed once."""
+"""Requests of a server: recorded before they are answered, executed once, ended with an outcome or error."""
 
 from collections.abc import Mapping
 

@@ -93,7 +93,8 @@ def floor(at: datetime, step: timedelta) -> datetime:
 
 def look_at_sources(workspace: Workspace) -> Mapping[str, object]:
     """By source: its files as they are now. Two looks that are equal found nothing new."""
-    return list_received(workspace.project)
+    project = workspace.project
+    return list_received(project, workspace.lake, frozenset(node.name for node in project.nodes))
 
 
 def plan_served(workspace: Workspace, as_of: datetime) -> Plan:

@@ -6,6 +6,7 @@ from pathlib import Path
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Project
 from strandline.model.project import Calendar
+from strandline.model.publishing import RowKey
 from strandline.model.report import Report
 
 from . import sections
@@ -14,7 +15,7 @@ from .names import NameRegistry
 from .order import sort_outputs
 from .section import Section
 from .serve_settings import check_key_sources
-from .settings import Secrets, make_calendar, make_settings
+from .settings import Secrets, is_local, make_calendar, make_settings
 from .shape import check_shape
 from .yaml_lines import Document, load_yaml
 
@@ -76,6 +77,7 @@ def _load(
         entries=shape.entries,
         written=shape.written,
         follow_ups=shape.follow_ups,
+        lake_is_local=settings is None or is_local(settings.lake),
     )
     for section in all_sections:
         section.load(shape.entries[section.key], loading)
@@ -94,6 +96,11 @@ def _load(
         tables=loading.tables,
         declared=_count(all_sections, loading),
         endpoints=loading.endpoints,
+        row_keys={
+            name: RowKey(columns=known.row_key, always_named=known.always_named)
+            for name, known in loading.known.items()
+            if known.row_key and name in loading.tables
+        },
     )
 
 

@@ -10,6 +10,7 @@ from strandline.model.dispatching import DispatcherState
 from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
 
+from .live import Live
 from .measures import Measures
 
 
@@ -58,5 +59,7 @@ class Served:
     measures: Measures = field(default_factory=Measures)
     owed: Callable[[], None] = lambda: None
     """Called when a route has deliveries owed again, so that they are sent at once."""
+    live: Live = field(default_factory=Live)
+    """GraphQL, and who follows changes. The dispatcher wakes it when something was published."""
     missing: str = "The dispatcher has not started yet."
     """What is missing until the server is ready, for `/readyz`. Empty once it is."""

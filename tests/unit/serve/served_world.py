@@ -84,6 +84,10 @@ def make_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
     patch.setattr(running, "load_workers", lambda: plain_workers)
     for module in (running, invalidating, serving):
         patch.setattr(module, "open_lake", lambda *_: _no_spark)
+    return make_folder(folder)
+
+
+def make_folder(folder: Path) -> World:
     for name in ("data", "more"):
         (folder / name).mkdir(parents=True)
     (folder / "strandline.yaml").write_text(PROJECT)
