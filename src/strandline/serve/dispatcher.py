@@ -162,6 +162,7 @@ class Dispatcher:
 
     def start(self, served: Served) -> None:
         self._served = served
+        served.missing = "Spark is starting." if self._dispatching and self._warm else ""
         self._seen.project = self._look_at_project()
         if self._dispatching:
             requests.give_back_of_the_dead(served.workspace)
@@ -192,6 +193,8 @@ class Dispatcher:
             try:
                 busy = self._step()
                 self._note_trouble(None)
+                if busy:
+                    self._served.missing = ""
             except Exception as error:  # noqa: BLE001 - the catalog or the disk: it is shown, and tried again
                 self._note_trouble(serving.as_told(error))
                 busy = False
@@ -202,8 +205,10 @@ class Dispatcher:
         try:
             with self._quiet():
                 serving.warm_up(self._served.workspace)
+            self._served.missing = ""
         except Exception as error:  # noqa: BLE001 - it is shown, and tried again with the first work
             self._note_trouble(serving.as_told(error))
+            self._served.missing = "Spark has not started."
 
     def _step(self) -> bool:
         """One piece of work. False if there is none."""

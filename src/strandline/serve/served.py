@@ -29,6 +29,10 @@ class Work(Protocol):
         """There is something new to look for, such as received facts."""
         ...
 
+
+class Dispatching(Work, Protocol):
+    """What the parts of the server beyond the routes use."""
+
     def watch(self, request: str) -> AsyncIterator[Happening]:
         """What happens while a request is executed, from its beginning to its end."""
         ...

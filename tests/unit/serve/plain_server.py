@@ -11,7 +11,7 @@ from tests.faults.fate import _no_spark
 
 
 def install() -> None:
-    running.load_workers = lambda: plain_workers  # type: ignore[assignment,return-value]
+    running.load_workers = lambda: plain_workers
     for module in (running, invalidating, serving):
         module.open_lake = lambda *_: _no_spark  # type: ignore[attr-defined]
 

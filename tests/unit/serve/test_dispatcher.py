@@ -12,6 +12,7 @@ from strandline.app.invalidate import Invalidated, InvalidateRequest, invalidate
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
+from strandline.app.workspace import Workspace
 from strandline.catalog import read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
 from strandline.model.errors import CallError
@@ -108,7 +109,12 @@ def test_nothing_is_planned_while_nothing_is_new(world: World, monkeypatch: pyte
     world.send("events", "a")
     planned = []
     really = serving.plan_served
-    monkeypatch.setattr(serving, "plan_served", lambda *given: planned.append(1) or really(*given))
+
+    def plan(workspace: Workspace, as_of: datetime) -> Plan:
+        planned.append(as_of)
+        return really(workspace, as_of)
+
+    monkeypatch.setattr(serving, "plan_served", plan)
 
     with world.serving() as (dispatcher, served):
         wait_until(lambda: world.rows("item") == ["a"] and not dispatcher.state().doing, "the file")

@@ -106,6 +106,9 @@ def test_a_run_beside_a_server_prints_what_it_prints_alone(
     world: World, server: Process, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     alone = make_folder(tmp_path / "project")
+    assert call(alone, "run").returncode == 0  # as the server did when it started
+    at_rest_log = world.folder / ".strandline" / "lake" / "other_facts" / "_delta_log"
+    wait_until(at_rest_log.exists, "the first look of the server")
     for one in (world, alone):
         one.send("events", "a", "b")
 
@@ -324,27 +327,29 @@ def test_a_client_that_is_interrupted_is_told_that_its_request_goes_on(tmp_path:
 def _held(world: World) -> Iterator[tuple[Process, subprocess.Popen[str]]]:
     """A server that stands still in a run that a client asked for."""
     failpoint = f"before-prepare:item_facts=block:{world.folder / 'go'}"
-    # The first look finds nothing: the file comes with the client.
+    # By itself the server finds nothing to do: the tables are there, and the file comes with the client.
     files = sorted((world.folder / "data").iterdir())
     aside = [file.rename(world.folder / file.name) for file in files]
     file = world.folder / "strandline.yaml"
     file.write_text(file.read_text().replace("{workers: 1}", "{workers: 1, serve: {poll: 1 hour}}"))
+    assert call(world, "run").returncode == 0
+    before = _versions(world, "events")
     with serving(world, STRANDLINE_FAILPOINTS=failpoint) as process:
-        wait_until(lambda: _runs(world) == 0, "the catalog")
-        time.sleep(1)
         for one in aside:
             one.rename(world.folder / "data" / one.name)
         command = [*PLAIN, "run", "--project", str(world.folder)]
         client = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        wait_until(lambda: _newest(world) and _newest(world).status is RequestStatus.RUNNING, "the run")
-        wait_until(lambda: (world.folder / ".strandline/lake/events/_delta_log").exists(), "its first task")
-        time.sleep(0.5)
+        wait_until(lambda: len(_versions(world, "events")) > len(before), "its first task")
         yield process, client
         if client.poll() is None:
             client.kill()
         client.communicate()
+
+
+def _versions(world: World, table: str) -> list[Path]:
+    return list((world.folder / ".strandline" / "lake" / table / "_delta_log").glob("*.json"))
 
 
 def _runs(world: World) -> int:
