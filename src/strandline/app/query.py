@@ -122,7 +122,7 @@ def parse_known_at(project: Project, text: str) -> KnownAt:
 def pin_tables(workspace: Readable, sql: str, known_at: KnownAt | None) -> tuple[Published, ...]:
     """The tables a statement names, each at the requested version."""
     names = find_tables(sql, workspace.project.readable)
-    return tuple(_pin(workspace, name, known_at) for name in names)
+    return tuple(pin_table(workspace, name, known_at) for name in names)
 
 
 def _refuse_unbuilt(node: Node, name: str) -> CallError:
@@ -138,7 +138,8 @@ def _refuse_unbuilt(node: Node, name: str) -> CallError:
     )
 
 
-def _pin(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
+def pin_table(workspace: Readable, name: str, known_at: KnownAt | None) -> Published:
+    """A table by its name in SQL, at the requested version."""
     project = workspace.project
     dataset = project.readable[name]
     uri = workspace.lake.table(dataset)

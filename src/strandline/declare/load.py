@@ -6,6 +6,7 @@ from pathlib import Path
 from strandline.model.errors import Mistake, ProjectError
 from strandline.model.node import Project
 from strandline.model.project import Calendar
+from strandline.model.publishing import RowKey
 from strandline.model.report import Report
 
 from . import sections
@@ -95,6 +96,11 @@ def _load(
         tables=loading.tables,
         declared=_count(all_sections, loading),
         endpoints=loading.endpoints,
+        row_keys={
+            name: RowKey(columns=known.row_key, always_named=known.always_named)
+            for name, known in loading.known.items()
+            if known.row_key and name in loading.tables
+        },
     )
 
 

@@ -10,37 +10,15 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.dataset
-import pyarrow.fs
 
-from strandline.model.errors import OutsideError
-from strandline.model.events import Event, EventType
+from strandline.model.events import EVENT_COLUMNS, Event, EventType
 
-from .checksums import require_sound
-from .location import open_folder
+from .appended import RowsGoneError, read_windows
 from .log import read_entries
-from .plain_values import plain_rows
-from .query import CHECKED_PARQUET
 from .table import Table, get_table, open_table
 
-_COLUMNS = (
-    "event_type",
-    "key",
-    "source_timestamp",
-    "n",
-    "data",
-    "version",
-    "position",
-    "revision",
-    "quiet",
-    "recorded_at",
-)
+_COLUMNS = (*EVENT_COLUMNS, "recorded_at")
 _TOLD = ~pyarrow.dataset.field("quiet")
-Place = tuple[int, int]
-"""Version and position: the change that caused an event."""
-
-
-class EventsGoneError(Exception):
-    """What commits recorded can no longer be read commit by commit: log entries or files are gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +47,14 @@ def find_event_table(uri: str) -> EventTable | None:
 def read_told_events(uri: str, trigger: str, after: int, upto: int, most: int) -> Iterator[RecordedEvents]:
     """The events that commits after one version, up to another, recorded: at most `most` at once.
 
-    Raises EventsGoneError if that cannot be told commit by commit.
+    Raises RowsGoneError if that cannot be told commit by commit.
     """
     table, expected = get_table(uri, upto), after + 1
     for entry in read_entries(uri, after):
         if entry.version > upto:
             break
         if entry.version != expected:
-            raise EventsGoneError
+            raise RowsGoneError
         expected += 1
         # What somebody else wrote is no event: nobody is told, and the trigger's table is written anew.
         if entry.metadata is not None and entry.changes_rows and entry.added:
@@ -90,7 +68,7 @@ def read_told_events(uri: str, trigger: str, after: int, upto: int, most: int) -
                 last = events
             yield RecordedEvents(upto=entry.version, events=last or ())
     if expected != upto + 1:
-        raise EventsGoneError
+        raise RowsGoneError
 
 
 def read_recent_events(
@@ -100,6 +78,15 @@ def read_recent_events(
     table = get_table(uri, upto)
     recent = _TOLD & (pyarrow.dataset.field("recorded_at") >= pa.scalar(since, pa.timestamp("us", "UTC")))
     yield from _read(table, trigger, table.paths, table.bytes, recent, whole=table.rows <= most, most=most)
+
+
+def read_event(
+    uri: str, trigger: str, upto: int, event_id: str
+) -> Iterator[tuple[tuple[Event, datetime], ...]]:
+    """The event with an id, if it is told and there is one."""
+    table = get_table(uri, upto)
+    named = _TOLD & (pyarrow.dataset.field("event_id") == event_id)
+    yield from _read(table, trigger, table.paths, table.bytes, named, whole=True, most=1)
 
 
 def _read(
@@ -112,48 +99,8 @@ def _read(
     whole: bool,
     most: int,
 ) -> Iterator[tuple[tuple[Event, datetime], ...]]:
-    if not paths:
-        return
-    file_system, root = open_folder(table.uri)
-    files = [f"{root}/{path}" if root else path for path in paths]
-    if any(info.type is pyarrow.fs.FileType.NotFound for info in file_system.get_file_info(files)):
-        raise EventsGoneError
-    require_sound(table.uri, paths, size)
-    try:
-        content = pyarrow.dataset.dataset(files, table.arrow_schema, CHECKED_PARQUET, file_system)
-        windows = [wanted] if whole else [wanted & window for window in _cut(content, wanted, most)]
-        for window in windows:
-            rows = plain_rows(content.to_table(list(_COLUMNS), window))
-            rows.sort(key=lambda row: (row["version"], row["position"]))
-            yield tuple(_event(trigger, row) for row in rows)
-    except (OSError, pa.ArrowException) as error:
-        raise OutsideError(
-            f"The events of `{trigger}` cannot be read: {' '.join(str(error).split())}",
-            remedy="Run `strandline doctor --deep`; the table's files were moved, removed or damaged.",
-            slug="lake-unreadable",
-        ) from error
-
-
-def _cut(
-    content: pyarrow.dataset.Dataset, wanted: pyarrow.dataset.Expression, most: int
-) -> list[pyarrow.dataset.Expression]:
-    """Conditions that divide events into windows of about `most`, in order. Only their places are read."""
-    places = content.to_table(["version", "position"], wanted).sort_by(
-        [("version", "ascending"), ("position", "ascending")]
-    )
-    starts = places.take(list(range(0, places.num_rows, most)))
-    edges: list[Place] = list(
-        dict.fromkeys(zip(starts["version"].to_pylist(), starts["position"].to_pylist(), strict=True))
-    )
-    return [
-        _from(edge) & ~_from(edges[nth + 1]) if nth + 1 < len(edges) else _from(edge)
-        for nth, edge in enumerate(edges)
-    ]
-
-
-def _from(place: Place) -> pyarrow.dataset.Expression:
-    version, position = pyarrow.dataset.field("version"), pyarrow.dataset.field("position")
-    return (version > place[0]) | ((version == place[0]) & (position >= place[1]))
+    for rows in read_windows(table, _COLUMNS, paths, size, wanted, whole=whole, most=most):
+        yield tuple(_event(trigger, row) for row in rows)
 
 
 def _event(trigger: str, row: dict[str, object]) -> tuple[Event, datetime]:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
@@ -62,6 +62,21 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
 
     Each is a view that hides deleted rows, and metadata columns that are not in `shown`.
     """
+    answer, versions = _ask(sql, tables, shown)
+    return Answer(columns=tuple(answer.column_names), rows=_plain(answer), versions=versions)
+
+
+def query_slices(
+    sql: str, tables: Iterable[Published], shown: Collection[str], size: int
+) -> Iterator[tuple[tuple[object, ...], ...]]:
+    """The same rows, of which only some at once are plain values."""
+    answer, _ = _ask(sql, tables, shown)
+    for start in range(0, answer.num_rows, size):
+        yield _plain(answer.slice(start, size))
+
+
+def _ask(sql: str, tables: Iterable[Published], shown: Collection[str]) -> tuple[Any, dict[str, int]]:
+    """The answer, and by dataset the version that was read."""
     session, versions = QueryBuilder(), {}
     for published in tables:
         table = _open(published)
@@ -72,10 +87,12 @@ def query_tables(sql: str, tables: Iterable[Published], shown: Collection[str] =
             f"CREATE VIEW {datafusion_name(published.name)} AS {_select(published, table, raw, shown)}",
         )
         versions[published.dataset] = table.version
-    answer = _run(session, sql)
+    return _run(session, sql), versions
+
+
+def _plain(answer: Any) -> tuple[tuple[object, ...], ...]:
     columns = [plain_column(answer.column(i)) for i in range(answer.num_columns)]
-    rows = tuple(zip(*columns, strict=True)) if columns else ()
-    return Answer(columns=tuple(answer.column_names), rows=rows, versions=versions)
+    return tuple(zip(*columns, strict=True)) if columns else ()
 
 
 def write_records(folder: Path, columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> None:

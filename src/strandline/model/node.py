@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from .endpoints import Endpoint
 from .kind import Definition, NodeKind
 from .project import Calendar, Settings
+from .publishing import RowKey
 from .timeline import DATE
 from .traits import Part, Traits
 
@@ -153,6 +154,8 @@ class Project:
     """By what entries of the project file are called: their number, in the order of its sections."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     """By name: where webhooks are sent."""
+    row_keys: Mapping[str, RowKey] = field(default_factory=dict)
+    """By a dataset's name in SQL: the columns that name its rows. Without those whose rows nothing names."""
 
     def get(self, name: str) -> Node:
         return self._by_name()[name]

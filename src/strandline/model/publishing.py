@@ -13,6 +13,15 @@ MAX_EVENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowKey:
+    """The columns that name a row to subscribers."""
+
+    columns: tuple[str, ...]
+    always_named: bool = False
+    """None of them is ever NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
     """A column of a view, computed from the dataset's columns."""
 

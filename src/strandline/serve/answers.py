@@ -21,7 +21,17 @@ _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _UNKNOWN = "unknown-"
 """Slugs of names that do not exist begin so."""
 _CONFLICTS = frozenset(
-    {"delivery-not-ended", "endpoint-gone", "frozen", "held", "never-built", "not-built", "request-exists"}
+    {
+        "cursor-expired",
+        "delivery-not-ended",
+        "endpoint-gone",
+        "frozen",
+        "held",
+        "never-built",
+        "no-change-log",
+        "not-built",
+        "request-exists",
+    }
 )
 """The call is understood, and what it names is not in the state that it needs."""
 _NAMELESS = frozenset({"unknown-value", "unknown-key", "unknown-column", "unknown-access-key"})

@@ -27,6 +27,9 @@ class Known:
     row_key: tuple[str, ...] = ()
     """The columns that name a row to subscribers. Empty if nothing does."""
 
+    always_named: bool = False
+    """No column of the row key is ever NULL."""
+
     @property
     def order(self) -> tuple[str, ...]:
         """The columns by position. Empty if that is not known."""

@@ -49,7 +49,8 @@ def _load_facts(name: str, spec: FactDatasetSpec, loading: Loading) -> None:
     loading.names |= {node: (node,) for node in nodes}
     loading.names[name] = nodes
     row_key = dataset.record_set.key if dataset.record_set else dataset.identity
-    with_key = replace(known, unique=_unique(dataset), row_key=row_key)
+    refuses_null = dataset.record_set is not None  # a fact with a NULL in its key is quarantined (L3)
+    with_key = replace(known, unique=_unique(dataset), row_key=row_key, always_named=refuses_null)
     loading.add_table(f"{name}_facts", f"{name}_facts", known if dataset.record_set else with_key)
     loading.add_table(f"{name}_quarantine", f"{name}_quarantine", NOTHING)
     loading.add_table(name, name if dataset.record_set else f"{name}_facts", with_key)

@@ -147,7 +147,12 @@ class EntityDraft:
         # In declared order, and also those that are wrong: naming one is not another mistake.
         columns |= dict.fromkeys(written.name for written in self.written)
         return Known(
-            types=columns, complete=True, names=frozenset(columns), unique=(self.id,), row_key=self.id
+            types=columns,
+            complete=True,
+            names=frozenset(columns),
+            unique=(self.id,),
+            row_key=self.id,
+            always_named=True,
         )
 
     def _make(

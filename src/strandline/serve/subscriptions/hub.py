@@ -1,0 +1,99 @@
+"""All feeds of a server, and who is connected."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from strandline.app.changes import ChangeLog
+from strandline.app.reading import Readable
+from strandline.model.errors import StrandlineError
+
+from .feed import Count, Feed
+
+MOST_CONNECTIONS = 1_000
+RESTARTING = 1012
+_POLL = 1.0
+"""Seconds after which changes arrive that another process has published."""
+
+
+class Connection(Protocol):
+    def close_soon(self, code: int, reason: str) -> None:
+        """Close it, without waiting for that."""
+        ...
+
+
+class Hub:
+    """Made where an event loop runs, and used by that alone. `wake` may be called by any thread."""
+
+    def __init__(self, find_workspace: Callable[[], Readable], count: Count) -> None:
+        self._find_workspace = find_workspace
+        """The project that is in force now."""
+        self._loop = asyncio.get_running_loop()
+        self._feeds: dict[str, Feed] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._connections: set[Connection] = set()
+        self._news = asyncio.Event()
+        self._count = count
+
+    @property
+    def workspace(self) -> Readable:
+        return self._find_workspace()
+
+    def wake(self) -> None:
+        """Something may have been published."""
+        self._loop.call_soon_threadsafe(self._news.set)
+
+    async def follow(self) -> None:
+        """Read what is published and tell it, until it is cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(_POLL):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            await self.look()
+
+    async def look(self) -> None:
+        """Tell what was published since the last time, to those who listen."""
+        for name, feed in list(self._feeds.items()):
+            if not feed.listeners:
+                continue
+            try:
+                await feed.grow()
+            except StrandlineError:  # the storage fails: subscribers begin again when it works
+                feed.end()
+            if feed.ended:
+                self._feeds.pop(name, None)
+
+    async def open(self, name: str) -> Feed:
+        """The feed of a dataset. Raises CallError if it has no change log."""
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            feed = self._feeds.get(name)
+            if feed is not None and not feed.listeners:
+                await feed.grow()  # nobody listened, so it was not followed
+            if feed is None or feed.ended:
+                workspace = self.workspace
+                log = await asyncio.to_thread(ChangeLog, workspace, name)
+                feed = self._feeds[name] = Feed(log, workspace.project.row_keys[name], self._count)
+            return feed
+
+    @contextmanager
+    def connected(self, connection: Connection) -> Iterator[bool]:
+        """False if there are too many already."""
+        if len(self._connections) >= MOST_CONNECTIONS:
+            yield False
+            return
+        self._connections.add(connection)
+        try:
+            yield True
+        finally:
+            self._connections.discard(connection)
+
+    def close(self) -> None:
+        """Close all connections, because the server ends. Their readers may resume."""
+        for connection in list(self._connections):
+            connection.close_soon(RESTARTING, "the server restarts")
+        for feed in self._feeds.values():
+            feed.stop()
