@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 from strandline.app.invalidate import invalidate
 from strandline.app.maintain import MaintainOutcome, maintain_tables
 from strandline.app.planning import RunRequest, make_plan
-from strandline.app.receiving import Posted, receive
+from strandline.app.receiving import Posted, Receipt, receive
 from strandline.app.run import RunOutcome, make_desk, run, run_name
 from strandline.app.workspace import Workspace
 from strandline.catalog import Catalog, open_catalog
@@ -110,10 +110,14 @@ class World:
         (folder / f"{number:04}.jsonl").write_text(text)
         if stream.posted:
             for _ in range(1 + number % 2):  # every other one is posted again
-                posted = Posted(
-                    source=stream.source, key=f"{number:04}", content=Content.LINES, body=text.encode()
-                )
-                receive(self.workspace, posted, self.fate.now())
+                self.post(stream, number)
+
+    def post(self, stream: Stream, number: int) -> Receipt:
+        """What was sent as this file, once or once more."""
+        key = f"{number:04}"
+        body = (self.folder / stream.folder / f"{key}.jsonl").read_bytes()
+        posted = Posted(source=stream.source, key=key, content=Content.LINES, body=body)
+        return receive(self.workspace, posted, self.fate.now())
 
     def later(self) -> int:
         """A number that is larger than all that were sent."""
