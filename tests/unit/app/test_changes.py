@@ -92,7 +92,7 @@ def test_a_cursor_from_before_a_reset_has_expired_and_reading_begins_after_it(lo
 
 def test_a_cursor_has_expired_if_the_log_was_written_anew(log: PublishedLog) -> None:
     before = read_changes(log.open(), "trades", None, None, 100)
-    log.tell(2, [], anew=True)
+    log.append([], 2, anew=True)
 
     with pytest.raises(CallError, match="began anew"):
         read_changes(log.open(), "trades", before.next, None, 10)
