@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .subscribers import CHANGES, CLIENTS, MANY, OPERATIONS, TIMES, Subscribers
+from .subscribers import CHANGES, CLIENTS, MANY, OPEN, OPERATIONS, TIMES, Subscribers
 from .target import Target
 
 A_SECOND = 10_000.0
@@ -34,7 +34,7 @@ def serve_targets(found: Subscribers) -> Iterator[Target]:
         unit="",
         note=exact,
     )
-    closed = "" if found.never_read == "closed with 1013" else f"the one who never reads {found.never_read}"
+    closed = "" if found.never_read != OPEN else f"the one who never reads {OPEN}"
     yield Target(
         text=f"{MANY:,} subscribers of 10 conditions, {CHANGES} changes: the last has the last",
         value=found.many_seconds,

@@ -73,8 +73,11 @@ async def _follow(port: int, number: int, changes: int, conditions: int) -> None
         tasks.append(asyncio.create_task(one.follow(ready, begun)))
         if len(tasks) % 20 == 0:
             await asyncio.sleep(0.01)
-    for _ in subscribers:
-        await ready.acquire()
+    all_ready = asyncio.create_task(_acquire(ready, number))
+    await asyncio.wait({all_ready, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        if task.done():
+            task.result()  # it failed
     begun.set()
     print("ready", flush=True)
     await asyncio.gather(*tasks)
@@ -86,6 +89,11 @@ async def _follow(port: int, number: int, changes: int, conditions: int) -> None
         "rows": [one.rows for one in subscribers],
     }
     print(json.dumps(found), flush=True)
+
+
+async def _acquire(ready: asyncio.Semaphore, number: int) -> None:
+    for _ in range(number):
+        await ready.acquire()
 
 
 if __name__ == "__main__":

@@ -70,6 +70,21 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
         "test_too_many_calls_with_one_key_are_refused_with_a_time_to_call_again": ("too-many-calls",),
         "test_an_address_that_others_reach_needs_keys_and_a_name": ("keys-required", "hosts-required"),
     },
+    "tests/unit/app/test_changes.py": {
+        "test_what_a_refused_reader_is_told_to_do_settles_it": (
+            "bad-cursor",
+            "cursor-of-another-dataset",
+            "cursor-expired",
+            "no-change-log",
+        ),
+    },
+    "tests/unit/app/test_rows.py": {
+        "test_what_a_refused_reader_of_rows_is_told_to_do_settles_it": (
+            "bad-order",
+            "bad-page",
+            "snapshot-too-large",
+        ),
+    },
     "tests/contract/test_outbox.py": {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from strandline.app.changes import ChangeLog, ChangesReplacedError, read_changes
+from strandline.app.changes import ChangeLog, ChangesReplacedError, find_published, read_changes
+from strandline.app.rows import RowsRequest, read_rows
 from strandline.model.errors import CallError
-from tests.published_log import PublishedLog, trade
+from tests.published_log import PROJECT, PublishedLog, trade
 
 
 @pytest.fixture
@@ -143,3 +144,33 @@ def test_a_dataset_without_a_log_is_refused(tmp_path: Path, name: str, slug: str
         ChangeLog(PublishedLog.create(tmp_path).open(), name)
 
     assert refused.value.slug == slug
+
+
+def test_what_a_refused_reader_is_told_to_do_settles_it(log: PublishedLog) -> None:
+    """`bad-cursor`, `cursor-of-another-dataset`, `cursor-expired` and `no-change-log`."""
+    cursor = read_changes(log.open(), "trades", None, None, 1).changes[0].cursor
+    slugs = []
+    for after in (cursor[:-1], "0" * len(cursor)):
+        with pytest.raises(CallError) as refused:
+            read_changes(log.open(), "trades", after, None, 10)
+        slugs.append(refused.value.slug)
+    unchanged = read_changes(log.open(), "trades", cursor, None, 10)
+
+    log.reset()
+    with pytest.raises(CallError) as refused:
+        read_changes(log.open(), "trades", cursor, None, 10)
+    rows = read_rows(log.open(), RowsRequest(dataset="trades"))
+    begun_anew = read_changes(log.open(), "trades", None, None, 10)
+
+    with pytest.raises(CallError) as unpublished:
+        ChangeLog(log.open(), "quotes")
+    log.folder.joinpath("strandline.yaml").write_text(
+        PROJECT.replace("publish: [trades]", "publish: [trades, quotes]")
+    )
+    assert slugs == ["bad-cursor", "cursor-of-another-dataset"]
+    assert len(unchanged.changes) == 4
+    assert refused.value.slug == "cursor-expired"
+    assert len(rows.rows) == 2
+    assert begun_anew.changes == ()
+    assert unpublished.value.slug == "no-change-log"
+    assert set(find_published(log.open().project)) == {"trades", "quotes"}
