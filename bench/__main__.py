@@ -52,10 +52,18 @@ def main(words: list[str] | None = None) -> int:
         metavar="N",
         help="how many webhooks are sent; a trigger is added to a table of a hundred times as many rows",
     )
+    parser.add_argument(
+        "--parts",
+        default="abcd",
+        metavar="PARTS",
+        help="which parts of the entities: a events, b records, c many variables, d when all are computed",
+    )
     parser.add_argument("--output", type=Path, default=Path("bench/results"), metavar="DIR")
     call = parser.parse_args(words)
     if call.scale < 1:
         parser.error("--scale must be at least 1")
+    if not set(call.parts) <= set("abcd"):
+        parser.error("--parts are some of the letters a, b, c and d")
     # The folder holds gigabytes, so a terminated process removes it too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="strandline-bench-"))
@@ -101,7 +109,9 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         measure_portfolio(folder / "portfolio", call.rows or 25_000_000) if "portfolio" in sections else None
     )
     entities = (
-        measure_entities(folder / "entities", call.rows or 30_000_000) if "entities" in sections else None
+        measure_entities(folder / "entities", call.rows or 30_000_000, call.parts)
+        if "entities" in sections
+        else None
     )
     publish = None
     if "publish" in sections:

@@ -1,7 +1,7 @@
 """Entities that follow their events and records day by day, beside full recomputes of the same variables."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,16 +18,26 @@ from . import entity_peers as peers
 from .comparators import open_plain
 from .engine import PROJECT as REGISTER_PROJECT
 from .engine import SILENT, find_table
+from .entity_shares import MOST_SHARED_ROWS, Share, measure_shares
 from .measure import Sample, measure
 from .profiles import WINDOWS, Aggregate, Events, declare, make_variables, make_wide
 from .progress import say
 from .register import deliver, make_register
 from .startup import TRIES, Start, time_command
 
+PARTS = {
+    "a": "events day by day",
+    "b": "records",
+    "c": "many variables, and verbs without Spark",
+    "d": "how much may change before everything is computed",
+}
 REFERENCE_ROWS = 30_000_000
 DAYS, ROWS_A_USER = 600, 30
 REGISTER_FACTS_A_TENANT = 34_578
-WARM_UP, ROUNDS = 1, 3
+WARM_UP, ROUNDS = 3, 3
+"""Increments of each kind. A JVM needs several until it is warm."""
+PEER_WARM_UP, PEER_ROUNDS = 1, 2
+"""Recomputes of each peer, which take long."""
 MANY, FEW = 400, 20
 LATER = "2040-01-0{}T00:00:00+00:00"
 """Times when every event has left every window."""
@@ -60,6 +70,7 @@ class Done:
 
 @dataclass(slots=True, kw_only=True)
 class Entities:
+    parts: tuple[str, ...]
     rows: int
     a_day: int
     users: int
@@ -69,28 +80,31 @@ class Entities:
     starts: dict[str, Start] = field(default_factory=dict)
     in_bands: int = 0
     """The rows of a day of events and those in the bands that a day moves."""
+    shares: list[Share] = field(default_factory=list)
     differing: tuple[str, ...] = ()
     """Results whose rows differ from those of plain PySpark. There must be none."""
 
 
-def measure_entities(folder: Path, rows: int) -> Entities:
+def measure_entities(folder: Path, rows: int, parts: Collection[str]) -> Entities:
     a_day = max(1, rows // DAYS)
-    found = Entities(rows=rows, a_day=a_day, users=max(1, rows // ROWS_A_USER), facts=0)
-    _measure_wide(folder / "wide", found)
-    shorter = _open(folder / "shorter", found, DAYS // 3, {"users": make_variables()})
-    shorter.run("", "users", counted=False)
-    for nth in range(WARM_UP + ROUNDS):
-        shorter.events.pass_day(with_events=True)
-        shorter.run("a day of events, a third of the history", "users", counted=nth >= WARM_UP)
-    shutil.rmtree(folder / "shorter")
-    _measure_stream(folder / "stream", found)
-    shutil.rmtree(folder / "stream")
-    _measure_register(folder / "register", found, max(1, rows * 10 // 30 // REGISTER_FACTS_A_TENANT))
+    found = Entities(parts=tuple(parts), rows=rows, a_day=a_day, users=max(1, rows // ROWS_A_USER), facts=0)
+    if "c" in parts:
+        _measure_wide(folder / "wide", found)
+        shutil.rmtree(folder / "wide")
+    if "a" in parts:
+        _measure_stream(folder, found)
+        shutil.rmtree(folder / "stream")
+    if "d" in parts:
+        found.shares = measure_shares(folder / "shares", min(rows, MOST_SHARED_ROWS))
+        shutil.rmtree(folder / "shares")
+    if "b" in parts:
+        _measure_register(folder / "register", found, max(1, rows * 10 // 30 // REGISTER_FACTS_A_TENANT))
+        shutil.rmtree(folder / "register")
     return found
 
 
 @dataclass(slots=True, kw_only=True)
-class _Bench:
+class Bench:
     """A project over events, and its peers."""
 
     folder: Path
@@ -139,52 +153,61 @@ def run_once(
     return result
 
 
-def _open(folder: Path, found: Entities, days: int, entities: dict[str, tuple[Aggregate, ...]]) -> _Bench:
+def _open(folder: Path, found: Entities, days: int, entities: dict[str, tuple[Aggregate, ...]]) -> Bench:
     events = Events(folder=folder, days=days, a_day=found.a_day, users=found.users)
     say(f"{events.rows:,} events of {events.users:,} users over {days} days")
     events.make()
     (folder / "strandline.yaml").write_text(declare(entities))
     with open_workspace(folder) as workspace:
         session = get_session(workspace.project.settings)
-    return _Bench(folder=folder, events=events, found=found, session=session)
+    return Bench(folder=folder, events=events, found=found, session=session)
 
 
 def _measure_stream(folder: Path, found: Entities) -> None:
+    """Days with and without events. A project with a third of the history takes turns with the other."""
     variables = make_variables()
     added = tuple(v for v in variables if v.adds)
-    bench = _open(folder, found, DAYS, {"users": variables, "totals": added})
+    shorter = _open(folder / "shorter", found, DAYS // 3, {"users": variables})
+    shorter.run("", "users", counted=False)
+    bench = _open(folder / "stream", found, DAYS, {"users": variables, "totals": added})
     bench.run("first load", "users")
     bench.run("first load of what accumulates", "totals", upstream=False)
     for nth in range(WARM_UP + ROUNDS):
-        bench.events.pass_day(with_events=True)
-        bench.run("a day of events", "users", counted=nth >= WARM_UP)
-        bench.run("a day of events, what accumulates", "totals", upstream=False, counted=nth >= WARM_UP)
+        counted = nth >= WARM_UP
+        for one in (shorter, bench):
+            one.events.pass_day(with_events=True)
+        shorter.run("a day of events, a third of the history", "users", counted=counted)
+        bench.run("a day of events", "users", counted=counted)
+        bench.run("a day of events, what accumulates", "totals", upstream=False, counted=counted)
+    shutil.rmtree(folder / "shorter")
     # The day itself, and a day at each edge: the newest, where the events of the day lie, and three others.
     found.in_bands = found.a_day * (2 + len(WINDOWS))
-    _compare(bench, folder, variables)
+    _compare(bench, "events", "users", variables, rounds=PEER_ROUNDS)
     for nth in range(WARM_UP + ROUNDS):
         bench.events.pass_day(with_events=False)
         bench.run("a day without events", "users", counted=nth >= WARM_UP)
-    _compare(bench, folder, variables)
+    _compare(bench, "events", "users", variables, rounds=0)
 
 
-def _compare(bench: _Bench, folder: Path, variables: Sequence[Aggregate]) -> None:
+def _compare(bench: Bench, what: str, entity: str, variables: Sequence[Aggregate], *, rounds: int) -> None:
     """Both peers in full, and whether all three have the same rows."""
     plain, as_of, data = open_plain(bench.session), bench.events.as_of, bench.events.data
+    folder = bench.folder
     spark_target, duck_target = folder / "pyspark", folder / "duckdb" / "users.parquet"
     columns = ["user_id", *(v.name for v in variables)]
     compare(
         bench.found,
-        "events",
+        what,
         lambda: peers.recompute_with_pyspark(plain, data, variables, as_of, spark_target),
         lambda: peers.recompute_with_duckdb(data, variables, as_of, duck_target),
         lambda: (
-            bench.read("users"),
+            bench.read(entity),
             bench.session.read.format("delta").load(str(spark_target)),
             bench.session.read.parquet(str(duck_target)),
         ),
         columns,
         bench.session,
+        rounds,
     )
 
 
@@ -196,12 +219,15 @@ def compare(
     read: Callable[[], tuple[DataFrame, DataFrame, DataFrame]],
     columns: Sequence[str],
     session: SparkSession,
+    rounds: int,
 ) -> None:
+    """Measure both peers after a first time that is not counted, and compare what all three have."""
     for name, work in ((f"PySpark, {what}", pyspark), (f"DuckDB, {what}", duckdb)):
-        for _ in range(2):
+        for nth in range(PEER_WARM_UP + rounds):
             sample = measure(session, work)
             say(f"  {name}, in full: {sample.seconds:.1f} s, {sample.cpu_seconds:.1f} CPU s")
-            found.peers.setdefault(name, []).append(sample)
+            if nth >= PEER_WARM_UP:
+                found.peers.setdefault(name, []).append(sample)
     engine, spark, duck = (peers.fingerprint(rows, columns) for rows in read())
     say(f"  compared: {spark[0]:,} rows each")
     wrong = [
@@ -221,6 +247,7 @@ def _measure_wide(folder: Path, found: Entities) -> None:
         bench.events.pass_day(with_events=True)
         for name in entities:
             bench.run(f"a day of events, {name[3:]} variables", name, counted=nth >= WARM_UP)
+    _compare(bench, f"{MANY} variables", f"of_{MANY}", entities[f"of_{MANY}"], rounds=0)
     few = f"of_{FEW}"
     for nth in (1, 2):  # the second time nothing is left to cross a border
         request = RunRequest(as_of=datetime.fromisoformat(LATER.format(nth)), select=few)
@@ -237,7 +264,6 @@ def _measure_wide(folder: Path, found: Entities) -> None:
             seconds=[seconds for seconds, _ in tries], jvm=any(jvm for _, jvm in tries)
         )
         say(f"  {name}: {found.starts[name].best:.2f} s{', and a JVM' if found.starts[name].jvm else ''}")
-    shutil.rmtree(folder)
 
 
 def _measure_register(folder: Path, found: Entities, tenants: int) -> None:
@@ -272,4 +298,5 @@ def _measure_register(folder: Path, found: Entities, tenants: int) -> None:
         ),
         [*peers.PLACES, *peers.OF_PLACES],
         session,
+        PEER_ROUNDS,
     )

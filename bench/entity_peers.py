@@ -26,10 +26,14 @@ def recompute_with_pyspark(
 
 
 def _write(variable: Aggregate, as_of: datetime, literal: str) -> str:
-    if variable.days is None:
-        return variable.select
-    start, end = _literals(as_of, timedelta(days=variable.days), literal)
-    return f"{variable.select} FILTER (WHERE sent_at >= {start} AND sent_at < {end})"
+    conditions = [f"page >= {variable.least_page}"] if variable.least_page else []
+    if variable.days is not None:
+        start, end = _literals(as_of, timedelta(days=variable.days), literal)
+        conditions.append(f"sent_at >= {start} AND sent_at < {end}")
+    only = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+    text = f"{variable.select}{only}"
+    # DuckDB's sums of whole numbers are longer than those of Parquet.
+    return f"CAST({text} AS BIGINT)" if variable.select == "sum(points)" else text
 
 
 def _literals(as_of: datetime, length: timedelta, literal: str) -> tuple[str, str]:

@@ -90,5 +90,52 @@ def _stages(session: SparkSession) -> list[Any]:
     gateway = session.sparkContext._gateway
     assert gateway is not None
     no_quantiles = gateway.new_array(gateway.jvm.double, 0)
-    stages = session.sparkContext._jsc.sc().statusStore().stageList(None, False, False, no_quantiles, None)
-    return [stages.apply(nth) for nth in range(stages.size())]
+    store = session.sparkContext._jsc.sc().statusStore()
+    return _listed(store.stageList(None, False, False, no_quantiles, None))
+
+
+def show_paths(session: SparkSession) -> None:
+    """Let the sessions that Spark opens from now on keep whole paths in what they say about scans."""
+    session.sparkContext._jsc.sc().conf().set("spark.sql.maxMetadataStringLength", "1000")
+
+
+def find_last_execution(session: SparkSession) -> int:
+    """The number of the last query that this process's Spark has begun. -1 before the first."""
+    return max((query.executionId() for query in _listed(_queries(session).executionsList())), default=-1)
+
+
+def count_table_rows(session: SparkSession, after: int) -> int:
+    """Rows of tables that scans have read in queries after one.
+
+    What a run computed and staged is left out. Rows that delta-rs found and put into a file for Spark are
+    counted as Spark reads that file.
+    """
+    store, rows = _queries(session), 0
+    for query in _listed(store.executionsList()):
+        if query.executionId() <= after:
+            continue
+        values = store.executionMetrics(query.executionId())
+        for node in _listed(store.planGraph(query.executionId()).allNodes()):
+            if not node.name().startswith("Scan parquet") or not _is_of_table(node.desc()):
+                continue
+            for metric in _listed(node.metrics()):
+                value = values.get(metric.accumulatorId())
+                if metric.name() == "number of output rows" and value.isDefined():
+                    rows += int(value.get().replace(",", ""))
+    return rows
+
+
+def _is_of_table(scan: str) -> bool:
+    """Whether a scan reads a table, or a file with what delta-rs found in one."""
+    if "/_delta_log" in scan:
+        return False
+    _, staged, path = scan.partition("/_staging/")
+    return not staged or path.partition("]")[0].endswith(".parquet")
+
+
+def _queries(session: SparkSession) -> Any:
+    return session._jsparkSession.sharedState().statusStore()
+
+
+def _listed(sequence: Any) -> list[Any]:
+    return [sequence.apply(nth) for nth in range(sequence.size())]

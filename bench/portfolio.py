@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from .comparators import open_plain
 from .engine import copy_table
 from .holdings import Holdings, make_holdings
-from .measure import Sample, measure
+from .measure import Sample, count_table_rows, find_last_execution, measure
 from .portfolio_engine import FOLD, HISTORY, TOTALS, VALUED, EngineRun, PortfolioEngine, open_portfolio
 from .portfolio_peers import fingerprint, recompute_with_duckdb, recompute_with_pyspark
 from .portfolio_script import Script
@@ -19,7 +19,9 @@ from .progress import say
 
 SECURITIES, DATES, BACK = 100, 250, 100
 REFERENCE_ROWS = 25_000_000
-WARM_UP, ROUNDS = 2, 3
+SHORT_WARM_UP, WARM_UP, ROUNDS = 4, 1, 3
+"""Rounds of each kind that are not counted, in the short portfolio, which comes first, and in the long one;
+and those that are, of which the median is taken. A JVM compiles what it runs often, for minutes."""
 YEARS = 10
 FINISHED_ROWS = 2_500_000
 """Up to this size a herd is published to its end and compared again."""
@@ -46,6 +48,8 @@ class Portfolio:
     """The same append and the same correction where each key has a tenth of the dates."""
     apart: Measured
     """A price corrected on two dates ten years apart."""
+    apart_table_rows: int
+    """The rows of tables that were read then. The others are what the run itself computed and staged."""
     apart_keys: int
     window_rows: int
     """The rows of both windows."""
@@ -57,21 +61,21 @@ class Portfolio:
 
 def measure_portfolio(folder: Path, rows: int) -> Portfolio:
     portfolios = max(1, rows // (SECURITIES * DATES))
-    short = _measure_short(folder / "short", portfolios)  # first, so that the JVM is warm for first loads
+    short = _measure_short(folder / "short", portfolios)  # first, so that the JVM is warm for the rest
     apart_keys = max(10, portfolios * 10)
-    apart, window_rows = _measure_apart(folder / "apart", apart_keys)
+    apart, apart_table_rows, window_rows = _measure_apart(folder / "apart", apart_keys)
     totals, transactions, totals_right = _measure_totals(folder / "totals", portfolios)
     bench = _Bench(folder / "long", portfolios, DATES)
     bench.load()
-    bench.open_peers()
-    bench.correct_prices()
+    bench.open_script()
+    for nth in range(WARM_UP + ROUNDS):
+        bench.correct_price(counted=nth >= WARM_UP)
     differing = bench.compare({"script": bench.folder / "script" / "valued"}, bench.engine.table(VALUED))
-    bench.pass_dates()
+    for change in (bench.pass_date, bench.back_date_one, bench.back_date_many):
+        for nth in range(WARM_UP + ROUNDS):
+            change(counted=nth >= WARM_UP)
     for _ in range(ROUNDS):
-        bench.back_date("one fact", 1)
-    for _ in range(2):
-        bench.back_date("many facts", portfolios)
-    bench.recompute()
+        bench.recompute(counted=True)
     differing += bench.find_differing()
     differing += bench.raise_herd()
     return Portfolio(
@@ -83,6 +87,7 @@ def measure_portfolio(folder: Path, rows: int) -> Portfolio:
         short_rows=short.holdings.rows,
         short=short.done,
         apart=apart,
+        apart_table_rows=apart_table_rows,
         apart_keys=apart_keys,
         window_rows=window_rows,
         totals=totals,
@@ -103,6 +108,13 @@ class _Bench:
     holdings: Holdings = field(init=False)
     engine: PortfolioEngine = field(init=False)
     script: Script | None = None
+    prices: int = 0
+    """Prices that were corrected, each of another security."""
+
+    @property
+    def back(self) -> int:
+        """By how many dates a fact is late."""
+        return min(BACK, self.dates // 2)
 
     def load(self) -> None:
         holdings = Holdings(
@@ -113,8 +125,8 @@ class _Bench:
         self.engine = open_portfolio(self.folder, holdings, batch_rows=max(1000, holdings.rows // 5))
         self._run("first load", holdings.rows)
 
-    def open_peers(self) -> None:
-        """Prepare the tables of the script, which are copies of the engine's, and warm the others up."""
+    def open_script(self) -> None:
+        """Prepare the tables of the script, which are copies of the engine's."""
         copies = {
             "market_price_rows": "market_price_rows",
             "market_prices_facts": "market_prices_facts",
@@ -128,43 +140,44 @@ class _Bench:
             tables[name] = self.engine.table(name)
         tables["history"] = self.engine.table(HISTORY)
         self.script = Script(self.engine.session, tables, self.folder / "script" / "staging")
-        self.recompute()
 
-    def correct_prices(self) -> None:
+    def correct_price(self, *, counted: bool) -> None:
         """One price of one security, which every portfolio holds, in the middle of the history."""
-        for nth in range(WARM_UP + ROUNDS):
-            file = self.holdings.correct_price(nth, [self.dates // 2])
-            self._run("price", self.portfolios, counted=nth >= WARM_UP)
-            if self.script is not None:
-                work = partial(self.script.run, file, self.holdings.last_on)
-                self._measure_peer("script", work, counted=nth >= WARM_UP)
+        file = self.holdings.correct_price(self.prices, [self.dates // 2])
+        self.prices += 1
+        self._run("price", self.portfolios, counted=counted)
+        if self.script is not None:
+            work = partial(self.script.run, file, self.holdings.last_on)
+            self._measure_peer("script", work, counted=counted)
 
-    def pass_dates(self) -> None:
+    def pass_date(self, *, counted: bool) -> None:
         """The next business date with its prices. The script does not see it."""
-        for nth in range(WARM_UP + ROUNDS):
-            self.holdings.pass_date()
-            self._run("next date", self.holdings.keys, counted=nth >= WARM_UP)
+        self.holdings.pass_date()
+        self._run("next date", self.holdings.keys, counted=counted)
 
-    def back_date(self, name: str, keys: int) -> None:
-        self.holdings.back_date(keys, BACK)
-        self._run(name, keys * (BACK + 1))
+    def back_date_one(self, *, counted: bool) -> None:
+        self._back_date("one fact", 1, counted=counted)
 
-    def recompute(self) -> None:
+    def back_date_many(self, *, counted: bool) -> None:
+        """One fact each of as many keys as there are portfolios."""
+        self._back_date("many facts", self.portfolios, counted=counted)
+
+    def _back_date(self, name: str, keys: int, *, counted: bool) -> None:
+        self.holdings.back_date(keys, self.back)
+        self._run(name, keys * (self.back + 1), counted=counted)
+
+    def recompute(self, *, counted: bool) -> None:
         """Everything in full, by plain PySpark and by DuckDB."""
         session, plain = self.engine.session, open_plain(self.engine.session)
         data, last_on = self.holdings.data, self.holdings.last_on
-        self._measure_peer(
-            "pyspark", lambda: recompute_with_pyspark(plain, data, FOLD, last_on, self.folder / "pyspark")
-        )
+        pyspark = partial(recompute_with_pyspark, plain, data, FOLD, last_on, self.folder / "pyspark")
+        self._measure_peer("pyspark", pyspark, counted=counted)
         history = session.read.format("delta").load(str(self.engine.table(HISTORY))).where("NOT _deleted")
         columns = ("portfolio_id", "security_id", "date", "quantity", "cost_basis", "realised")
         history.select(*columns).write.mode("overwrite").parquet(str(self.folder / "history"))
-        self._measure_peer(
-            "duckdb",
-            lambda: recompute_with_duckdb(
-                data, self.folder / "history", last_on, self.folder / "duckdb.parquet"
-            ),
-        )
+        target = self.folder / "duckdb.parquet"
+        duckdb = partial(recompute_with_duckdb, data, self.folder / "history", last_on, target)
+        self._measure_peer("duckdb", duckdb, counted=counted)
 
     def find_differing(self) -> tuple[str, ...]:
         """Compare what the engine and DuckDB published with what plain PySpark computed last."""
@@ -181,13 +194,13 @@ class _Bench:
         """Restate every rate, then deliver a fact of a portfolio that waits for its batch."""
         self.holdings.restate_rates()
         self._run("first batch of a herd", None, batches=1)
-        self.holdings.back_date(1, BACK, last=True)
+        self.holdings.back_date(1, self.back, last=True)
         dates = self.dates + self.holdings.dates_passed
         self._run("one fact in a herd", SECURITIES * dates, batches=1)
         if self.holdings.rows > FINISHED_ROWS:
             return ()
         self._run("the rest of the herd", None)
-        self.recompute()
+        self.recompute(counted=False)
         return self.find_differing()
 
     def _read(self, path: Path) -> DataFrame:
@@ -226,15 +239,26 @@ def add(done: dict[str, Measured], name: str, run: EngineRun) -> None:
 
 
 def _measure_short(folder: Path, portfolios: int) -> _Bench:
+    """The same with a tenth of the dates. Here everything is done often enough to be warm, also by peers."""
     bench = _Bench(folder, portfolios, DATES // 10)
     bench.load()
-    bench.correct_prices()
-    bench.pass_dates()
+    bench.open_script()
+    for _ in range(SHORT_WARM_UP):
+        for change in (bench.correct_price, bench.pass_date, bench.back_date_one, bench.back_date_many):
+            change(counted=False)
+    for _ in range(SHORT_WARM_UP // 2):
+        bench.recompute(counted=False)
+    for change in (bench.correct_price, bench.pass_date):
+        for _ in range(ROUNDS):
+            change(counted=True)
     return bench
 
 
-def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int]:
-    """A price that holds for four weeks, corrected on two dates ten years apart."""
+def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int, int]:
+    """A price that holds for four weeks, corrected on two dates ten years apart.
+
+    Also the rows of tables that were read, and those of both windows.
+    """
     first, last, window = 4, 4 + 52 * YEARS, 4
     holdings = Holdings(
         data=folder / "data",
@@ -251,10 +275,12 @@ def _measure_apart(folder: Path, keys: int) -> tuple[Measured, int]:
     done: dict[str, Measured] = {}
     for _ in range(2):
         holdings.correct_price(0, [first, last])
+        last = find_last_execution(engine.session)
         run = engine.run(2 * window * keys)
-        say(f"  two windows of {window * keys:,} rows: {describe(run)}")
+        of_tables = count_table_rows(engine.session, last)
+        say(f"  two windows of {window * keys:,} rows: {describe(run)}, {of_tables:,} of tables")
         add(done, "apart", run)
-    return done["apart"], 2 * window * keys
+    return done["apart"], of_tables, 2 * window * keys
 
 
 def _measure_totals(folder: Path, portfolios: int) -> tuple[Measured, int, bool]:

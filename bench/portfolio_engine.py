@@ -15,7 +15,7 @@ from strandline.spark.session import get_session
 
 from .engine import SILENT, find_table
 from .holdings import Holdings
-from .measure import Sample, count_rows_read, find_last_stage, measure
+from .measure import Sample, count_rows_read, find_last_stage, measure, show_paths
 
 HISTORY, VALUED, TOTALS = "position_history", "daily_position_snapshots", "portfolio_totals"
 FIELDS = ("quantity", "cost_basis", "realised")
@@ -141,4 +141,5 @@ def open_portfolio(
     shutil.copy(FOLD, folder / FOLD.name)
     with open_workspace(folder) as workspace:
         session = get_session(workspace.project.settings)
+    show_paths(session)
     return PortfolioEngine(folder=folder, holdings=holdings, session=session)

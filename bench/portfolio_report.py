@@ -33,8 +33,8 @@ def portfolio_targets(found: Portfolio) -> Iterator[Target]:
     sizes = f"{found.rows:,} rows over {found.short_rows:,}"
     yield at_most(f"that date: seconds with {sizes}", engine["next date"] / short["next date"], 1.5)
     yield at_most(f"that price: seconds with {sizes}", engine["price"] / short["price"], 1.5)
-    text = f"a price ten years apart, {found.apart_keys:,} keys: rows read over those of the windows"
-    yield at_most(text, found.apart.rows_read / found.window_rows, 3)
+    text = f"a price ten years apart, {found.apart_keys:,} keys: rows of tables over those of the windows"
+    yield at_most(text, found.apart_table_rows / found.window_rows, 3)
     text = f"one fact while {found.rows:,} rows wait, over that without"
     yield at_most(text, engine["one fact in a herd"] / engine["one fact"], 3)
     yield at_most("one price: run's time over the script's", engine["price"] / full["script"], 1.5)

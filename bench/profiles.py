@@ -60,19 +60,32 @@ class Events:
         if with_events:
             self._write(day, day + 1)
 
+    def add(self, rows: int) -> None:
+        """That many events in a day of their own. Up to as many users as there are have one more each."""
+        day = self.days + self.passed
+        self.passed += 1
+        at = f"TIMESTAMPTZ '{FIRST_ON + timedelta(days=day)} 00:00:00+00' + to_microseconds(n)"
+        self._copy(self.data / f"events_{day:05}.parquet", f"n % {self.users}", at, 0, rows)
+
     def _write(self, first: int, end: int) -> None:
+        at = (
+            f"TIMESTAMPTZ '{FIRST_ON} 00:00:00+00'"
+            f" + to_microseconds((n * 86400000000 // {self.a_day})::BIGINT)"
+        )
         path = self.data / f"events_{first:05}.parquet"
+        self._copy(path, f"hash(n) % {self.users}", at, first * self.a_day, end * self.a_day)
+
+    def _copy(self, path: Path, user: str, sent_at: str, first: int, end: int) -> None:
         with duckdb.connect(config={"threads": THREADS}) as connection:
             connection.execute(
                 f"""
                 COPY (
-                    SELECT (hash(n) % {self.users})::BIGINT AS user_id,
+                    SELECT ({user})::BIGINT AS user_id,
                         ((hash(n + 1) % 100000)::BIGINT / 100)::DECIMAL(10, 2) AS amount,
                         (hash(n + 2) % 500)::INTEGER AS points,
                         (hash(n + 3) % 40)::INTEGER AS page,
-                        TIMESTAMPTZ '{FIRST_ON} 00:00:00+00'
-                            + to_microseconds((n * 86400000000 // {self.a_day})::BIGINT) AS sent_at
-                    FROM range({first * self.a_day}, {end * self.a_day}) t(n)
+                        {sent_at} AS sent_at
+                    FROM range({first}, {end}) t(n)
                 ) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 100000)
                 """
             )

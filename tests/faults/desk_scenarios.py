@@ -75,6 +75,22 @@ def a_view_is_edited(world: World) -> None:
     check_rest(world)
 
 
+def much_changes_at_once(world: World) -> None:
+    """What other scenarios tell one after the other, in two runs: on Spark each takes seconds."""
+    world.send(
+        TRADES, trade("a", 5, world.later()), trade("b", 9, world.later()), trade("c", 1, world.later())
+    )
+    run_well(world)
+    world.send(
+        TRADES,
+        trade("a", 9, world.later()),
+        trade("b", None, world.later(), "D"),
+        trade("c", 8, world.later()),
+    )
+    run_well(world)
+    check_rest(world)
+
+
 def _events(world: World, **wanted: object) -> list[dict[str, object]]:
     rows = sorted(world.rows(EDITED), key=lambda row: (row["revision"], row["version"], row["position"]))
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
@@ -86,4 +102,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_trigger_is_edited,
     a_trigger_is_removed_and_put_back,
     a_view_is_edited,
+    much_changes_at_once,
 )

@@ -19,7 +19,7 @@ from strandline.spark.session import get_session
 
 from .fate import LAKE_USERS, Fate
 from .table_log import Row
-from .world import Ledger, Rooms, World
+from .world import Ledger, PublishingDesk, Rooms, World
 
 
 def shared_session() -> SparkSession:
@@ -66,3 +66,9 @@ class SparkRooms(SparkWorld, Rooms):
     """The world of entities."""
 
     kinds = Rooms.kinds
+
+
+class SparkDesk(SparkWorld, PublishingDesk):
+    """The world of what is published."""
+
+    kinds = PublishingDesk.kinds

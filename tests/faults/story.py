@@ -72,3 +72,4 @@ def _shorten(story: tuple[Step, ...]) -> tuple[Step, ...]:
 SHORT_STORY = _shorten(STORY)
 SHORT_LEDGER_STORY = _shorten(LEDGER_STORY)
 SHORT_ROOMS_STORY = _shorten(ROOMS_STORY)
+SHORT_DESK_STORY = _shorten(DESK_STORY)

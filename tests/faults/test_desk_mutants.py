@@ -1,9 +1,7 @@
 """Known defects of what is published, switched on one at a time. A law must break under each of them."""
 
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +15,7 @@ from strandline.publish.trigger_fold import Recorded
 
 from . import desk_scenarios
 from .desk_scenarios import SCENARIOS
-from .fate import Fate
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .kinds.changes import kind as changes
 from .kinds.trigger import kind as trigger
 from .scenarios import Scenario
@@ -105,24 +102,11 @@ MUTANTS: dict[Mutant, Scenario] = {
 """Each with the scenario that kills it."""
 
 
-@pytest.fixture(scope="module")
-def start(worlds: Path) -> Iterator[Start]:
-    with make_start(worlds / "mutants", Fate, PublishingDesk, desk_scenarios.first) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(f"of what is published: {start.tell(MUTANTS, request)}")
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(
+    MUTANTS, SCENARIOS, PublishingDesk, first=desk_scenarios.first, what="of what is published: "
+)

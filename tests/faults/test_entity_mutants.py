@@ -4,8 +4,6 @@ They are defects of the model of entities, which the plain worker is built on. T
 force says, here they break what readers see.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,7 @@ from tests.property import test_entity_model as model
 
 from . import entity_scenarios as scenarios
 from .entity_scenarios import SCENARIOS
-from .fate import Fate
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .scenarios import Scenario
 from .world import Rooms
 
@@ -65,24 +62,9 @@ MUTANTS: dict[Mutant, Scenario] = {
 """Each with the scenario that kills it."""
 
 
-@pytest.fixture(scope="module")
-def start(worlds: Path) -> Iterator[Start]:
-    with make_start(worlds / "mutants", Fate, Rooms, scenarios.first) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(f"of entities: {start.tell(MUTANTS, request)}")
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(MUTANTS, SCENARIOS, Rooms, first=scenarios.first, what="of entities: ")

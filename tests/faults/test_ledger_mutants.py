@@ -4,9 +4,8 @@ Half of them are defects of the model of timelines, which the plain workers are 
 what brute force says, here they break what readers see.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,7 @@ from strandline.plan import clock
 from tests.property import test_timeline_model as model
 
 from . import ledger_scenarios, plain_workers, table_log
-from .fate import Fate
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .kinds.timeline import layout
 from .kinds.timeline import worker as timeline
 from .kinds.valuation import worker as valuation
@@ -89,7 +87,7 @@ def herd_read_before_it_is_complete(patch: Patch) -> None:
 
 def clock_goes_back(patch: Patch) -> None:
     for module in (clock, attempt):
-        patch.setattr(module, "effective_as_of", lambda node, record, as_of, *, rebuilds: as_of)
+        patch.setattr(module, "effective_as_of", lambda node, record, as_of, task: as_of)
 
 
 def table_written_anew_forgets(patch: Patch) -> None:
@@ -123,24 +121,9 @@ MUTANTS: dict[Mutant, Scenario] = {
 """Each with the scenario that kills it."""
 
 
-@pytest.fixture(scope="module")
-def start(worlds: Path) -> Iterator[Start]:
-    with make_start(worlds / "mutants", Fate, Ledger, ledger_scenarios.first) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(f"of timelines: {start.tell(MUTANTS, request)}")
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(MUTANTS, SCENARIOS, Ledger, first=ledger_scenarios.first, what="of timelines: ")

@@ -3,7 +3,7 @@
 A law must break under each of them.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from strandline.plan import planner
 from . import plain_work, plain_workers, scenarios, table_log
 from .evidence import BrokenLawError, Evidence
 from .fate import Fate
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .kinds import KINDS, Kind, quarantine
 from .kinds.chain import worker as chain
 from .kinds.job import appending, results
@@ -379,17 +379,6 @@ MUTANTS: dict[Mutant, Scenario] = {
 """Each with the scenario that kills it."""
 
 
-@pytest.fixture(scope="module")
-def start(worlds: Path) -> Iterator[Start]:
-    with make_start(worlds, Fate, World) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
 def lose_a_row(rows: Rows) -> Rows:
     return replace(rows, rows=rows.rows[:-1])
 
@@ -434,13 +423,9 @@ def test_the_oracle_of_a_kind_notices_a_worker_that_spoils_a_row(
         kind.check(Evidence(world, frozen=()))
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(start.tell(MUTANTS, request))
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(MUTANTS, SCENARIOS, World)

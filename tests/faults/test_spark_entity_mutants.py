@@ -1,6 +1,6 @@
 """Known defects of entities in the engine's own computations on Spark. `make test-faults` runs them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from strandline.model.columns import quote
 from strandline.model.entity import Variable
 
 from . import entity_scenarios as scenarios
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .processes import all_faults
 from .scenarios import Scenario
 from .spark_world import SparkFate, SparkRooms
@@ -84,27 +84,11 @@ MUTANTS: dict[Mutant, Scenario] = {
 PLAYED = (scenarios.much_changes_at_once, scenarios.a_variable_is_held_for_a_day)
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    folder = tmp_path_factory.mktemp("mutants")
-    with make_start(folder, SparkFate, SparkRooms, scenarios.first) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", PLAYED, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-    assert "[spark-failed]" not in broken, "a mutant that Spark cannot run proves nothing"
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(f"of entities with Spark: {start.tell(MUTANTS, request)}")
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(
+    MUTANTS, PLAYED, SparkRooms, SparkFate, scenarios.first, what="of entities with Spark: "
+)

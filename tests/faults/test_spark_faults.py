@@ -19,14 +19,14 @@ from .crash_loop import Told, tell, wrecks_of
 from .fate import Fate
 from .kinds.kind import Step
 from .processes import all_faults
-from .spark_world import SparkFate, SparkLedger, SparkRooms, SparkWorld
-from .story import SHORT_LEDGER_STORY, SHORT_ROOMS_STORY, SHORT_STORY
+from .spark_world import SparkDesk, SparkFate, SparkLedger, SparkRooms, SparkWorld
+from .story import SHORT_DESK_STORY, SHORT_LEDGER_STORY, SHORT_ROOMS_STORY, SHORT_STORY
 from .test_schedules import Ground, run_schedules, schedules_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, all_faults]
 
 SCHEDULES = int(os.environ.get("STRANDLINE_SPARK_SCHEDULES", "30"))
-STEPS = (*SHORT_STORY, *SHORT_LEDGER_STORY, *SHORT_ROOMS_STORY)
+STEPS = (*SHORT_STORY, *SHORT_LEDGER_STORY, *SHORT_ROOMS_STORY, *SHORT_DESK_STORY)
 """Of all worlds."""
 _tried: defaultdict[str, int] = defaultdict(int)
 """By step: the kills."""
@@ -51,8 +51,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         tell(SHORT_STORY, tmp_path_factory.mktemp("story"), SparkFate, SparkWorld) as steps,
         tell(SHORT_LEDGER_STORY, tmp_path_factory.mktemp("ledger"), SparkFate, SparkLedger) as of_ledger,
         tell(SHORT_ROOMS_STORY, tmp_path_factory.mktemp("rooms"), SparkFate, SparkRooms) as of_rooms,
+        tell(SHORT_DESK_STORY, tmp_path_factory.mktemp("desk"), SparkFate, SparkDesk) as of_desk,
     ):
-        yield steps | of_ledger | of_rooms
+        yield steps | of_ledger | of_rooms | of_desk
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
@@ -98,7 +99,7 @@ def test_the_story_uses_every_write_primitive(told: Told) -> None:
     }
 
 
-@pytest.mark.parametrize("world", [SparkWorld, SparkLedger, SparkRooms])
+@pytest.mark.parametrize("world", [SparkWorld, SparkLedger, SparkRooms, SparkDesk])
 def test_no_schedule_breaks_a_law(world: type[SparkWorld], say: Callable[[str], None]) -> None:
     machine = schedules_of(Ground(SparkFate, world))
 

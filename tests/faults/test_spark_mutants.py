@@ -4,7 +4,7 @@
 computed and written together, so that defect does not break a law.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from strandline.model.columns import DELETED, KEY, POSITION, quote
 from strandline.model.scope import NOTHING
 
 from . import scenarios
-from .killing import Mutant, Start, make_start
+from .killing import Mutant, make_mutant_tests
 from .processes import all_faults
 from .scenarios import Scenario
 from .spark_world import SparkFate, SparkWorld
@@ -174,26 +174,9 @@ MUTANTS: dict[Mutant, Scenario] = {
 PLAYED = sorted(set(MUTANTS.values()), key=lambda scenario: scenario.__name__)
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    with make_start(tmp_path_factory.mktemp("mutants"), SparkFate, SparkWorld) as made:
-        yield made
-
-
-@pytest.mark.parametrize("scenario", PLAYED, ids=lambda s: s.__name__)
-def test_without_a_mutant_no_law_breaks(scenario: Scenario, start: Start) -> None:
-    assert start.play(scenario) is None
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_mutant_is_killed(mutant: Mutant, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = start.kill(mutant, MUTANTS[mutant], monkeypatch)
-
-    assert "[spark-failed]" not in broken, "a mutant that Spark cannot run proves nothing"
-
-
-def test_all_mutants_were_killed(
-    start: Start, request: pytest.FixtureRequest, say: Callable[[str], None]
-) -> None:
-    """The last of this file; says how many."""
-    say(f"with Spark: {start.tell(MUTANTS, request)}")
+(
+    start,
+    test_without_a_mutant_no_law_breaks,
+    test_a_mutant_is_killed,
+    test_all_mutants_were_killed,
+) = make_mutant_tests(MUTANTS, PLAYED, SparkWorld, SparkFate, what="with Spark: ")

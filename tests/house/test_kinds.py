@@ -20,6 +20,7 @@ TABLES = ("dispatch/workers.py", "declare/sections.py")
 DEFINITIONS = ("model/project.py", "model/timeline.py", "model/entity.py", "model/publishing.py")
 OWN_MODULES = {
     "FileSource": ("declare/sources/", "ingest/"),
+    "HttpSource": ("declare/sources/", "ingest/"),
     "FactDataset": ("declare/datasets/", "compute/facts/", "compute/snapshot/"),
     "Quarantine": ("declare/datasets/", "compute/facts/"),
     "Snapshot": ("declare/datasets/", "compute/snapshot/"),

@@ -9,10 +9,14 @@ import pytest
 
 from strandline.app.planning import RunRequest
 from strandline.app.query import query
+from strandline.app.rebuild_catalog import rebuild_catalog
 from strandline.app.workspace import open_workspace
+from strandline.lake.log import read_entries
+from strandline.model.commits import CommitMetadata, Operation
 from strandline.model.events import make_event_id
 from strandline.model.json_values import write_json
-from tests.harness import TestProject, result_of
+from strandline.publish.trigger import worker as trigger_worker
+from tests.harness import PATHS, TestProject, result_of
 
 pytestmark = pytest.mark.spark
 
@@ -280,21 +284,39 @@ def test_the_feed_tells_what_the_compare_step_hands_on(days: list[TestProject], 
 
     project.run()
 
-    for dataset in DATASETS:
-        derived = dataset in ("per_book", "seen")  # their times are those of commits
-        logs = [
-            [(*row[:4], *row[5:]) if derived else row for row in read_log(one, dataset)]
-            for one in (days[-1], project)
-        ]
-        assert logs[0] == logs[1], dataset
-    ask = "SELECT event_id, event_type, n, version, position, quiet FROM alert ORDER BY version, position"
-    assert project.query(ask) == days[-1].query(ask)
+    assert_same(days[-1], project)
     project.assert_verified("trades_changes", "large_changes", "alert")
 
 
-def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_on(
-    days: list[TestProject], tmp_path: Path
+def assert_same(one: TestProject, other: TestProject) -> None:
+    """The logs and events of two projects that received the same."""
+    for dataset in DATASETS:
+        derived = dataset in ("per_book", "seen")  # their times are those of commits
+        logs = [
+            [(*row[:4], *row[5:]) if derived else row for row in read_log(project, dataset)]
+            for project in (one, other)
+        ]
+        assert logs[0] == logs[1], dataset
+    ask = "SELECT event_id, event_type, n, version, position, quiet FROM alert ORDER BY version, position"
+    assert other.query(ask) == one.query(ask)
+
+
+def test_every_path_that_sizes_choose_tells_the_same(
+    days: list[TestProject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    project = days[0].copy(tmp_path / "paths")
+    for day, path in ((2, "large"), (3, "looked_up")):  # `days` has taken the others
+        monkeypatch.setenv("STRANDLINE_THRESHOLDS", PATHS[path])
+        write_day(project, day)
+        project.run()
+
+    assert_same(days[-1], project)
+
+
+def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_on(
+    days: list[TestProject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trigger_worker, "UNCOMMITTED", 1)
     project = days[1].copy(tmp_path / "added")
     existing = "  there: {from: trades, fire: {quantity: {_gte: 100}}, existing: deliver}\n"
     project.declare(YAML + existing + "  small:\n    from: trades\n    fire: {quantity: {_lt: 97}}\n")
@@ -310,6 +332,9 @@ def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_o
     project.run()
     # 1 was below 97 before, and stays: only 4, which left, and nothing else moved.
     assert project.query("SELECT event_type, key, quiet FROM small") == []
+    # The commit that says so is found when the catalog is lost: an edited trigger does not read it again.
+    assert find_last_commit(project, "small").operation is Operation.COUNTS
+    rebuild_catalog(project.folder)
     project.declare(YAML + existing + "  small:\n    from: trades\n    fire: {quantity: {_lt: 85}}\n")
     project.lines("trades/4.jsonl", trade(1, 200, 40), trade(2, 50, 41))
     project.run()
@@ -319,7 +344,16 @@ def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_o
     ]
     outcome = project.run(RunRequest(backfill="small"))
     assert result_of(outcome, "small").rows_written == 0
+    compared = find_last_commit(project, "small")
+    assert (compared.operation, compared.counts) == (Operation.COUNTS, {"compared": 1})
     project.assert_verified("small", "there")
+
+
+def find_last_commit(project: TestProject, dataset: str) -> CommitMetadata:
+    with open_workspace(project.folder) as workspace:
+        *_, last = read_entries(workspace.lake.table(dataset), -1)
+    assert last.metadata is not None
+    return last.metadata
 
 
 def test_an_edited_view_is_compared_with_what_it_published(days: list[TestProject], tmp_path: Path) -> None:

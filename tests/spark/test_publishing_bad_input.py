@@ -13,7 +13,7 @@ import pytest
 
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
-from tests.harness import TestProject
+from tests.harness import TestProject, result_of
 
 pytestmark = pytest.mark.spark
 
@@ -48,6 +48,9 @@ views:
   failing:
     from: copies
     calculated: {amount: "quantaty * 2"}
+  raising:
+    from: copies
+    calculated: {fine: "quantity || id", share: "1 / (cast(quantity as int) - 3)"}
 triggers:
   alert:
     from: copies
@@ -98,13 +101,18 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
     assert told(first) == {
         "unknown": ("failed", "unknown-column"),
         "failing": ("failed", "sql-refused"),
+        "raising": ("failed", "expression-raised"),
         "misspelt": ("failed", "unknown-column"),
         "mistyped": ("failed", "filter-type"),
         "ratios_changes": ("failed", "double-in-row-key"),
         "unknown_changes": ("blocked", "waits for `unknown`"),
         "failing_changes": ("blocked", "waits for `failing`"),
+        "raising_changes": ("blocked", "waits for `raising`"),
         "of_view": ("blocked", "waits for `failing_changes`"),
     }
+    assert "the column `share` of the view `raising` cannot be computed for some row" in str(
+        result_of(first, "raising").error
+    )
     assert project.rows("alert", "event_type", "key", "quiet") == {("MATCH", "a", False)}
     assert project.rows("large", "id") == {("a",), ("c",)}
 
@@ -123,7 +131,8 @@ def test_a_mistake_that_only_a_run_can_see_is_told_and_holds_up_nothing_else(mak
             ("MATCH", "a", False),
             ("MATCH", "b", False),
         }, name
-    assert project.rows("unknown", "id") == {("a",), ("b",), ("c",)}
+    for name in ("unknown", "raising"):
+        assert project.rows(name, "id") == {("a",), ("b",), ("c",)}, name
     assert project.rows("of_view", "key", "quiet") == {("a", False), ("b", False), ("c", False)}
     log = project.query("select distinct operation, key from ratios_changes")
     assert log == [("RESET", None)], "nothing could name the rows while their key was a double"

@@ -1,11 +1,36 @@
-"""Rows that change their values, vanish and appear, for tests of types."""
+"""Rows that change their values, vanish and appear, for tests of types, and the project that reads them."""
 
 import random
+from collections.abc import Iterable
 
 Rows = dict[str, tuple[str, int, int]]
 """By id: group, pick and sequence number. A pick chooses one value of each type."""
 FIRST, LATER = 60, 14
 """How many messages come in the first turn, and in each later one."""
+
+
+def declare_typed(columns: Iterable[str]) -> str:
+    """A project whose job `typed` makes columns of `pick`, one row for each id. Its jobs can be added to."""
+    return f"""
+project: types
+timezone: America/St_Johns
+sources:
+  events: {{files: "data/*.jsonl"}}
+datasets:
+  item:
+    from: events
+    columns: {{id: id, g: g, op: op, pick: {{path: pick, type: int}}, seq: {{path: seq, type: int}}}}
+    record_set: {{key: [id], order_by: [seq], deleted: "op = 'D'"}}
+jobs:
+  - name: typed
+    input_datasets: [item]
+    output_dataset: typed
+    incremental: {{mode: keyed, key: [id]}}
+    sql: |
+      select id, g, seq,
+        {", ".join(columns)}
+      from item
+"""
 
 
 def change_rows(rows: Rows, chance: random.Random, turn: int) -> list[dict[str, object]]:

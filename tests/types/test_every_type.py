@@ -15,7 +15,7 @@ import pytest
 from tests.harness import PATHS, TestProject
 from tests.types.catalogue import KINDS as CATALOGUE
 from tests.types.catalogue import Kind
-from tests.types.changing_rows import Rows, change_rows
+from tests.types.changing_rows import Rows, change_rows, declare_typed
 
 pytestmark = pytest.mark.spark
 
@@ -107,29 +107,8 @@ def _jobs(kind: Kind) -> Iterable[tuple[str, str]]:
 
 
 def _project() -> str:
-    columns = ",\n        ".join(f"{_values(kind)} as v_{kind.name}" for kind in KINDS)
-    jobs = "".join(text for kind in KINDS for _, text in _jobs(kind))
-    return f"""
-project: types
-timezone: America/St_Johns
-sources:
-  events: {{files: "data/*.jsonl"}}
-datasets:
-  item:
-    from: events
-    columns: {{id: id, g: g, op: op, pick: {{path: pick, type: int}}, seq: {{path: seq, type: int}}}}
-    record_set: {{key: [id], order_by: [seq], deleted: "op = 'D'"}}
-jobs:
-  - name: typed
-    input_datasets: [item]
-    output_dataset: typed
-    incremental: {{mode: keyed, key: [id]}}
-    sql: |
-      select id, g, seq,
-        {columns}
-      from item
-{jobs}
-"""
+    columns = (f"{_values(kind)} as v_{kind.name}" for kind in KINDS)
+    return declare_typed(columns) + "".join(text for kind in KINDS for _, text in _jobs(kind))
 
 
 def _identity(kind: Kind, pick: int) -> str:

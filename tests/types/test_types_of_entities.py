@@ -17,7 +17,7 @@ from strandline.app.planning import RunRequest
 from tests.harness import PATHS, TestProject
 from tests.types.catalogue import KINDS as CATALOGUE
 from tests.types.catalogue import Kind
-from tests.types.changing_rows import Rows, change_rows
+from tests.types.changing_rows import Rows, change_rows, declare_typed
 
 pytestmark = pytest.mark.spark
 
@@ -61,7 +61,6 @@ def variables_of(kind: Kind) -> Iterable[tuple[str, str]]:
 
 
 def declare() -> str:
-    columns = ",\n        ".join(map(value_of, KINDS))
     named = "".join(
         f"""
   by_{kind.name}:
@@ -72,30 +71,13 @@ def declare() -> str:
     variables = "".join(
         f"\n      {name}: {{from: typed, {text}}}" for kind in KINDS for name, text in variables_of(kind)
     )
-    return f"""
-project: types
-timezone: America/St_Johns
-sources:
-  events: {{files: "data/*.jsonl"}}
-datasets:
-  item:
-    from: events
-    columns: {{id: id, g: g, op: op, pick: {{path: pick, type: int}}, seq: {{path: seq, type: int}}}}
-    record_set: {{key: [id], order_by: [seq], deleted: "op = 'D'"}}
-jobs:
-  - name: typed
-    input_datasets: [item]
-    output_dataset: typed
-    incremental: {{mode: keyed, key: [id]}}
-    sql: |
-      select id, g, seq,
-        {columns}
-      from item
+    entities = f"""
 entities:{named}
   of_group:
     id: g
     variables:{variables}
 """
+    return declare_typed(map(value_of, KINDS)) + entities
 
 
 def identity(kind: Kind, pick: int) -> str:

@@ -17,6 +17,8 @@ from strandline.catalog import (
     cancel_deliveries,
     count_deliveries,
     enable_endpoint,
+    find_next_due,
+    has_delivery,
     list_named,
     list_waiting,
     read_deliveries,
@@ -25,8 +27,10 @@ from strandline.catalog import (
     replay_delivery,
 )
 from strandline.dispatch.deliver import find_sendable, make_sender, send_due
-from strandline.dispatch.lane import Pace, Sent
+from strandline.dispatch.lane import Pace
+from strandline.dispatch.lane import Sent as Sent  # re-exported: `serve` counts what was sent
 from strandline.dispatch.outbox import Filled, fill_outbox
+from strandline.dispatch.replay import RemovedRange, owe_removed, owe_removed_one
 from strandline.model.deliveries import DeliveryRecord, DeliveryStatus, EndpointState
 from strandline.model.errors import CallError, StrandlineError
 from strandline.model.report import suggest
@@ -151,12 +155,15 @@ def _replay(workspace: Workspace, request: DeliveriesRequest) -> int | None:
     """Owe again what was asked for. None if nothing was."""
     catalog, declared = workspace.catalog, list(workspace.project.endpoints)
     if request.replay is not None:
-        replay_delivery(catalog, request.replay, declared)
+        if not _owe_removed_one(workspace, request.replay):
+            replay_delivery(catalog, request.replay, declared)
         audit(catalog, "replay", {"id": request.replay})
         return 1
     if request.since is None:
         return None
     replayed = replay_deliveries(catalog, _filter(request), declared)
+    if not request.dead:
+        replayed += _owe_removed(workspace, request, request.since)
     audit(
         catalog,
         "replay",
@@ -170,6 +177,25 @@ def _replay(workspace: Workspace, request: DeliveriesRequest) -> int | None:
         },
     )
     return replayed
+
+
+def _owe_removed_one(workspace: Workspace, delivery_id: str) -> bool:
+    """Owe a delivery that is no longer kept. False if it is kept, or its event is not there."""
+    if has_delivery(workspace.catalog, delivery_id):
+        return False
+    return owe_removed_one(workspace.project, workspace.catalog, workspace.lake, delivery_id)
+
+
+def _owe_removed(workspace: Workspace, request: DeliveriesRequest, since: datetime) -> int:
+    """What ended so long ago that it is no longer kept: nobody knows whether it was dead or delivered."""
+    kept_since = now() - workspace.project.settings.keep
+    wanted = RemovedRange(
+        since=since,
+        until=kept_since if request.until is None else min(request.until, kept_since),
+        trigger=request.trigger,
+        endpoint=request.endpoint,
+    )
+    return owe_removed(workspace.project, workspace.catalog, workspace.lake, wanted)
 
 
 def _send(
@@ -224,3 +250,25 @@ def _find_troubled(workspace: Workspace, request: DeliveriesRequest) -> tuple[En
         and request.endpoint in (None, name)
         and (state.disabled or state.is_paused)
     )
+
+
+def fill(workspace: Workspace) -> Filled:
+    """Owe what the triggers have recorded, and cancel what is owed to endpoints that are gone."""
+    filled = fill_outbox(workspace.project, workspace.catalog, workspace.lake, now)
+    cancel_deliveries(workspace.catalog, list(workspace.project.endpoints))
+    return filled
+
+
+def find_due(workspace: Workspace, endpoint: str) -> datetime | None:
+    """When the next delivery of an endpoint is due. None if none waits."""
+    return find_next_due(workspace.catalog, [endpoint])
+
+
+async def send_to(
+    workspace: Workspace, endpoint: str, holder: str, environ: Mapping[str, str]
+) -> tuple[Sent, tuple[StrandlineError, ...]]:
+    """Send what is due to one endpoint. Also why nothing could be sent, such as a secret that is not set."""
+    declared = {endpoint: workspace.project.endpoints[endpoint]}
+    sendable, refused = find_sendable(declared, environ)
+    make = partial(make_sender, environ=environ)
+    return await send_due(workspace.catalog, sendable, holder, make, Pace(now=now)), refused

@@ -3,12 +3,14 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Never
 
 from strandline.catalog import open_catalog
 from strandline.dispatch.rebuild import rebuild
+from strandline.ingest.inbox import begin, list_inbox, locate, remembers_all
 from strandline.lake.location import Lake
 from strandline.model.errors import CallError, OutsideError
 from strandline.plan.selection import upstream
@@ -64,6 +66,8 @@ def query_fresh(workspace: Workspace, sql: str) -> QueryResult:
     try:
         for name in refreshed | set(published):
             _link_table(lake.local / name, scratch / "lake" / name)
+            if project.get(name).traits.inbox:
+                _link_inbox(lake.inbox(name), Lake(root=str(scratch / "lake")).inbox(name))
         shadow = _open_shadow(workspace, scratch)
         try:
             outcome = run(
@@ -123,3 +127,14 @@ def _link_table(table: Path, target: Path) -> None:
                 shutil.copy2(Path(folder, name), there / name)
             else:
                 os.link(Path(folder, name), there / name)
+
+
+def _link_inbox(inbox: Path, target: Path) -> None:
+    """What waits in an inbox, which a run puts away, at another address."""
+    if remembers_all(inbox):
+        begin(target)
+    for post in list_inbox(inbox):
+        file = locate(target, post.path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):  # received since it was listed: its messages are in the table
+            os.link(locate(inbox, post.path), file)

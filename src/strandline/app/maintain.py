@@ -11,6 +11,8 @@ from strandline.dispatch.desk import Desk
 from strandline.dispatch.maintain import Keeping, keep_since, maintain, measure, preview
 from strandline.dispatch.outside import as_known
 from strandline.dispatch.run import Heartbeat
+from strandline.ingest.inbox import clean
+from strandline.ingest.inbox import count_forgettable as count_old_posts
 from strandline.model.errors import StrandlineError
 from strandline.model.maintained import Maintained
 from strandline.model.node import Node
@@ -46,8 +48,9 @@ class MaintainOutcome:
 def preview_tables(workspace: Workspace, name: str | None) -> MaintainOutcome:
     """What `maintain_tables` would do. Changes nothing and starts no Spark."""
     desk, nodes, keeping = _open_desk(workspace, name)
+    old = {n.name: count_old_posts(workspace.lake.inbox(n.name), desk.as_of) for n in nodes if n.traits.inbox}
     return MaintainOutcome(
-        tables=tuple(preview(desk, node, keeping) for node in nodes),
+        tables=tuple(_with_posts(preview(desk, node, keeping), old.get(node.name, 0)) for node in nodes),
         forgotten=0 if name else count_forgettable(workspace.catalog, workspace.project.settings.keep),
     )
 
@@ -78,10 +81,20 @@ def maintain_tables(
     with Heartbeat(desk):
         for node in nodes:
             before, to_do = looked[node.name]
-            done.append(_maintain_one(desk, node, keeping, before) if to_do else before)
+            maintained = _maintain_one(desk, node, keeping, before) if to_do else before
+            old = clean(workspace.lake.inbox(node.name), desk.as_of) if node.traits.inbox else 0
+            done.append(_with_posts(maintained, old))
             report(done[-1])
     forgotten = 0 if name else forget_deliveries(workspace.catalog, workspace.project.settings.keep)
     return MaintainOutcome(tables=tuple(done), forgotten=forgotten)
+
+
+def _with_posts(maintained: Maintained, old: int) -> Maintained:
+    """The result of a source, with the posts that were received more than a week ago and are removed."""
+    if not old:
+        return maintained
+    note = f"{old} posts that were received more than a week ago"
+    return replace(maintained, removed_files=maintained.removed_files + old, notes=(*maintained.notes, note))
 
 
 def _maintain_one(desk: Desk, node: Node, keeping: Keeping, before: Maintained) -> Maintained:

@@ -94,7 +94,7 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     results: tuple[TaskResult, ...] = ()
     try:
         with staged(workspace, name):
-            results = execute(desk, plan, watcher.started, watcher.ended)
+            results = execute(desk, plan, watcher.started, watcher.ended, watcher.stopping)
     finally:
         ok = bool(results) and all(r.status in (Status.DONE, Status.UNCHANGED) for r in results)
         finish_run(workspace.catalog, name, "done" if ok else "failed")

@@ -17,6 +17,8 @@ class Watcher:
     waiting: Callable[[str], None] = lambda _: None
     """Called with the holder of the lake while a run waits for it."""
     verified: Callable[[VerifiedDataset], None] = lambda _: None
+    stopping: Callable[[], bool] = lambda: False
+    """Asked again and again. Once it is true, a run ends as by Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class Waited:
 Happening = Plan | Task | TaskResult | VerifiedDataset | Waited
 
 
-def tell(happened: Callable[[Happening], None]) -> Watcher:
+def tell(happened: Callable[[Happening], None], stopping: Callable[[], bool]) -> Watcher:
     """A watcher that hands on everything as a value."""
     return Watcher(
         planned=happened,
@@ -37,6 +39,7 @@ def tell(happened: Callable[[Happening], None]) -> Watcher:
         ended=happened,
         waiting=lambda holder: happened(Waited(holder=holder)),
         verified=happened,
+        stopping=stopping,
     )
 
 

@@ -43,6 +43,8 @@ class Work:
     do: Callable[[Doing, Any], object]
     recorded: bool = True
     """It is a row of the catalog and survives a restart. What only reads is answered or lost."""
+    aside: bool = False
+    """It needs no Spark, so it is done beside a run."""
 
 
 def _run(doing: Doing, request: RunRequest) -> RunOutcome:
@@ -82,7 +84,7 @@ WORK: Mapping[str, Work] = {
     "run": Work(request=RunRequest, outcome=(RunOutcome,), do=_run),
     "backfill": Work(request=RunRequest, outcome=(RunOutcome,), do=_run),
     "quarantine": Work(request=RunRequest, outcome=(RunOutcome,), do=_run),
-    "plan": Work(request=RunRequest, outcome=(Plan, HeldWork), do=_plan, recorded=False),
+    "plan": Work(request=RunRequest, outcome=(Plan, HeldWork), do=_plan, recorded=False, aside=True),
     "verify": Work(request=VerifyRequest, outcome=(VerifyOutcome,), do=_verify),
     "invalidate": Work(request=InvalidateRequest, outcome=(Invalidated,), do=_invalidate),
     "query": Work(request=QueryRequest, outcome=(QueryResult,), do=_query, recorded=False),

@@ -27,9 +27,11 @@ class Workspace:
 
 
 @contextmanager
-def open_workspace(folder: Path, environ: Mapping[str, str] | None = None) -> Iterator[Workspace]:
-    """Load the project and open its catalog and lake. Starts no Spark."""
-    project = load_project(folder, os.environ if environ is None else environ)
+def open_workspace(
+    folder: Path, environ: Mapping[str, str] | None = None, project: Project | None = None
+) -> Iterator[Workspace]:
+    """Load the project, unless that has been done, and open its catalog and lake. Starts no Spark."""
+    project = project or load_project(folder, os.environ if environ is None else environ)
     lake = Lake(root=project.settings.lake)
     require_readable(lake)
     catalog = open_catalog(project.settings.catalog, reach)

@@ -90,6 +90,12 @@ def read_attempts(catalog: Catalog, delivery_id: str) -> tuple[dict[str, object]
         return tuple(dict(row) for row in connection.execute(statement).mappings())
 
 
+def has_delivery(catalog: Catalog, delivery_id: str) -> bool:
+    with catalog.reading() as connection:
+        found = connection.execute(select(deliveries.c.number).where(deliveries.c.id == delivery_id))
+        return found.first() is not None
+
+
 def replay_delivery(catalog: Catalog, delivery_id: str, declared: Collection[str]) -> None:
     """Owe one delivery again, with the same id and the same bytes."""
     this = deliveries.c.id == delivery_id

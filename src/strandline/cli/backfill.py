@@ -9,8 +9,6 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from strandline.app.workspace import open_workspace
-
 from .requests import add_guard, add_quiet, make_request
 from .run import work
 
@@ -45,5 +43,4 @@ def run(call: argparse.Namespace) -> int:
         partitions=partitions,
         where=call.where or "",
     )
-    with open_workspace(Path(call.project)) as workspace:
-        return work(workspace, request, call.output, "backfill")
+    return work(Path(call.project), request, call.output, "backfill")

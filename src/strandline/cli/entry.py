@@ -47,7 +47,7 @@ def _answer(words: Sequence[str]) -> int:
         _complain(str(error))
         return error.exit_code
     except KeyboardInterrupt as stopped:
-        _complain(interrupts.SENTENCE)
+        _complain(interrupts.sentence())
         return interrupts.exit_code(
             signal.SIGTERM if isinstance(stopped, interrupts.Terminated) else signal.SIGINT
         )

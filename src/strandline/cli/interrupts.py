@@ -19,9 +19,14 @@ from typing import NoReturn
 
 GRACE = 4.0
 """Seconds from the first signal to the end of the process."""
+SERVER_GRACE = 28.0
+"""The same for a server, which interrupts its work and closes its connections first."""
 PATIENCE = 0.5
 """Seconds after which a waiting person is told that it is being stopped."""
 SENTENCE = "Interrupted. What was committed is kept and nothing is lost; the next run continues from there."
+
+_grace = GRACE
+_sentence = SENTENCE
 
 stopping = threading.Event()
 """Set from the first signal on. What Spark then reports about being stopped is not worth showing."""
@@ -54,6 +59,22 @@ def install() -> None:
     threading.Thread(target=_watch, args=(reading, writing, stderr), daemon=True, name="interrupts").start()
 
 
+def allow(seconds: float) -> None:
+    """Let this process take longer than others to end."""
+    global _grace  # signals are of the process, and so is this
+    _grace = seconds
+
+
+def say_at_end(sentence: str) -> None:
+    """What to say when this call is interrupted, if it is not the usual."""
+    global _sentence
+    _sentence = sentence
+
+
+def sentence() -> str:
+    return _sentence
+
+
 def leave(code: int) -> NoReturn:
     """End now, without waiting for threads or Spark. Its JVM ends by itself when this process is gone."""
     with suppress(OSError, ValueError):
@@ -75,8 +96,8 @@ def _watch(reading: socket.socket, writing: socket.socket, stderr: int) -> None:
     again = _next_signal(reading, PATIENCE)
     if again is None:
         _say(stderr, "Stopping ... once more ends it at once.")
-        again = _next_signal(reading, started + GRACE - time.monotonic())
-    _say(stderr, SENTENCE)
+        again = _next_signal(reading, started + _grace - time.monotonic())
+    _say(stderr, _sentence)
     os._exit(exit_code(number))
 
 

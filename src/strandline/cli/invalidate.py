@@ -8,10 +8,11 @@ import argparse
 import json
 from pathlib import Path
 
-from strandline.app.workspace import open_workspace
+from strandline.app.watching import Watcher
 from strandline.model.errors import CallError
 from strandline.pages.documents.invalidation import invalidate_document
 
+from .doing import do_work
 from .output import emit
 from .quiet import quiet_spark
 
@@ -35,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    from strandline.app.invalidate import invalidate
+    from strandline.app.invalidate import Invalidated, InvalidateRequest
 
     row_filter = _parse_json(call.row_filter) if call.row_filter is not None else None
-    with open_workspace(Path(call.project)) as workspace, quiet_spark():
-        done = invalidate(
-            workspace,
-            call.dataset,
-            reason=call.reason,
-            where=call.where or "",
-            row_filter=row_filter,
-            partition=call.partition or "",
-        )
+    request = InvalidateRequest(
+        dataset=call.dataset,
+        reason=call.reason,
+        where=call.where or "",
+        row_filter=row_filter,
+        partition=call.partition or "",
+    )
+    with quiet_spark():
+        done: Invalidated = do_work(Path(call.project), "invalidate", request, Watcher())
     text = (
         f"{done.dataset}: {done.text} ({done.invalidation.reason}), version {done.table_version}."
         f" To process: {', '.join(done.jobs)}."

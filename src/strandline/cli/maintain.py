@@ -8,12 +8,14 @@ default 30 days).
 import argparse
 from pathlib import Path
 
-from strandline.app.maintain import MaintainOutcome, maintain_tables, preview_tables
+from strandline.app.maintain import MaintainOutcome, MaintainRequest, preview_tables
+from strandline.app.watching import Watcher
 from strandline.app.workspace import open_workspace
 from strandline.model.maintained import Maintained
 from strandline.pages.documents.maintain import maintain_document
 from strandline.pages.wording import plural
 
+from .doing import do_work
 from .output import emit, say
 from .quiet import quiet_spark
 from .tables import render_table
@@ -33,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     if call.dry_run:
         return _preview(call)
-    with open_workspace(Path(call.project)) as workspace, quiet_spark():
-        outcome = maintain_tables(workspace, call.name, lambda _: None)
+    with quiet_spark():
+        request = MaintainRequest(name=call.name)
+        outcome: MaintainOutcome = do_work(Path(call.project), "maintain", request, Watcher())
     emit(call.output, "maintain", maintain_document(outcome), "tables", lambda: _render(outcome))
     for table in outcome.tables:
         if table.error:

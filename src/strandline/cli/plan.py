@@ -6,13 +6,13 @@ Reads no data, changes nothing and starts no Spark.
 import argparse
 from pathlib import Path
 
-from strandline.app.plan import show_plan
-from strandline.app.workspace import open_workspace
+from strandline.app.watching import Watcher
 from strandline.model.plan import Plan, Task
 from strandline.model.statuses import HeldWork
 from strandline.pages.documents.plan import plan_document
 from strandline.pages.wording import plural, share, size
 
+from .doing import do_work
 from .held import render_held
 from .output import emit
 from .requests import add_selection, make_request
@@ -24,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    with open_workspace(Path(call.project)) as workspace:
-        plan, held = show_plan(workspace, make_request(call))
+    plan, held = do_work(Path(call.project), "plan", make_request(call), Watcher())
     emit(call.output, "plan", plan_document(plan, held), "tasks", lambda: render_plan(plan, held))
     return 0
 

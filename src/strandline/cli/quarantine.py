@@ -66,15 +66,12 @@ def run(call: argparse.Namespace) -> int:
 
 def _release(call: argparse.Namespace) -> int:
     from strandline.app.planning import RunRequest
-    from strandline.app.workspace import open_workspace
 
     from .run import work
 
     accepted = None if call.accept_guard is None else tuple(call.accept_guard)
-    with open_workspace(Path(call.project)) as workspace:
-        return work(
-            workspace, RunRequest(release=call.dataset, accept_guard=accepted), call.output, "quarantine"
-        )
+    request = RunRequest(release=call.dataset, accept_guard=accepted)
+    return work(Path(call.project), request, call.output, "quarantine")
 
 
 def render_refused(dataset: str, content: QuarantineContent) -> str:

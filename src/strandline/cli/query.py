@@ -64,11 +64,15 @@ def run(call: argparse.Namespace) -> int:
 def _ask(call: argparse.Namespace, reading: Reading, known_at: KnownAt | None) -> QueryResult:
     if not call.fresh and call.engine == "datafusion":
         return query(reading, call.sql, known_at)
-    from strandline.app.fresh import query_fresh, query_spark
-    from strandline.app.workspace import open_workspace
+    from strandline.app.fresh import QueryRequest
+    from strandline.app.watching import Watcher
 
-    with open_workspace(Path(call.project)) as workspace, quiet_spark():
-        return query_fresh(workspace, call.sql) if call.fresh else query_spark(workspace, call.sql, known_at)
+    from .doing import do_work
+
+    request = QueryRequest(sql=call.sql, fresh=call.fresh, known_at=call.known_at)
+    with quiet_spark():
+        result: QueryResult = do_work(Path(call.project), "query", request, Watcher())
+        return result
 
 
 def _refuse_contradictions(call: argparse.Namespace) -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
-from strandline.app.run import run as run_work
 from strandline.app.watching import Watcher
-from strandline.app.workspace import Workspace, open_workspace
 from strandline.model.plan import Plan, Status, TaskResult
 from strandline.model.scope_text import describe
 from strandline.pages.documents.run import run_document
 from strandline.pages.wording import plural, share
 
+from .doing import do_work
 from .held import render_held
 from .output import emit
 from .plan import render_tasks, up_to_date
@@ -37,11 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    with open_workspace(Path(call.project)) as workspace:
-        return work(workspace, make_request(call), call.output, "run")
+    return work(Path(call.project), make_request(call), call.output, "run")
 
 
-def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> int:
+def work(folder: Path, request: RunRequest, output: str, verb: str) -> int:
     """Run a request and print it. `backfill` and `quarantine --release` are runs as well."""
     began = time.monotonic()
     progress = Progress(silent=output != "table")
@@ -52,13 +50,10 @@ def work(workspace: Workspace, request: RunRequest, output: str, verb: str) -> i
         progress.planned(plan)
 
     try:
-        outcome = run_work(
-            workspace,
-            request,
-            Watcher(
-                planned=planned, started=progress.started, ended=progress.ended, waiting=progress.waiting
-            ),
+        watcher = Watcher(
+            planned=planned, started=progress.started, ended=progress.ended, waiting=progress.waiting
         )
+        outcome: RunOutcome = do_work(folder, verb, request, watcher)
     finally:
         progress.close()
     seconds = time.monotonic() - began

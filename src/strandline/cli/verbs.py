@@ -53,6 +53,11 @@ VERBS: tuple[Verb, ...] = (
         summary="compact and clean tables, never beyond what is still needed",
     ),
     Verb(
+        name="serve",
+        usage="[--host H] [--port N] [--no-dispatch] [--idle-stop T]",
+        summary="HTTP, GraphQL, metrics, a warm Spark that does the work, and the deliveries",
+    ),
+    Verb(
         name="deliveries",
         usage="[--dead] [--send] [--replay ID | --since T] ...",
         summary="what was sent to endpoints, what failed; send what is due",

@@ -8,11 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strandline.app.workspace import open_workspace
+from strandline.app.watching import Watcher
 from strandline.model.errors import CallError
 from strandline.pages.documents.verify import verify_document
 from strandline.pages.wording import plural
 
+from .doing import do_work
 from .output import emit, say
 from .quiet import quiet_spark
 from .tables import as_text, render_table
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    from strandline.app.verify import verify
+    from strandline.app.verify import VerifyRequest
 
     sample = parse_percent(call.sample) if call.sample else None
 
@@ -35,8 +36,9 @@ def run(call: argparse.Namespace) -> int:
         if call.output == "table":
             say(f"  {verified.result}  {verified.dataset}  {plural(verified.compared_rows, 'row')}")
 
-    with open_workspace(Path(call.project)) as workspace, quiet_spark():
-        outcome = verify(workspace, tuple(call.names), sample, progress)
+    request = VerifyRequest(names=tuple(call.names), sample_percent=sample)
+    with quiet_spark():
+        outcome: VerifyOutcome = do_work(Path(call.project), "verify", request, Watcher(verified=progress))
     emit(
         call.output,
         "verify",

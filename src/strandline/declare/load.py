@@ -15,7 +15,7 @@ from .names import NameRegistry
 from .order import sort_outputs
 from .section import Section
 from .serve_settings import check_key_sources
-from .settings import Secrets, make_calendar, make_settings
+from .settings import Secrets, is_local, make_calendar, make_settings
 from .shape import check_shape
 from .yaml_lines import Document, load_yaml
 
@@ -77,6 +77,7 @@ def _load(
         entries=shape.entries,
         written=shape.written,
         follow_ups=shape.follow_ups,
+        lake_is_local=settings is None or is_local(settings.lake),
     )
     for section in all_sections:
         section.load(shape.entries[section.key], loading)

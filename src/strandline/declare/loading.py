@@ -95,6 +95,8 @@ class Loading:
     """By output of a job: the key that is declared for it."""
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """By name: where webhooks are sent."""
+    lake_is_local: bool = True
+    """Whether the lake is a folder of this machine."""
     drafts: dict[str, Draft] = field(default_factory=dict)
     """By output: the entries that are built last, each one after what it reads."""
 

@@ -216,6 +216,11 @@ def _resolve_lake(lake: str, folder: Path) -> str:
     return lake if _URI.match(lake) else str((folder / lake).resolve())
 
 
+def is_local(lake: str) -> bool:
+    """Whether a resolved lake is a folder, written as a path or as `file:`."""
+    return not _URI.match(lake) or lake.startswith("file:")
+
+
 def _resolve_catalog(
     catalog: str, folder: Path, environ: Mapping[str, str], document: Document, report: Report
 ) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from strandline.catalog import find_node, record_unchanged
+from strandline.ingest.inbox import put_away
 from strandline.lake.log import find_complete, read_entries
 from strandline.model.catalog_records import NodeRecord
 from strandline.model.commits import CommitMetadata, Operation, WrittenConfig
@@ -103,6 +104,8 @@ def _work(this: _Attempt) -> TaskResult:
         _record_unchanged(this, prepared)
     else:
         result = _commit(this, prepared, prepared.write, config, result)
+    if prepared.posts:
+        result = _put_away(this, prepared, result)
     return _left_out(result, prepared.refused, readable=readable)
 
 
@@ -181,6 +184,19 @@ def _commit(
         tombstones=prepared.tombstones,
         notes=(*result.notes, *written.notes),
     )
+
+
+def _put_away(this: _Attempt, prepared: "Prepared", result: TaskResult) -> TaskResult:
+    """Move posts that are received and recorded out of the inbox.
+
+    If that fails, they stay there, and the next task finds that it has them.
+    """
+    try:
+        put_away(this.desk.lake.inbox(this.node.name), prepared.posts, this.desk.now())
+    except OSError as error:
+        note = f"{len(prepared.posts)} posts are received and stay in the inbox: {error.strerror}"
+        return replace(result, notes=(*result.notes, note))
+    return result
 
 
 def _left_out(result: TaskResult, refused: StrandlineError | None, *, readable: bool) -> TaskResult:

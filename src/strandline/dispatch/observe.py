@@ -1,6 +1,7 @@
 """Observe everything once, before planning: catalog, tables' logs, sources' listings. Starts no Spark."""
 
 from strandline.catalog import Catalog, read_view
+from strandline.ingest.inbox import list_inbox
 from strandline.ingest.listing import list_files
 from strandline.lake.dates import read_dates
 from strandline.lake.location import Lake
@@ -8,6 +9,7 @@ from strandline.lake.ranges import read_ranges
 from strandline.lake.state import find_state
 from strandline.model.catalog_records import CatalogView
 from strandline.model.commits import TableState
+from strandline.model.files import FileSeen
 from strandline.model.node import Lookup, Project
 from strandline.plan import Observed
 
@@ -19,9 +21,7 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         state = find_state(lake, node.name, _oldest_cursor(project, view, node.name))
         if state is not None:
             tables[node.name] = state
-    listings = {
-        n.name: list_files(n.traits.pattern, project.folder) for n in project.nodes if n.traits.receives
-    }
+    listings = list_received(project, lake, frozenset(tables))
     dates = {
         node.name: read_dates(lake, of.dataset, tables[of.dataset].version, of.column)
         for node in project.nodes
@@ -39,6 +39,20 @@ def observe(project: Project, catalog: Catalog, lake: Lake) -> Observed:
         for column, files in read_ranges(lake, name, tables[name].version, columns).items()
     }
     return Observed(view=view, tables=tables, listings=listings, business_dates=dates, ranges=ranges)
+
+
+def list_received(project: Project, lake: Lake, built: frozenset[str]) -> dict[str, tuple[FileSeen, ...]]:
+    """By source: its files as they are now.
+
+    The inbox of a source whose table is not `built` also lists what was received before.
+    """
+    return {
+        node.name: list_inbox(lake.inbox(node.name), again=node.name not in built)
+        if node.traits.inbox
+        else list_files(node.traits.pattern, project.folder)
+        for node in project.nodes
+        if node.traits.receives
+    }
 
 
 def _oldest_cursor(project: Project, view: CatalogView, dataset: str) -> int | None:

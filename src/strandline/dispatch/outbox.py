@@ -4,7 +4,7 @@ The cursor of a trigger says up to which version of its events table everything 
 the first event is recorded. So a trigger that has events and no cursor is one whose catalog was lost.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,6 +26,8 @@ from strandline.model.node import Node, Project
 
 from .failpoints import reach
 
+Events = tuple[tuple[Event, datetime], ...]
+"""Each with the time at which it was recorded."""
 _AT_ONCE = 5_000
 """At most this many events become deliveries in one transaction, unless more are of one change."""
 _OPENED = ""
@@ -132,7 +134,7 @@ class _Filling:
             recent = read_recent_events(
                 self.uri, self.node.name, table.version, min(begins.values()), self.most
             )
-            for events in self._read_recent(recent):
+            for events in explaining_gone(self.node.name, recent):
                 here = cursor or (_LOST, -1)
                 owed += self._move(cursor, here, self._owe(events, begins))
                 cursor = here
@@ -145,18 +147,6 @@ class _Filling:
             )
         return owed
 
-    def _read_recent(
-        self, parts: Iterable[tuple[tuple[Event, datetime], ...]]
-    ) -> Iterable[tuple[tuple[Event, datetime], ...]]:
-        try:
-            yield from parts
-        except RowsGoneError as error:
-            raise OutsideError(
-                f"A file of the events of `{self.node.name}` is gone.",
-                remedy="Run `strandline doctor --deep`; the table's files were moved or removed.",
-                slug="lake-unreadable",
-            ) from error
-
     def _owe(
         self,
         events: Iterable[tuple[Event, datetime]],
@@ -164,17 +154,8 @@ class _Filling:
     ) -> list[NewDelivery]:
         """A delivery for each event and endpoint. `begins`: by endpoint, from when on events are owed."""
         return [
-            NewDelivery(
-                event_id=event_id,
-                event_type=str(event.event_type),
-                trigger=self.node.name,
-                endpoint=endpoint.name,
-                key=event.key,
-                source_timestamp=event.source_timestamp,
-                body=body,
-            )
+            make_delivery(self.node.name, event, recorded_at, endpoint.name)
             for event, recorded_at in events
-            for event_id, body in [(event.event_id, make_body(event, recorded_at))]
             for endpoint in self.endpoints
             if begins is None or recorded_at >= begins[endpoint.name]
         ]
@@ -186,6 +167,30 @@ class _Filling:
         new = enqueue_deliveries(self.catalog, self.node.name, before, after, owed)
         reach("after-fill", self.node.name)
         return new
+
+
+def make_delivery(trigger: str, event: Event, recorded_at: datetime, endpoint: str) -> NewDelivery:
+    return NewDelivery(
+        event_id=event.event_id,
+        event_type=str(event.event_type),
+        trigger=trigger,
+        endpoint=endpoint,
+        key=event.key,
+        source_timestamp=event.source_timestamp,
+        body=make_body(event, recorded_at),
+    )
+
+
+def explaining_gone(trigger: str, parts: Iterable[Events]) -> Iterator[Events]:
+    """The same parts. If files of the table are gone, an operator must act."""
+    try:
+        yield from parts
+    except RowsGoneError as error:
+        raise OutsideError(
+            f"A file of the events of `{trigger}` is gone.",
+            remedy="Run `strandline doctor --deep`; the table's files were moved or removed.",
+            slug="lake-unreadable",
+        ) from error
 
 
 def _continues(cursor: tuple[str, int], table: EventTable) -> bool:

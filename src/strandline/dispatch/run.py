@@ -27,15 +27,24 @@ from .holding import holding
 from .outside import as_known
 
 TRIES = 3
+_LOOK_UP = 0.5
+"""Seconds between two looks at whether the run is to stop."""
 GRACE = 2.0
 """Seconds that the tasks of an interrupted run have to end cleanly."""
 _BAD = (Status.FAILED, Status.BLOCKED, Status.GUARDED, Status.FENCED)
 
 
 def execute(
-    desk: Desk, plan: Plan, started: Callable[[Task], None], ended: Callable[[TaskResult], None]
+    desk: Desk,
+    plan: Plan,
+    started: Callable[[Task], None],
+    ended: Callable[[TaskResult], None],
+    stopping: Callable[[], bool] = lambda: False,
 ) -> tuple[TaskResult, ...]:
-    """Run a plan to its end. A task that fails blocks its readers alone."""
+    """Run a plan to its end. A task that fails blocks its readers alone.
+
+    Once `stopping` is true the run ends as by Ctrl-C: with a KeyboardInterrupt.
+    """
     results: dict[str, TaskResult] = {}
     waiting = {t.node: t for t in plan.tasks}
     running: dict[Future[TaskResult], Task] = {}
@@ -55,7 +64,9 @@ def execute(
                         running[pool.submit(_do, desk, task)] = task
                 if not running:
                     continue
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                done, _ = wait(running, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+                if stopping():
+                    raise KeyboardInterrupt
                 for future in done:
                     running.pop(future)
                     _finish(desk, results, future.result(), ended)

@@ -160,7 +160,7 @@ def _make_work(
         rows,
         own=node.traits.runs_code,
         changed=changed,
-        columns=len(node.columns),
+        variables=len(node.traits.origins),
     )
     return Work(
         project=desk.project,

@@ -11,11 +11,12 @@ from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
 from strandline.model.errors import WorkError
-from strandline.model.project import FileSource
+from strandline.model.project import FileSource, HttpSource
 from strandline.model.scope import NOTHING, Rows
 
 from .listing import list_files
 from .messages import POSITION_TYPE, read_messages
+from .posts import receive_posts
 from .received import Received
 from .survey import Piece, survey
 from .tabular import read_tabular
@@ -23,11 +24,13 @@ from .text import FileRefusedError
 
 
 def prepare(work: Work) -> Prepared:
-    """Receive the task's files.
+    """Receive the task's files, or what was posted.
 
     A file that cannot be read is refused alone: the others are received, and the task says which failed.
     """
     source = work.node.definition
+    if isinstance(source, HttpSource):
+        return receive_posts(work, source)
     assert isinstance(source, FileSource)
     requested = set(work.task.files)
     listed = list_files(source.files, work.project.folder)

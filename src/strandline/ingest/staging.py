@@ -6,9 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from strandline.lake.location import open_folder
 
-from .survey import Piece
-
 _ROWS_A_BLOCK = 200_000
+_CHARACTERS_A_BLOCK = 1 << 26
 _SCHEMA = pa.schema(
     [
         ("text", pa.string()),
@@ -31,16 +30,21 @@ class TextWriter:
         self._writer = pq.ParquetWriter(path, _SCHEMA, filesystem=file_system)
         self._texts: list[str] = []
         self._sound: list[bool] = []
+        self._names: list[str] = []
+        self._parts: list[int] = []
         self._places: list[int] = []
-        self._piece: Piece | None = None
+        self._characters = 0
 
-    def add(self, piece: Piece, text: str, place: int, *, sound: bool = True) -> None:
-        if self._piece is not piece or len(self._texts) == _ROWS_A_BLOCK:
-            self._flush()
-            self._piece = piece
+    def add(self, name: str, part: int, place: int, text: str, *, sound: bool = True) -> None:
+        """A text and its position."""
         self._texts.append(text)
         self._sound.append(sound)
+        self._names.append(name)
+        self._parts.append(part)
         self._places.append(place)
+        self._characters += len(text)
+        if len(self._texts) == _ROWS_A_BLOCK or self._characters > _CHARACTERS_A_BLOCK:
+            self._flush()
 
     def read(self, session: SparkSession) -> DataFrame:
         """All of them: `text`, `sound`, `name`, `part`, `place`."""
@@ -49,13 +53,13 @@ class TextWriter:
         return session.read.schema(_SPARK_SCHEMA).parquet(self._uri)
 
     def _flush(self) -> None:
-        if self._piece is None or not self._texts:
+        if not self._texts:
             return
-        count, read = len(self._texts), self._piece.read
-        columns = [self._texts, self._sound, [read.path] * count, [read.revision] * count, self._places]
+        columns = [self._texts, self._sound, self._names, self._parts, self._places]
         self._writer.write_batch(
             pa.record_batch(
                 [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
             )
         )
-        self._texts, self._sound, self._places = [], [], []
+        self._texts, self._sound, self._names, self._parts, self._places = [], [], [], [], []
+        self._characters = 0

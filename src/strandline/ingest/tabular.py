@@ -144,7 +144,8 @@ def _write_records(
                 record.text.count(dialect.separator) < MOST_FIELDS
                 or dialect.count_fields(record.text) <= MOST_FIELDS
             )
-            writer.add(piece, record.text, piece.first_place + rows, sound=record.sound and few)
+            place = piece.first_place + rows
+            writer.add(piece.read.path, piece.read.revision, place, record.text, sound=record.sound and few)
             rows += 1
     taken = piece.first_place - 1 + rows
     return replace(piece, read=replace(piece.read, rows=taken)), rows

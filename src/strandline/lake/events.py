@@ -11,24 +11,13 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.dataset
 
-from strandline.model.events import Event, EventType
+from strandline.model.events import EVENT_COLUMNS, Event, EventType
 
 from .appended import RowsGoneError, read_windows
 from .log import read_entries
 from .table import Table, get_table, open_table
 
-_COLUMNS = (
-    "event_type",
-    "key",
-    "source_timestamp",
-    "n",
-    "data",
-    "version",
-    "position",
-    "revision",
-    "quiet",
-    "recorded_at",
-)
+_COLUMNS = (*EVENT_COLUMNS, "recorded_at")
 _TOLD = ~pyarrow.dataset.field("quiet")
 
 
@@ -89,6 +78,15 @@ def read_recent_events(
     table = get_table(uri, upto)
     recent = _TOLD & (pyarrow.dataset.field("recorded_at") >= pa.scalar(since, pa.timestamp("us", "UTC")))
     yield from _read(table, trigger, table.paths, table.bytes, recent, whole=table.rows <= most, most=most)
+
+
+def read_event(
+    uri: str, trigger: str, upto: int, event_id: str
+) -> Iterator[tuple[tuple[Event, datetime], ...]]:
+    """The event with an id, if it is told and there is one."""
+    table = get_table(uri, upto)
+    named = _TOLD & (pyarrow.dataset.field("event_id") == event_id)
+    yield from _read(table, trigger, table.paths, table.bytes, named, whole=True, most=1)
 
 
 def _read(

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+INBOX = "_inbox"
+"""The folder of the lake that holds what was posted and not received yet. No table has such a name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
@@ -22,6 +25,11 @@ class Lake:
     def staging(self, run: str) -> str:
         """Where a run keeps what it computed before it commits it. Removed when the run ends."""
         return f"{self.root.rstrip('/')}/_staging/{run}"
+
+    def inbox(self, source: str) -> Path:
+        """The folder of what was posted to a source. Only a lake on a disk has one."""
+        assert self.local is not None
+        return self.local / INBOX / source
 
     @property
     def local(self) -> Path | None:

@@ -1,6 +1,8 @@
 """One writer on a lake of plain files.
 
-The lock is inside the JVM, because the JVM of a killed Python process may go on writing for seconds.
+The lock is inside the JVM, because the JVM of a killed Python process may go on writing for seconds. A server
+holds a second lock in Python, from before its Spark starts to its own end. Whoever takes one of the two looks
+at the other one afterwards, so that of two processes at most one goes on.
 """
 
 import fcntl
@@ -10,10 +12,10 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from strandline.model.errors import OutsideError
 from strandline.spark.session import is_started
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "_strandline.lock"
 HOLDER_FILE = "_strandline.holder"
+SERVER_FILE = "_strandline.server"
+"""Locked by a server for as long as it lives."""
 
 _PATIENCE = 8
 """Half seconds. The JVM of a process that was killed may live on for two or three seconds."""
 
 _held: dict[str, Any] = {}
 """The JVM's gateway, the file and the lock, by folder. A lock ends with the JVM that took it."""
+_served: dict[str, IO[bytes]] = {}
+"""By folder: the file that this process has locked as a server. To close any other handle of it in this
+process would end the lock."""
 
 
 def await_lake(lake: Lake, waiting: Callable[[str], None] = lambda _: None) -> bool:
@@ -70,8 +77,11 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
                 break
             time.sleep(0.5)
             lock = file.getChannel().tryLock()
-        if lock is not None:
-            _write_holder(folder, since)
+        if lock is not None and find_server(folder) is not None:
+            lock.release()
+            lock = None
+        if lock is not None and str(folder) not in _served:
+            write_holder(folder, since)
     except OSError as error:
         raise _unwritable(folder, error) from error
     except Exception as error:
@@ -90,7 +100,10 @@ def held_lake(lake: Lake, since: str) -> Iterator[None]:
     It is the same lock, held by this process, for work that writes no table.
     """
     folder = lake.local
-    if folder is None or (is_started() and str(folder) in _held) or not folder.is_dir():
+    if folder is None or str(folder) in _served or (is_started() and str(folder) in _held):
+        yield
+        return
+    if not folder.is_dir():
         yield
         return
     with (folder / LOCK_FILE).open("a+b") as file:
@@ -102,20 +115,68 @@ def held_lake(lake: Lake, since: str) -> Iterator[None]:
                 if nth == _PATIENCE:
                     raise _taken(folder) from error
                 time.sleep(0.5)
-        _write_holder(folder, since)
+        if find_server(folder) is not None:
+            raise _taken(folder)
+        write_holder(folder, since)
         yield
 
 
+@contextmanager
+def served_lake(lake: Lake, since: str) -> Iterator[None]:
+    """Hold the lake for a server, whether its Spark runs or not. Otherwise the error says who holds it."""
+    folder = lake.local
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / SERVER_FILE).open("a+b")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    with file:
+        for nth in range(_PATIENCE + 1):
+            if _lock(file) and _find_holder(folder / LOCK_FILE) is None:
+                break
+            if nth == _PATIENCE:
+                raise _taken(folder)
+            time.sleep(0.5)
+        _served[str(folder)] = file
+        try:
+            write_holder(folder, since)
+            yield
+        finally:
+            (folder / HOLDER_FILE).unlink(missing_ok=True)
+            del _served[str(folder)]
+
+
+def _lock(file: IO[bytes]) -> bool:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def find_server(folder: Path) -> int | None:
+    """The other process that serves the lake."""
+    return None if str(folder) in _served else _find_holder(folder / SERVER_FILE)
+
+
 def find_lock_holder(folder: Path) -> int | None:
-    """The process whose JVM holds the lake's lock.
+    """The other process that writes the lake: one whose JVM holds its lock, or a server."""
+    return _find_holder(folder / LOCK_FILE) or find_server(folder)
+
+
+def _find_holder(file: Path) -> int | None:
+    """The process that holds a lock.
 
     The lock is queried, not tried: trying would take it from a run that is just starting.
     """
-    if sys.platform != "linux" or not (folder / LOCK_FILE).exists():
+    if sys.platform != "linux" or not file.exists():
         return None
     # struct flock: type, whence, start, length, pid.
     layout = "hhqqi"
-    with (folder / LOCK_FILE).open("rb") as lock:
+    with file.open("rb") as lock:
         query = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(
             layout, fcntl.fcntl(lock, fcntl.F_GETLK, query)[: struct.calcsize(layout)]
@@ -123,10 +184,26 @@ def find_lock_holder(folder: Path) -> int | None:
     return None if kind == fcntl.F_UNLCK else int(pid)
 
 
-def _write_holder(folder: Path, since: str) -> None:
-    (folder / HOLDER_FILE).write_text(
-        json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
-    )
+def write_holder(folder: Path, since: str, server: Mapping[str, str] | None = None) -> None:
+    """Say who holds the lake, and of a server how it is reached. Only the owner may read it: it has a key."""
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    path = folder / HOLDER_FILE
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump({**holder, **({"server": dict(server)} if server else {})}, file)
+    os.replace(new, path)
+
+
+def read_server(folder: Path) -> dict[str, str] | None:
+    """What the server that holds the lake says about itself. None if there is none, or it is starting."""
+    if find_server(folder) is None:
+        return None
+    try:
+        server = json.loads((folder / HOLDER_FILE).read_text()).get("server")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return {str(name): str(value) for name, value in server.items()} if isinstance(server, dict) else None
 
 
 def _taken(folder: Path) -> OutsideError:

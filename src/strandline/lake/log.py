@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -221,6 +221,25 @@ def list_versions(uri: str) -> list[int]:
 def read_entries(uri: str, after: int) -> Iterator[LogEntry]:
     """The commits after a version, oldest first."""
     return find_log(uri).entries(after)
+
+
+def read_entries_since(uri: str, after: int, upto: int, begins: Callable[[LogEntry], bool]) -> list[LogEntry]:
+    """The commits after one version, up to another, and those before them back to one that `begins` accepts.
+
+    All that are there if it accepts none. So a long log costs no more than a short one.
+    """
+    log, before = find_log(uri), list[LogEntry]()
+    for entry in log.newest_first(min(after, upto)):
+        before.append(entry)
+        if begins(entry):
+            break
+    return [*reversed(before), *(e for e in log.entries(after) if e.version <= upto)]
+
+
+def read_newest_entries(uri: str, begins: Callable[[LogEntry], bool]) -> list[LogEntry]:
+    """The last commits, back to one that `begins` accepts."""
+    _, newest = find_log(uri).newest()
+    return read_entries_since(uri, newest, newest, begins)
 
 
 def find_complete(uri: str, version: int) -> int:

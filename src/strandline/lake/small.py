@@ -13,17 +13,23 @@ from itertools import count
 from threading import Lock
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import QueryBuilder, write_deltalake
+from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from strandline.model.columns import HEAD, Role
+from strandline.model.columns import HEAD, KEY, Role
 from strandline.model.thresholds import SHIPPED, Thresholds
+from strandline.model.timeline import KeyStatus
 
-from .location import Lake, for_delta_rs, write_parquet
+from .location import Lake, for_delta_rs, open_folder, write_parquet
 from .near import Near
 from .table import Table, get_table
 
+_FEW = 4
+"""Heads are narrowed to some keys if these are at most a quarter of them."""
 _Kept = tuple[str, StructType] | None
 """The file with what is kept of a table, and its schema. None if it is not small."""
 _Keep = Callable[[str, int], _Kept]
@@ -54,6 +60,43 @@ class SmallTables:
     def find_heads(self, session: SparkSession, dataset: str, version: int) -> DataFrame | None:
         """The heads in an output of a timeline at a version, without their states, if they are small."""
         return _read(session, self.fetch_heads(dataset, version))
+
+    def find_heads_of(
+        self, session: SparkSession, dataset: str, version: int, hashes: pa.Array
+    ) -> DataFrame | None:
+        """Those heads of some keys, or more of them. None if the heads are not small.
+
+        Every use of all heads would decode and join them anew.
+        """
+        kept = self.fetch_heads(dataset, version)
+        if kept is None:
+            return None
+        path, schema = kept
+        file_system, file = self._locate_kept(path)
+        if _FEW * len(hashes) > pq.read_metadata(file, filesystem=file_system).num_rows:
+            return _read(session, kept)
+        with self._lock:
+            number = next(self._numbers)
+        heads = pq.ParquetFile(file, filesystem=file_system).read()
+        of_keys = f"{self.folder}/{dataset}_{number}_some_heads.parquet"
+        write_parquet(heads.filter(pc.is_in(heads.column(KEY), value_set=hashes)), of_keys)
+        return _read(session, (of_keys, schema))
+
+    def list_failed(self, dataset: str, version: int) -> pa.Array | None:
+        """The hashes of the heads that say that the key failed. None if the heads are not small."""
+        kept = self.fetch_heads(dataset, version)
+        if kept is None:
+            return None
+        file_system, file = self._locate_kept(kept[0])
+        heads = pq.ParquetFile(file, filesystem=file_system).read([KEY, f"{HEAD}.status"])
+        statuses = heads.column(HEAD).combine_chunks().field("status")
+        return heads.column(KEY).filter(pc.equal(statuses, str(KeyStatus.FAILED))).combine_chunks()
+
+    def _locate_kept(self, path: str) -> tuple[FileSystem, str]:
+        """What is kept, for a reader that is not Spark."""
+        file_system, root = open_folder(self.folder)
+        name = path.removeprefix(f"{self.folder}/")
+        return file_system, f"{root}/{name}" if root else name
 
     def fetch_heads(self, dataset: str, version: int) -> _Kept:
         """Keep the heads at a version, if they are small, for those who will read them."""

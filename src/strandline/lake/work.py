@@ -9,6 +9,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,8 +27,9 @@ from .location import Lake
 from .log import LogEntry, read_entries
 from .near import ANYWHERE, Among, Near
 from .reads import SIGN, read_added, read_feed, read_table
-from .small import SmallTables
+from .small import SmallTables, spark_schema
 from .staging import Staged
+from .table import get_table
 from .writes import Superseding, Within
 
 SIDE = "__side"
@@ -81,6 +83,8 @@ class Prepared:
     """Of this task alone."""
     whole: bool = False
     files: tuple[FileRead, ...] = ()
+    posts: tuple[str, ...] = ()
+    """Files of the inbox that are put away once this is recorded."""
     notes: tuple[str, ...] = ()
     partitions: tuple[BuiltPartition, ...] = ()
     waiting: tuple[str, ...] = ()
@@ -272,6 +276,16 @@ class Work:
         """The output's own table, with deleted rows. None before the first commit."""
         return None if self.own_version is None else self.read(self.node.name, self.own_version)
 
+    def find_shape(self) -> DataFrame | None:
+        """No rows, with the columns of the output's own table. None before the first commit.
+
+        Spark does not open the table for this, which would take a look into its log.
+        """
+        if self.own_version is None:
+            return None
+        table = get_table(self.lake.table(self.node.name), self.own_version)
+        return self.session.createDataFrame([], spark_schema(table))
+
     def read_rows(self, dataset: str, near: Near = ANYWHERE) -> DataFrame:
         """What readers see of an output of a timeline: an input at its pinned version, or the own table.
 
@@ -279,10 +293,21 @@ class Work:
         """
         return self._read_role(dataset, Role.ROW, near)
 
-    def read_heads(self, dataset: str) -> DataFrame:
-        """The heads in an output of a timeline, which have one row per key. Their states may be NULL."""
-        few = self.shared.small.find_heads(self.session, dataset, self._read_version(dataset))
+    def read_heads(self, dataset: str, hashes: pa.Array | None = None) -> DataFrame:
+        """The heads in an output of a timeline, which have one row per key. Their states may be NULL.
+
+        With `hashes` those of some keys, and perhaps more.
+        """
+        small, version = self.shared.small, self._read_version(dataset)
+        if hashes is None:
+            few = small.find_heads(self.session, dataset, version)
+        else:
+            few = small.find_heads_of(self.session, dataset, version, hashes)
         return self._read_role(dataset, Role.HEAD, ANYWHERE) if few is None else few
+
+    def list_failed(self, dataset: str) -> pa.Array | None:
+        """The hashes of the heads of keys that failed. None if Spark has to look for them."""
+        return self.shared.small.list_failed(dataset, self._read_version(dataset))
 
     def read_states(self, dataset: str, among: tuple[Among, ...] = ()) -> DataFrame:
         """The same with their states, which are large and which only the fold needs.

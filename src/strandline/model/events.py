@@ -5,7 +5,7 @@ An id is derived, so that the same change has the same id after every restart, r
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 
@@ -43,6 +43,10 @@ class Event:
     @property
     def event_id(self) -> str:
         return make_event_id(self.trigger, self.key, self.source_timestamp, self.n)
+
+
+EVENT_COLUMNS = tuple(field.name for field in fields(Event) if field.name != "trigger")
+"""What the table of a trigger records of an event, besides its id and when it was recorded."""
 
 
 def make_event_id(trigger: str, key: str, source_timestamp: int, n: int = 1) -> str:

@@ -77,6 +77,15 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSource:
+    """Messages that are posted to the server. They wait in the lake's inbox until a run receives them."""
+
+    kind: ClassVar[NodeKind] = NodeKind("source")
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactColumn:
     """A column of a fact dataset: read from a path, or computed by SQL over the payload and earlier columns.
 

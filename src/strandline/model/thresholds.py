@@ -44,7 +44,7 @@ class Thresholds:
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
     derived_columns: int = 60
-    """Spark derives conditions from the columns of an output while it plans, else it does not."""
+    """Spark derives conditions from the variables of an entity while it plans, else it does not."""
     incremental_rows: int = 20_000
     """The rows of an entity's inputs up to which it is never computed in full because much of it changes.
 
@@ -54,6 +54,11 @@ class Thresholds:
     """The part of those rows, in percent, that a task reads to compute some entities, else it computes all.
 
     To find rows of some entities and to compare each with what is published takes longer for each row.
+    """
+    compared_at_once: int = 200_000
+    """Cells of a valuation are computed while they are compared, else they are staged before.
+
+    If one of them lacks a required reference, they are staged and compared again.
     """
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""

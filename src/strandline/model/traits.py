@@ -179,6 +179,8 @@ class Traits:
     """Parts of its configuration whose change leaves every published row as it is."""
     pattern: str = ""
     """The files that a source reads."""
+    inbox: bool = False
+    """What a source reads was posted, and waits in its inbox in the lake."""
     publishes: str = ""
     """The dataset whose changes it publishes. Set for change logs and triggers."""
     follows_declaration: bool = False

@@ -27,21 +27,28 @@ def plan_source(node: Node, observed: Observed) -> Task | None:
     )
     known_bytes, known_rows = sum(r.bytes for r in read.values()), sum(r.rows for r in read.values())
     width = known_bytes / known_rows if known_rows else BYTES_A_ROW
-    total = sum(f.size for f in listed)
-    summary = f"{len(pending)} of {len(listed)} files are new or have grown"
+    total = size + known_bytes if node.traits.inbox else sum(f.size for f in listed)
     return Task(
         node=node.name,
         kind=node.kind,
         cause=Cause.NEW_INPUT if table is not None else Cause.NEW_NODE,
         strategy=Strategy.APPEND,
-        reason=summary if listed else f"no file matches {node.traits.pattern} yet: an empty table",
-        scope=Rows(count=len(pending), of="files", bytes=size),
+        reason=_explain(node, len(pending), len(listed)),
+        scope=Rows(count=len(pending), of="posts" if node.traits.inbox else "files", bytes=size),
         files=tuple(f.path for f in pending),
         estimated_rows=int(size / width),
         estimated_bytes=size,
         full_rows=int(total / width),
         full_bytes=total,
     )
+
+
+def _explain(node: Node, pending: int, listed: int) -> str:
+    if node.traits.inbox:
+        return f"{pending} posts wait in the inbox" if listed else "nothing was posted yet: an empty table"
+    if not listed:
+        return f"no file matches {node.traits.pattern} yet: an empty table"
+    return f"{pending} of {listed} files are new or have grown"
 
 
 def is_pending(listed: FileSeen, read: FileRead | None) -> bool:

@@ -1,9 +1,13 @@
 """What all routes share: the project that is in force, and the parts of the server."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from strandline.app.watching import Happening
 from strandline.app.workspace import Workspace
+from strandline.model.dispatching import DispatcherState
+from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
 
 from .live import Live
@@ -23,6 +27,22 @@ class Work(Protocol):
 
     def wake(self) -> None:
         """There is something new to look for, such as received facts."""
+        ...
+
+    def watch(self, request: str) -> AsyncIterator[Happening]:
+        """What happens while a request is executed, from its beginning to its end."""
+        ...
+
+    def find_end(self, request: str) -> tuple[object, StrandlineError | None]:
+        """The outcome and the error of a request that has been watched to its end."""
+        ...
+
+    def abandon(self, request: str) -> None:
+        """Nobody waits for this any more. What changes nothing and has not begun is left out."""
+        ...
+
+    def state(self) -> DispatcherState:
+        """What is being done, and what is put off."""
         ...
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from strandline.model.errors import OutsideError
@@ -31,11 +32,12 @@ _FOR_FEW_CHANGES = {"spark.sql.adaptive.enabled": "false"}
 Tables are still read by compiled code.
 """
 
-_FOR_MANY_COLUMNS = {"spark.sql.constraintPropagation.enabled": "false"}
+_FOR_MANY_VARIABLES = {"spark.sql.constraintPropagation.enabled": "false"}
 """Do not derive conditions from what each column of a projection is computed of.
 
 Spark compares each column with every other one, in each step of a plan: at 400 columns that took minutes. The
-conditions only find rows earlier, and where a NULL cannot be joined.
+conditions only find rows earlier, and where a NULL cannot be joined. Queries of users keep them, however many
+columns they have.
 """
 
 _COMPILE_LATER = (
@@ -156,17 +158,18 @@ def fit_session(
     *,
     own: bool,
     changed: int | None = None,
-    columns: int = 0,
+    variables: int = 0,
 ) -> "SparkSession":
     """A session whose settings suit this number of rows, `changed` of which have changed (None if unknown).
 
-    `columns`: how many are computed. `own`: its views and functions are not shared, as users' code requires.
+    `variables`: how many columns are aggregates that the engine itself writes. `own`: its views and functions
+    are not shared, as users' code requires.
     """
     most = settings.thresholds.interpreted_rows
     few = changed is not None and changed <= most
     profile = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
-    if columns > settings.thresholds.derived_columns:
-        profile = profile | _FOR_MANY_COLUMNS
+    if variables > settings.thresholds.derived_columns:
+        profile = profile | _FOR_MANY_VARIABLES
     fitting = {name: value for name, value in profile.items() if name not in settings.spark_conf}
     if own:
         return _open(session, fitting)
@@ -206,6 +209,15 @@ def answers() -> bool:
 def is_started() -> bool:
     """Whether this process has a session whose JVM lives."""
     return _session is not None and answers()
+
+
+def cancel_jobs() -> None:
+    """Cancel everything that Spark is doing in this process. Nothing is started for that."""
+    from py4j.protocol import Py4JError
+
+    if _session is not None:
+        with suppress(Py4JError, OSError):  # its JVM may be gone
+            _session.sparkContext.cancelAllJobs()
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

@@ -6,6 +6,7 @@ A `select` is never written again from its tree: sqlglot may write another funct
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -65,6 +66,7 @@ class Cut:
         return self.leaves[0] if len(self.leaves) == 1 and bare else None
 
 
+@lru_cache(maxsize=2048)
 def cut_select(text: str) -> Cut:
     """Cut a select at its outermost aggregates. It has been parsed without a mistake."""
     tokens = list(SPARK.tokenize(text))

@@ -14,7 +14,7 @@ from strandline.app import deliveries as verb
 from strandline.app import run as running
 from strandline.app.maintain import maintain_tables
 from strandline.app.workspace import open_workspace
-from strandline.catalog import open_catalog
+from strandline.catalog import forget_deliveries, open_catalog
 from strandline.cli import main
 from strandline.dispatch.desk import Desk
 from strandline.model.events import make_event_id
@@ -383,6 +383,43 @@ def test_secrets_are_in_no_output_file_or_catalog(
         assert text not in out + err
     for file in (path for path in story.folder.rglob("*") if path.is_file()):
         assert not any(text.encode() in file.read_bytes() for text in hidden), file
+
+
+def test_deliveries_that_are_no_longer_kept_are_owed_again_from_their_events(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.fire("a", "b")
+    story.fire("silent", quiet=True)
+    story.call("--send")
+    monkeypatch.setattr(verb, "now", lambda: AT + timedelta(days=40))
+    story.log.append(Fired(key="new", data='{"id":"new"}'), at=AT + timedelta(days=39))
+    story.call("--send")
+    _pass(story, timedelta(days=31))
+    with open_workspace(story.folder) as workspace:
+        assert forget_deliveries(workspace.catalog, timedelta(days=30)) == 3
+    first = list(story.receiver.received)
+    capsys.readouterr()
+
+    assert story.call("--replay", f"{make_event_id(ALERT, 'a', 1)}-ops") == 0
+    assert "1 delivery owed again." in capsys.readouterr().out
+    for unknown in (
+        f"{make_event_id(ALERT, 'a', 2)}-ops",
+        f"{make_event_id(ALERT, 'silent', 1)}-ops",
+        "a-ops",
+    ):
+        assert story.call("--replay", unknown) == 2
+        assert "[unknown-delivery]" in capsys.readouterr().err
+    assert story.call("--since", "2024-01-01", "--until", "2024-01-15", "--output", "json") == 0
+    assert printed(capsys)["replayed"] == 0
+    assert story.call("--since", "2024-01-01", "--dead", "--output", "json") == 0
+    assert printed(capsys)["replayed"] == 0, "nobody knows whether they were dead"
+    assert story.call("--since", "2024-01-01", "--send", "--output", "json") == 0
+
+    # `a` waits already. Of `new` a delivery would still be kept, so it may never have been owed.
+    assert printed(capsys)["replayed"] == 1
+    assert sorted(story.keys[3:]) == ["a", "b"]
+    again = {headers["webhook-id"]: body for headers, body in story.receiver.received[3:]}
+    assert again.items() <= {headers["webhook-id"]: body for headers, body in first}.items()
 
 
 def _pass(story: Story, by: timedelta) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from strandline.declare.sources.files import find_columns, find_format
 from strandline.model.errors import Place
-from strandline.model.project import FileFormat, FileSource
+from strandline.model.project import FileFormat, FileSource, HttpSource
 from tests.unit.declare.builders import load, report
 
 
@@ -142,3 +142,45 @@ def test_an_odd_file_is_for_the_run_to_refuse(tmp_path: Path, data: bytes) -> No
     (tmp_path / "b.csv").write_bytes(data)
 
     assert find_columns(source("*.csv"), tmp_path) is None
+
+
+PUSHED = """
+project: x
+sources: {pushed: {http: {}}}
+datasets: {item: {from: pushed, columns: {id: id, unit: item.id}, explode: units}}
+"""
+
+
+def test_an_http_source_is_declared_and_has_messages(tmp_path: Path) -> None:
+    pushed = load(tmp_path, PUSHED).nodes[0]
+
+    assert isinstance(pushed.definition, HttpSource)
+    assert (pushed.kind, pushed.traits.inbox) == ("source", True)
+
+
+@pytest.mark.parametrize(
+    ("written", "slug", "mended"),
+    [
+        ("{http: {}, files: 'a.jsonl'}", "option-not-taken", "{http: {}}"),
+        ("{http: {}, complete: true, format: json}", "option-not-taken", "{http: {}}"),
+        ("{http: {port: 1}}", "unknown-key", "{http: {}}"),
+        ("{http: true}", "wrong-type", "{http: {}}"),
+        ("{complete: false}", "missing-key", "{http: {}}"),
+        ("{}", "missing-key", "{files: 'a.jsonl'}"),
+    ],
+)
+def test_what_an_http_source_cannot_have_is_refused(
+    written: str, slug: str, mended: str, tmp_path: Path
+) -> None:
+    assert f"[{slug}]" in report(tmp_path, PUSHED.replace("{http: {}}", written))
+    assert report(tmp_path, PUSHED.replace("{http: {}}", mended)) == ""
+
+
+@pytest.mark.parametrize("lake", ["s3a://bucket/lake", "abfss://lake@account/there"])
+def test_an_http_source_needs_a_lake_that_is_a_folder(lake: str, tmp_path: Path) -> None:
+    reported = report(tmp_path, PUSHED, environ={"STRANDLINE_LAKE": lake})
+
+    assert "strandline.yaml:3: `pushed` is an HTTP source" in reported
+    assert "[inbox-not-local]" in reported
+    for local in (str(tmp_path / "there"), f"file://{tmp_path}/lake"):
+        assert report(tmp_path, PUSHED, environ={"STRANDLINE_LAKE": local}) == ""

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.receiver import LOCAL, SECRET, Answer, Receiver, endpoint_of, raw_ser
 
 BODY = '{"event_id":"acf6","data":{"name":"größe 日本"}}'.encode()
 QUICK = timedelta(seconds=0.4)
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Names(AbstractResolver):
@@ -73,13 +74,46 @@ async def sending(
 
 def exchange(answer: Answer | None = None, **fields: Any) -> tuple[Outcome, Receiver]:
     """One webhook to a receiver that answers so."""
+    (outcome,), receiver = exchange_at("http://127.0.0.1:{port}/hook", answer, **fields)
+    return outcome, receiver
 
-    async def run() -> tuple[Outcome, Receiver]:
+
+def exchange_at(
+    url: str, answer: Answer | None = None, *, names: Names | None = None, times: int = 1, **fields: Any
+) -> tuple[list[Outcome], Receiver]:
+    """Webhooks to this address while a receiver listens at its `{port}`."""
+
+    async def run() -> tuple[list[Outcome], Receiver]:
         async with receiving(*([answer] if answer else [])) as receiver:
-            (outcome,) = await sending(endpoint_of(receiver.url, **fields))
-            return outcome, receiver
+            endpoint = endpoint_of(url.format(port=receiver.port), **fields)
+            return await sending(endpoint, names=names, times=times), receiver
 
     return asyncio.run(run())
+
+
+def exchange_raw(talk: Talk, timeout: timedelta = QUICK, path: str = "/") -> Outcome:
+    """One webhook to a server that says what it likes."""
+
+    async def run() -> Outcome:
+        async with raw_server(talk) as port:
+            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}{path}", timeout=timeout))
+            return outcome
+
+    return asyncio.run(run())
+
+
+def dripping(head: bytes, drop: bytes = b"x", pause: float = 0.05) -> Talk:
+    """It begins with this, and goes on for ever, a little at a time."""
+
+    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(drop)
+                await writer.drain()
+                await asyncio.sleep(pause)
+
+    return drip
 
 
 def answering(status: int, headers: dict[str, str] | None = None) -> Answer:
@@ -157,20 +191,7 @@ def test_a_receiver_that_does_not_answer_in_time_has_timed_out() -> None:
 
 
 def test_a_receiver_that_drips_headers_has_timed_out() -> None:
-    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\n")
-        with suppress(ConnectionError):
-            while True:
-                writer.write(b"x")
-                await writer.drain()
-                await asyncio.sleep(0.05)
-
-    async def run() -> Outcome:
-        async with raw_server(drip) as port:
-            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=QUICK))
-            return outcome
-
-    assert asyncio.run(run()).timed_out
+    assert exchange_raw(dripping(b"HTTP/1.1 200 OK\r\n")).timed_out
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.02])
@@ -187,12 +208,7 @@ def test_of_an_answer_without_end_little_is_read_and_its_status_counts(pause: fl
                 await writer.drain()
                 await asyncio.sleep(pause)
 
-    async def run() -> Outcome:
-        async with raw_server(pour) as port:
-            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=timedelta(seconds=5)))
-            return outcome
-
-    outcome = asyncio.run(run())
+    outcome = exchange_raw(pour, timedelta(seconds=5))
 
     assert (outcome.delivered, outcome.status_code) == (True, 200)
     assert outcome.seconds < 3
@@ -218,20 +234,7 @@ def test_an_answer_that_is_packed_is_not_unpacked(packing: str) -> None:
 
 
 def test_a_receiver_that_drips_its_answer_is_left_alone_and_its_status_counts() -> None:
-    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 201 Created\r\ncontent-length: 60000\r\n\r\n")
-        with suppress(ConnectionError):
-            while True:
-                writer.write(b"x")
-                await writer.drain()
-                await asyncio.sleep(0.05)
-
-    async def run() -> Outcome:
-        async with raw_server(drip) as port:
-            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=QUICK))
-            return outcome
-
-    outcome = asyncio.run(run())
+    outcome = exchange_raw(dripping(b"HTTP/1.1 201 Created\r\ncontent-length: 60000\r\n\r\n"))
 
     assert (outcome.delivered, outcome.status_code) == (True, 201)
     assert outcome.seconds < 2
@@ -239,19 +242,7 @@ def test_a_receiver_that_drips_its_answer_is_left_alone_and_its_status_counts() 
 
 @pytest.mark.parametrize("announced", ["100 Continue", "102 Processing", "103 Early Hints"])
 def test_a_receiver_that_promises_an_answer_for_ever_has_timed_out(announced: str) -> None:
-    async def promise(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while True:
-                writer.write(f"HTTP/1.1 {announced}\r\n\r\n".encode())
-                await writer.drain()
-                await asyncio.sleep(0.02)
-
-    async def run() -> Outcome:
-        async with raw_server(promise) as port:
-            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/", timeout=QUICK))
-            return outcome
-
-    outcome = asyncio.run(run())
+    outcome = exchange_raw(dripping(b"", f"HTTP/1.1 {announced}\r\n\r\n".encode(), pause=0.02))
 
     assert not outcome.delivered
     assert outcome.seconds < 2
@@ -309,12 +300,7 @@ def test_what_does_not_speak_http_fails_and_may_be_tried_again(answer: bytes) ->
             await writer.drain()
         writer.close()
 
-    async def run() -> Outcome:
-        async with raw_server(talk) as port:
-            (outcome,) = await sending(endpoint_of(f"http://127.0.0.1:{port}/?token=hunter2", timeout=QUICK))
-            return outcome
-
-    outcome = asyncio.run(run())
+    outcome = exchange_raw(talk, path="/?token=hunter2")
 
     assert (outcome.delivered, outcome.hopeless) == (False, False)
     assert outcome.error
@@ -364,13 +350,9 @@ def test_a_body_that_is_too_large_is_not_sent() -> None:
     ],
 )
 def test_this_machine_is_not_reached_however_it_is_spelt(host: str) -> None:
-    async def run() -> tuple[Outcome, Receiver]:
-        async with receiving() as receiver:
-            url = f"https://{host}:{receiver.port}/"
-            (outcome,) = await sending(endpoint_of(url, allow=(), timeout=timedelta(seconds=5)))
-            return outcome, receiver
+    url = f"https://{host}:{{port}}/"
 
-    outcome, receiver = asyncio.run(run())
+    (outcome,), receiver = exchange_at(url, allow=(), timeout=timedelta(seconds=5))
 
     assert (outcome.delivered, outcome.hopeless, receiver.received) == (False, True, [])
     assert outcome.error == "The address may not be reached."
@@ -380,13 +362,9 @@ def test_this_machine_is_not_reached_however_it_is_spelt(host: str) -> None:
     "host", ["localhost.", "%31%32%37.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1%00.example"]
 )
 def test_this_machine_is_not_reached_by_a_host_that_may_not_be_understood(host: str) -> None:
-    async def run() -> tuple[Outcome, Receiver]:
-        async with receiving() as receiver:
-            url = f"https://{host}:{receiver.port}/"
-            (outcome,) = await sending(endpoint_of(url, allow=(), timeout=timedelta(seconds=5)))
-            return outcome, receiver
+    url = f"https://{host}:{{port}}/"
 
-    outcome, receiver = asyncio.run(run())
+    (outcome,), receiver = exchange_at(url, allow=(), timeout=timedelta(seconds=5))
 
     assert (outcome.delivered, receiver.received) == (False, [])
     assert outcome.error
@@ -409,13 +387,10 @@ def test_a_name_that_leads_to_a_special_address_is_not_dialled(block: object) ->
 
 
 def test_a_name_that_changes_between_two_looks_is_judged_by_what_is_dialled() -> None:
-    async def run() -> tuple[list[Outcome], Receiver]:
-        async with receiving(answering(200, {"Connection": "close"})) as receiver:
-            url = f"http://ops.example:{receiver.port}/"
-            names = Names(["127.0.0.1"], ["169.254.169.254"], ["10.0.0.1", "192.168.0.1"])
-            return await sending(endpoint_of(url), names=names, times=3), receiver
+    names = Names(["127.0.0.1"], ["169.254.169.254"], ["10.0.0.1", "192.168.0.1"])
+    closing = answering(200, {"Connection": "close"})
 
-    outcomes, receiver = asyncio.run(run())
+    outcomes, receiver = exchange_at("http://ops.example:{port}/", closing, names=names, times=3)
 
     assert [outcome.delivered for outcome in outcomes] == [True, False, False]
     assert [outcome.hopeless for outcome in outcomes] == [False, True, True]
@@ -423,12 +398,9 @@ def test_a_name_that_changes_between_two_looks_is_judged_by_what_is_dialled() ->
 
 
 def test_of_several_addresses_one_that_may_be_reached_is_dialled() -> None:
-    async def run() -> tuple[list[Outcome], Receiver]:
-        async with receiving() as receiver:
-            url = f"http://ops.example:{receiver.port}/"
-            return await sending(endpoint_of(url), names=Names(["10.0.0.1", "127.0.0.1"])), receiver
+    names = Names(["10.0.0.1", "127.0.0.1"])
 
-    (outcome,), receiver = asyncio.run(run())
+    (outcome,), receiver = exchange_at("http://ops.example:{port}/", names=names)
 
     assert outcome.delivered
     assert len(receiver.received) == 1
@@ -463,9 +435,8 @@ def test_no_proxy_of_the_environment_is_used(
 
 
 def test_no_cookie_is_kept() -> None:
-    async def run() -> Receiver:
-        async with receiving(answering(200, {"Set-Cookie": "a=b"})) as receiver:
-            await sending(endpoint_of(receiver.url), times=2)
-            return receiver
+    setting = answering(200, {"Set-Cookie": "a=b"})
 
-    assert ["cookie" in headers for headers, _ in asyncio.run(run()).received] == [False, False]
+    _, receiver = exchange_at("http://127.0.0.1:{port}/hook", setting, times=2)
+
+    assert ["cookie" in headers for headers, _ in receiver.received] == [False, False]

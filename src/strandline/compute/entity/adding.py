@@ -24,26 +24,10 @@ from .ids import id_names, rename_ids
 from .parts import SIGNED, Part, PartKind, UseParts
 from .selecting import settle, value_columns
 from .state import LACKS, read_parts
-from .times import explained, with_conditions
+from .times import add_conditions, conditions_at, explained
 
 READ = "__read_rows"
 """1 for a row that is read, 0 where it is looked at again."""
-
-
-def weigh(rows: DataFrame, added: UseParts, entity: Entity, as_of: datetime, calendar: Calendar) -> DataFrame:
-    """What rows with ids and a sign add to each part at a time."""
-    variables = list({leaf.variable.name: leaf.variable for leaf in added.leaves}.values())
-    if not variables:
-        return rows.select(*id_names(entity), READ)
-
-    def compute() -> DataFrame:
-        counted, conditions = with_conditions(rows, variables, as_of, calendar)
-        weights = [
-            F.expr(part.weigh(conditions[part.variable.name], as_of)).alias(part.name) for part in added.parts
-        ]
-        return counted.select(*id_names(entity), READ, *weights)
-
-    return explained(compute, variables)
 
 
 def weigh_changes(
@@ -54,7 +38,7 @@ def weigh_changes(
     if added.leaves:
         # Equal rows are netted into one, with their number as its sign.
         signed = signed.withColumn("__copy", F.expr(f"explode(sequence(1, abs({SIGN})))"))
-    return weigh(signed, added, entity, before, calendar)
+    return _weigh(signed, added, entity, before, before, calendar)
 
 
 def weigh_crossing(
@@ -65,20 +49,51 @@ def weigh_crossing(
     now: datetime,
     calendar: Calendar,
 ) -> DataFrame:
-    """Rows in bands, each with the id of its owner, weighed at the new time less the old."""
-    came = crossing.withColumns({SIGNED: F.lit(1), READ: F.lit(1)})
-    came = weigh(came, added, entity, now, calendar)
+    """Rows in bands, each with the id of its owner, weighed at the new time less the old.
+
+    Each row comes at the new time and leaves at the old one. They are read once for both.
+    """
     if not added.leaves:
-        return came
-    left = crossing.withColumns({SIGNED: F.lit(-1), READ: F.lit(0)})
-    return came.unionByName(weigh(left, added, entity, before, calendar))
+        return _weigh(crossing.withColumn(READ, F.lit(1)), added, entity, before, now, calendar)
+    both = crossing.withColumn(SIGNED, F.expr("explode(array(1, -1))"))
+    both = both.withColumn(READ, F.expr(f"CASE WHEN {SIGNED} > 0 THEN 1 ELSE 0 END"))
+    return _weigh(both, added, entity, before, now, calendar)
+
+
+def _weigh(
+    rows: DataFrame, added: UseParts, entity: Entity, left_at: datetime, came_at: datetime, calendar: Calendar
+) -> DataFrame:
+    """What rows with ids and a sign add to each part, at the time at which they leave or come."""
+    variables = list({leaf.variable.name: leaf.variable for leaf in added.leaves}.values())
+    if not variables:
+        return rows.select(*id_names(entity), READ)
+
+    def compute() -> DataFrame:
+        left = conditions_at(rows, variables, left_at, calendar)
+        came = conditions_at(rows, variables, came_at, calendar)
+        counted, conditions = add_conditions(
+            rows, variables, {name: _by_sign(came[name], left[name]) for name in came}
+        )
+        weights = []
+        for part in added.parts:
+            condition = conditions[part.variable.name]
+            weight = _by_sign(part.weigh(condition, came_at), part.weigh(condition, left_at))
+            weights.append(f"{weight} AS {part.name}")
+        return counted.selectExpr(*id_names(entity), READ, *weights)
+
+    return explained(compute, variables)
+
+
+def _by_sign(came: str, left: str) -> str:
+    """What holds for a row that comes, and what for one that leaves."""
+    return came if came == left else f"CASE WHEN {SIGNED} > 0 THEN {came} ELSE {left} END"
 
 
 def combine(weighed: Sequence[DataFrame], entity: Entity, parts: Collection[Part]) -> DataFrame:
     """One row for each id: what is added to each of its parts, and how many rows that came from."""
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), weighed)
     return united.groupBy(*id_names(entity)).agg(
-        F.sum(READ).alias(READ), *(F.expr(part.combine()).alias(part.name) for part in parts)
+        F.sum(READ).alias(READ), *(F.expr(f"{part.combine()} AS {part.name}") for part in parts)
     )
 
 
@@ -110,12 +125,13 @@ def add_up(
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), sides)
     rows = united.groupBy(*ids).agg(
         F.coalesce(F.max(LACKS), F.lit(False)).alias(LACKS),
-        *(F.expr(part.combine()).alias(name) for name, part in parts.items()),
+        *(F.expr(f"{part.combine()} AS {name}") for name, part in parts.items()),
     )
     for added in uses:
         rows = settle(rows, added)
     # More rows were taken away than had been added: what was published is not what the rows had given.
     # One call, because Spark needs minutes for a chain of hundreds of `OR`.
     counts = [name for name, part in parts.items() if part.kind is PartKind.COUNT]
-    lacks = F.expr(f"{LACKS} OR least({', '.join((*counts, '0', '0'))}) < 0").alias(LACKS)
-    return rows.select(*ids, lacks, *(column for added in uses for column in value_columns(added)))
+    in_doubt = f"{LACKS} OR least({', '.join((*counts, '0', '0'))}) < 0 AS {LACKS}"
+    values = [column for added in uses for column in value_columns(added)]
+    return rows.selectExpr(*ids, in_doubt, *values)

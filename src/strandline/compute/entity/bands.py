@@ -1,16 +1,15 @@
-"""Bands: the rows that may cross a border because `as_of` has moved."""
+"""The rows in bands, which may cross a border because `as_of` has moved, and those inside of windows."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DateType
 
 from strandline.model.columns import quote
-from strandline.model.entity import Border, Entity, Use
+from strandline.model.entity import Border, Entity, Use, Variable
 from strandline.model.project import Calendar
 
-from .times import fill_time, time_of
+from .times import explained, fill_time, limit_of, near_dates, time_of
 
 
 def find_crossing(
@@ -40,15 +39,21 @@ def _band(
     column = quote(border.column)
     compared = time_of(rows, border.column, calendar, variable) if border.of_window else column
     low, high = f"least({values[0]}, {values[1]})", f"greatest({values[0]}, {values[1]})"
-    parts = [f"{compared} BETWEEN {low} AND {high}"]
-    if compared != column and isinstance(rows.schema[border.column].dataType, DateType):
-        # So that files are skipped. A day of a time zone is less than two days from the same day of UTC.
-        parts.append(f"{column} BETWEEN date_sub(to_date({low}), 2) AND date_add(to_date({high}), 2)")
+    near = near_dates(rows, border.column, low, high) if compared != column else []
+    parts = [f"{compared} BETWEEN {low} AND {high}", *near]
     # `least` skips NULLs. A border that appears or disappears may change every row.
     appears = f"(({values[0]}) IS NULL) != (({values[1]}) IS NULL)"
     return f"(({' AND '.join(parts)}) OR {appears})"
 
 
-def pruned(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
-    """The rows that meet one of these conditions: the active section, as a read and not a table."""
-    return rows.where(" OR ".join(dict.fromkeys(conditions)))
+def find_section(
+    rows: DataFrame, variables: Sequence[Variable], as_of: datetime, calendar: Calendar
+) -> DataFrame:
+    """The active section: at least the rows that a variable counts, as a read and not a table.
+
+    Its conditions are over bare columns, so that files outside of all windows are skipped.
+    """
+    limits = dict.fromkeys(limit_of(rows, v, as_of, calendar) for v in variables)
+    if "true" in limits:
+        return rows
+    return explained(lambda: rows.where(" OR ".join(limits)), variables)

@@ -8,7 +8,7 @@ from strandline.compute.key_set import KeySet
 from strandline.lake.work import Work
 from strandline.model.entity import Entity, Use, Variable
 
-from .bands import pruned
+from .bands import find_section
 from .counting import Counting
 from .ids import Types, are_named, id_names, key_of
 from .owning import own_rows
@@ -29,12 +29,16 @@ def compute_use(
     counting: Counting,
 ) -> DataFrame:
     """Variables of a use for everybody. `keys` restricts what is read."""
-    rows = own_rows(work.read_live(use.dataset), use, entity, types, work.read_live)
-    rows, conditions = with_conditions(rows, variables, work.as_of, work.project.calendar)
+    as_of, calendar, rows = work.as_of, work.project.calendar, work.read_live(use.dataset)
     if keys is not None:
-        rows = keys.restrict(pruned(rows, list(conditions.values())), key_of(entity))
+        rows = find_section(rows, variables, as_of, calendar)
+    rows = own_rows(rows, use, entity, types, work.read_live)
+    rows, conditions = with_conditions(rows, variables, as_of, calendar)
+    if keys is not None:
+        counted = rows.where(" OR ".join(dict.fromkeys(conditions.values())))
+        rows = keys.restrict(counted, key_of(entity))
     rows = counting.count(rows, entity).where(are_named(entity))
-    values = aggregate(rows, everybody, entity, variables, conditions, parts, work.as_of)
+    values = aggregate(rows, everybody, entity, variables, conditions, parts, as_of)
     return with_defaults(values, variables)
 
 

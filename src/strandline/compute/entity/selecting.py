@@ -68,25 +68,33 @@ def aggregate(
     def compute() -> DataFrame:
         aggregates = [*((text, name) for text, name in leaves.items()), *((t, n) for n, t in parts.items())]
         grouped = united.groupBy(*id_names(entity)).agg(
-            *(F.expr(text).alias(name) for text, name in aggregates)
+            *(F.expr(f"{text} AS {name}") for text, name in aggregates)
         )
         settled = settle(grouped, added)
-        values = [F.expr(text).alias(name) for name, text in selects.items()]
-        return settled.select(*id_names(entity), *values, *value_columns(added))
+        values = [named(text, name) for name, text in selects.items()]
+        return settled.selectExpr(*id_names(entity), *values, *value_columns(added))
 
     return explained(compute, variables)
 
 
 def settle(grouped: DataFrame, added: UseParts) -> DataFrame:
     """Rows with each part as it is kept."""
-    return grouped.withColumns({part.name: F.expr(part.settle(part.name)) for part in added.parts})
+    parts = {part.name: f"{part.settle(part.name)} AS {part.name}" for part in added.parts}
+    if not parts:
+        return grouped
+    return grouped.selectExpr(*(parts.get(column, quote(column)) for column in grouped.columns))
 
 
-def value_columns(added: UseParts) -> list[Column]:
-    """The variables that are made of parts, and what `_state` keeps of them."""
+def value_columns(added: UseParts) -> list[str]:
+    """The variables that are made of parts, and what `_state` keeps of them. In SQL, with their names."""
     names = dict.fromkeys(leaf.variable.name for leaf in added.leaves)
-    values = [F.expr(added.fill(added.get(name))).alias(name) for name in names]
+    values = [named(added.fill(added.get(name)), name) for name in names]
     return [*values, *(keep(leaf) for leaf in added.leaves if leaf.kept)]
+
+
+def named(text: str, name: str) -> str:
+    """SQL with a name, on a line of its own: a user's SQL may end with a comment."""
+    return f"{text}\n AS {quote(name)}"
 
 
 def write_leaf(leaf: Leaf, condition: str, type_of: Callable[[str], DataType]) -> str:

@@ -19,9 +19,10 @@ _KEPT, _READ, _TEXTS = "__kept_", "__read", ArrayType(StringType())
 """An entry of `_state` is a list of texts, in the order of the parts of a leaf."""
 
 
-def keep(leaf: LeafParts) -> Column:
-    """What `_state` keeps of a leaf, as a column until the state is made."""
-    return F.array(*(F.col(part.name).cast("string") for part in leaf.kept)).alias(name_entry(leaf.entry))
+def keep(leaf: LeafParts) -> str:
+    """What `_state` keeps of a leaf, as a column until the state is made. In SQL, with its name."""
+    texts = ", ".join(f"CAST({part.name} AS STRING)" for part in leaf.kept)
+    return f"array({texts}) AS {quote(name_entry(leaf.entry))}"
 
 
 def name_entry(entry: str) -> str:
@@ -29,9 +30,13 @@ def name_entry(entry: str) -> str:
 
 
 def make_state(columns: Collection[str]) -> Column:
-    """`_state` of a row with these columns: JSON with sorted keys, so that equal states have equal texts."""
+    """`_state` of a row with these columns: JSON with sorted keys, so that equal states have equal texts.
+
+    One text of SQL, because each column that Python makes is a call to the JVM.
+    """
     by_key = {c.removeprefix(_KEPT): c for c in columns if c.startswith(_KEPT)} | {"named": NAMED}
-    return F.to_json(F.struct(*(F.col(quote(by_key[key])).alias(key) for key in sorted(by_key))))
+    entries = ", ".join(f"{quote(by_key[key])} AS {quote(key)}" for key in sorted(by_key))
+    return F.expr(f"to_json(struct({entries}))")
 
 
 def named_in_state() -> Column:
@@ -51,23 +56,29 @@ def read_state(published: DataFrame, entries: Sequence[str]) -> DataFrame:
         return published
     schema = StructType([StructField(entry, _TEXTS) for entry in entries])
     read = published.withColumn(_READ, F.from_json(F.col(STATE), schema))
-    return read.withColumns({name_entry(e): F.col(_READ).getField(e) for e in entries}).drop(_READ)
+    made = [f"{_READ}.{quote(entry)} AS {quote(name_entry(entry))}" for entry in entries]
+    return read.selectExpr(*map(quote, published.columns), *made)
 
 
 def read_parts(published: DataFrame, added: UseParts) -> DataFrame:
     """Published rows with the parts of variables that are added to, and whether one of them is lacking."""
     entries = [leaf.entry for leaf in added.leaves if leaf.kept]
     rows = read_state(published, entries)
-    kept = {part.name: _read(part, leaf) for leaf in added.leaves for part in leaf.kept}
-    told = {part.name: part for leaf in added.leaves for part in leaf.parts if part.name not in kept}
-    leaves = {part.name: leaf for leaf in added.leaves for part in leaf.parts}
-    lacking = [F.col(quote(name_entry(entry))).isNull() for entry in entries]
-    rows = rows.withColumns({**kept, LACKS: F.greatest(F.lit(False), F.lit(False), *lacking)})
-    return rows.withColumns({name: F.expr(_tell(part, leaves[name])) for name, part in told.items()})
-
-
-def _read(part: Part, leaf: LeafParts) -> Column:
-    return F.col(quote(name_entry(leaf.entry)))[leaf.kept.index(part)].cast(part.added_in)
+    kept = {
+        part.name: f"CAST({quote(name_entry(leaf.entry))}[{place}] AS {part.added_in}) AS {part.name}"
+        for leaf in added.leaves
+        for place, part in enumerate(leaf.kept)
+    }
+    told = {
+        part.name: f"{_tell(part, leaf)} AS {part.name}"
+        for leaf in added.leaves
+        for part in leaf.parts
+        if part.name not in kept
+    }
+    missing = "".join(f", {quote(name_entry(entry))} IS NULL" for entry in entries)
+    lacks = f"greatest(false, false{missing}) AS {LACKS}"
+    rows = rows.selectExpr(*map(quote, rows.columns), *kept.values(), lacks)
+    return rows.selectExpr(*map(quote, rows.columns), *told.values()) if told else rows
 
 
 def _tell(part: Part, leaf: LeafParts) -> str:

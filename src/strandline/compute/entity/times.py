@@ -1,6 +1,6 @@
 """SQL at a time, and which rows of a use a variable counts then."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from pyspark.errors import PySparkException
@@ -18,6 +18,8 @@ from strandline.sql.literals import spark_literal
 
 def fill_time(text: str, as_of: datetime) -> str:
     """SQL with the time of the task in place of `:as_of`."""
+    if ":as_of" not in text:  # hundreds of texts are asked for several times each
+        return text
     return fill_parameters(text, {"as_of": as_of}, lambda _, value: spark_literal(value) or "NULL")
 
 
@@ -25,13 +27,22 @@ def with_conditions(
     rows: DataFrame, variables: Sequence[Variable], as_of: datetime, calendar: Calendar
 ) -> tuple[DataFrame, dict[str, str]]:
     """The rows with a column for each distinct condition, and by variable the column that it counts by."""
-    columns: dict[str, str] = {}
-    named: dict[str, str] = {}
-    for variable in variables:
-        text = condition_of(rows, variable, as_of, calendar)
-        columns.setdefault(text, f"__in{len(columns)}")
-        named[variable.name] = columns[text]
-    made = {name: F.coalesce(F.expr(text), F.lit(False)) for text, name in columns.items()}
+    return add_conditions(rows, variables, conditions_at(rows, variables, as_of, calendar))
+
+
+def conditions_at(
+    rows: DataFrame, variables: Sequence[Variable], as_of: datetime, calendar: Calendar
+) -> dict[str, str]:
+    """By variable: which rows it counts at a time."""
+    return {v.name: condition_of(rows, v, as_of, calendar) for v in variables}
+
+
+def add_conditions(
+    rows: DataFrame, variables: Sequence[Variable], conditions: Mapping[str, str]
+) -> tuple[DataFrame, dict[str, str]]:
+    columns = {text: f"__in{place}" for place, text in enumerate(dict.fromkeys(conditions.values()))}
+    made = {name: F.expr(f"coalesce({text}, false)") for text, name in columns.items()}
+    named = {variable: columns[text] for variable, text in conditions.items()}
     return explained(lambda: rows.withColumns(made), variables), named
 
 
@@ -49,6 +60,27 @@ def window_condition(
     value, end = time_of(rows, window.column, calendar, variable), spark_literal(as_of)
     # Spark subtracts, because a start before the year 1 has no `datetime`.
     return f"{value} >= {end} - INTERVAL {window.seconds} SECONDS AND {value} < {end}"
+
+
+def limit_of(rows: DataFrame, variable: Variable, as_of: datetime, calendar: Calendar) -> str:
+    """What the rows of a variable have in common: its window, or else its own condition."""
+    window = variable.window
+    if window is None:
+        return f"({fill_time(variable.where, as_of)})" if variable.where else "true"
+    inside = window_condition(rows, window, as_of, calendar, variable)
+    now = spark_literal(as_of)
+    near = near_dates(rows, window.column, f"{now} - INTERVAL {window.seconds} SECONDS", str(now))
+    return f"({' AND '.join([inside, *near])})"
+
+
+def near_dates(rows: DataFrame, column: str, low: str, high: str) -> list[str]:
+    """Dates that contain all those between two times, so that files are skipped.
+
+    A day of a time zone is less than two days from the same day of UTC.
+    """
+    if not isinstance(rows.schema[column].dataType, DateType):
+        return []
+    return [f"{quote(column)} BETWEEN date_sub(to_date({low}), 2) AND date_add(to_date({high}), 2)"]
 
 
 def time_of(rows: DataFrame, column: str, calendar: Calendar, variable: Variable) -> str:

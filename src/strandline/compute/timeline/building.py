@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from strandline.compute.keys import user_columns
 from strandline.lake.work import ErrorNamer, Prepared, Work, Write
-from strandline.model.columns import ROLE, quote
+from strandline.model.columns import ROLE
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
 from strandline.model.scope import EVERYTHING
@@ -29,7 +29,7 @@ def keep_published(work: Work, columns: Collection[str]) -> Work:
     to be another one, the task is prepared again, and then the table is written anew. It always is if
     somebody else has put it in the place of ours.
     """
-    task, own = work.task, work.read_own()
+    task, own = work.task, work.find_shape()
     if not task.overwrite or task.reshapes or task.cause is Cause.GAP or own is None:
         return work
     if ROLE not in own.columns or set(user_columns(own.columns)) != set(columns):
@@ -49,9 +49,7 @@ def build_table(
     Rows are written in an order, so that each page of a file has few of the values in it.
     """
     read = sum(work.input_rows.values())
-    rows = make_first_rows(work, candidates)
-    rows = rows.coalesce(1) if count <= ROWS_PER_FILE else rows
-    rows = rows.sortWithinPartitions(*map(quote, order))
+    rows = make_first_rows(work, candidates, one_file=count <= ROWS_PER_FILE, order=order)
     return Prepared(
         write=Write(operation=Operation.OVERWRITE, rows=rows, name_error=name_error),
         scope=EVERYTHING,

@@ -84,10 +84,18 @@ def stage_superseding(work: Work, candidates: Candidates) -> Staged:
     return _stage(work, _finish(work, sides, candidates), candidates)
 
 
-def make_first_rows(work: Work, candidates: Candidates) -> DataFrame:
-    """Everything that was computed as rows of a new table, in which every key begins with epoch 0."""
+def make_first_rows(work: Work, candidates: Candidates, *, one_file: bool, order: Sequence[str]) -> DataFrame:
+    """Everything that was computed as rows of a new table, in which every key begins with epoch 0.
+
+    Rows are in an order within each file, heads in that of their keys. They are sorted before they get the
+    columns that all of them have: Spark copies what it sorts.
+    """
     columns = [*map(quote, candidates.key), DATE, *map(quote, candidates.values)]
-    rows, heads = _tag(candidates.new.select(*columns), NEW), _tag(candidates.heads, _AS_HEAD)
+    rows, heads = candidates.new.select(*columns), candidates.heads
+    if one_file:
+        rows, heads = rows.coalesce(1), heads.coalesce(1)
+    rows = _tag(rows.sortWithinPartitions(*map(quote, order)), NEW)
+    heads = _tag(heads.sortWithinPartitions(*map(quote, candidates.key)), _AS_HEAD)
     both = rows.unionByName(heads, allowMissingColumns=True).withColumn(_NEW_EPOCH, F.lit(0).cast("bigint"))
     return _finish(work, both, candidates).select(*map(quote, _table_columns(candidates)))
 

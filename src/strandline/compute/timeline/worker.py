@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -11,8 +12,8 @@ from strandline.compute.shape import fit_types
 from strandline.lake.near import Among, Near
 from strandline.lake.reads import SIGN
 from strandline.lake.staging import Staged, stage
-from strandline.lake.work import Expected, Prepared, Work
-from strandline.model.columns import HEAD, KEY, quote
+from strandline.lake.work import NEW, SIDE, Expected, Prepared, Work
+from strandline.model.columns import DELETED, HEAD, KEY, quote
 from strandline.model.errors import WorkError
 from strandline.model.node import Node
 from strandline.model.plan import Strategy
@@ -45,7 +46,7 @@ def prepare(work: Work) -> Prepared:
     timeline = timeline_of(work.node)
     require_fold(timeline, work.project.folder)
     work = keep_published(work, (*timeline.row_key, *(f.name for f in timeline.fields), EPOCH))
-    own = None if work.task.overwrite else work.read_own()
+    own = None if work.task.overwrite else work.find_shape()
     if own is None:
         return _build(work, timeline)
     if work.task.strategy is Strategy.FULL:
@@ -226,8 +227,7 @@ def _read_increment(
         nothing = work.read_live(timeline.facts).limit(0)
         return _in_types_of(own, timeline, nothing.select(*map(quote, user_columns(nothing.columns)))), 0
     changes = work.read_changes(timeline.facts)
-    undated = changes.where(F.col(quote(timeline.date)).isNull())
-    without = int(undated.agg(F.sum(SIGN)).collect()[0][0] or 0)
+    without = _count_undated(work, timeline, changes)
     times = F.expr(f"explode(sequence(1, CASE WHEN {SIGN} > 0 THEN {SIGN} ELSE 1 END))")
     added = changes.where((F.col(SIGN) > 0) & F.col(quote(timeline.date)).isNotNull())
     added = added.withColumn("__times", times)
@@ -236,6 +236,20 @@ def _read_increment(
     hashed = added.withColumn(KEY_HASH, hash_head(timeline.key))
     wanted = F.broadcast(continuing.select(KEY_HASH))
     return hashed.join(wanted, KEY_HASH, "left_semi").drop(KEY_HASH), without
+
+
+def _count_undated(work: Work, timeline: Timeline, changes: DataFrame) -> int:
+    """By how much the number of facts without a date changed."""
+    staged = work.find_staged_changes(timeline.facts)
+    if staged is None:
+        undated = changes.where(F.col(quote(timeline.date)).isNull())
+        return int(undated.agg(F.sum(SIGN)).collect()[0][0] or 0)
+    count = 0
+    for batch in staged.scan([timeline.date, SIDE, DELETED]):
+        undated_live = pc.field(timeline.date).is_null() & ~pc.field(DELETED)
+        sides = batch.filter(undated_live).column(SIDE)
+        count += sum(1 if side == NEW else -1 for side in sides.to_pylist())
+    return count
 
 
 def _in_types_of(own: DataFrame, timeline: Timeline, facts: DataFrame) -> DataFrame:

@@ -43,13 +43,14 @@ def judge_heads(
     everything else.
     """
     names = [quote(c) for c in valuation.timeline.key]
-    history = work.read_heads(valuation.timeline.output)
+    history = work.read_heads(valuation.timeline.output, reached.kinds.hashes)
     known = history.selectExpr(
         f"{KEY} AS {KEY_HASH}", *names, f"{HEAD}.status AS {_FOLD}", f"{HEAD}.reason AS {_WHY}"
     )
     heads = known.join(_collect_ranges(reached), KEY_HASH, "left")
     heads = heads.where(f"{_COMPUTED} IS NOT NULL OR {_FOLD} = '{FAILED}'")
-    heads = _with_published(heads, None if own is None else work.read_heads(valuation.output), dates)
+    published = None if own is None else work.read_heads(valuation.output, reached.kinds.hashes)
+    heads = _with_published(heads, published, dates)
     heads = _with_waits(heads, missing).withColumn(_FIRST, F.expr(f"array_min({_WAITS})"))
     heads = heads.withColumn(HEAD, F.expr(spell_head(_judge(Grid.of(dates.business)))))
     same = " AND ".join(f"{HEAD}.{name} <=> {_OLD_HEAD}.{name}" for name in _COMPARED)

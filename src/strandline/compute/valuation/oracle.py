@@ -1,9 +1,10 @@
 """What a valuation must have published, recomputed in full without the code that scopes or joins (L2).
 
-Every cell finds its row of the history, and of each dated reference, by comparing all dates: the latest on or
-before its own wins. There is no grid, there are no steps, and no head of the history is read.
+Every cell takes the last row of the history, and of each dated reference, that comes before it when both are
+put in the order of their dates. There is no grid, there are no steps, and no head of the history is read.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -19,7 +20,7 @@ from strandline.model.timeline import DATE, EPOCH, KeyStatus, Match, Reference, 
 
 from .dates import read_business_dates
 
-_ON, _CELL = "__on", "__cell"
+_CELL = "__cell"
 EPOCH_IS_RIGHT = "epoch_is_right"
 """True for each row. False for a published one whose epoch is greater than that of its key."""
 
@@ -61,15 +62,14 @@ def _anti(rows: DataFrame, keys: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def _value_all(work: Work, valuation: Valuation, history: DataFrame) -> DataFrame:
-    key = valuation.timeline.key
+    key = [quote(c) for c in valuation.timeline.key]
     dates = read_business_dates(work, valuation.calendar, valuation.timeline.output)
-    calendar = work.session.createDataFrame([(day,) for day in dates], f"{_ON} date")
+    calendar = work.session.createDataFrame([(day,) for day in dates], f"{DATE} date")
     fields = [quote(field.name) for field in valuation.timeline.fields]
-    held = history.select(*map(quote, key), F.col(DATE).alias("__since"), *fields)
-    cells = held.join(calendar, F.col("__since") <= F.col(_ON))
-    cells = _latest(cells, [*map(quote, key), _ON], "__since")
-    cells = cells.drop("__since").withColumnRenamed(_ON, DATE)
-    cells = cells.withColumn(_CELL, F.monotonically_increasing_id()).localCheckpoint()
+    held = history.select(*key, DATE, F.struct(*fields, F.lit(True).alias("__is_held")).alias("__held"))
+    cells = history.select(*key).distinct().crossJoin(F.broadcast(calendar))
+    cells = _carry(held, cells, key, "__held").where("__held IS NOT NULL")
+    cells = cells.select(*key, DATE, *(F.col(f"__held.{field}") for field in fields))
     for reference in valuation.references:
         cells = _look_up(work, reference, cells)
     for reference in valuation.references:
@@ -80,28 +80,41 @@ def _value_all(work: Work, valuation: Valuation, history: DataFrame) -> DataFram
         cells = cells.withColumn(column.name, F.expr(column.sql))
     if valuation.where:
         cells = cells.where(F.expr(valuation.where))
-    return cells.select(*map(quote, (*key, *_columns(valuation))))
+    return cells.select(*map(quote, (*valuation.timeline.key, *_columns(valuation))))
 
 
 def _look_up(work: Work, reference: Reference, cells: DataFrame) -> DataFrame:
     rows = work.read_live(reference.dataset)
     content = F.struct(*map(quote, user_columns(rows.columns)))
+    ons = [f"__on{place}" for place, _ in enumerate(reference.on)]
     theirs = rows.select(
-        content.alias(reference.name), *(F.col(quote(m.theirs)).alias(f"__{m.theirs}") for m in reference.on)
+        content.alias(reference.name),
+        *(F.col(quote(m.theirs)).alias(name) for m, name in zip(reference.on, ons, strict=True)),
+        *([F.col(quote(reference.date)).alias(DATE)] if reference.date else []),
     )
-    same = [F.col(quote(f"__{m.theirs}")) == _ours(m) for m in reference.on]
-    names = [f"__{m.theirs}" for m in reference.on]
     if not reference.date:
-        return cells.join(theirs, reduce(and_, same), "left").drop(*names)
-    since = F.col(f"{quote(reference.name)}.{quote(reference.date)}")
-    joined = cells.join(theirs, reduce(and_, [*same, since <= F.col(DATE)]), "left").drop(*names)
-    return _latest(joined.withColumn("__since", since), [_CELL], "__since").drop("__since")
+        same = [F.col(name) == _ours(m) for m, name in zip(reference.on, ons, strict=True)]
+        return cells.join(theirs, reduce(and_, same), "left").drop(*ons)
+    theirs = theirs.dropna(subset=[DATE, *ons])  # a NULL is equal to nothing, and on or before nothing
+    ours = {name: _ours(m) for m, name in zip(reference.on, ons, strict=True)}
+    return _carry(theirs, cells.withColumns(ours), ons, reference.name).drop(*ons)
+
+
+def _carry(rows: DataFrame, cells: DataFrame, by: Sequence[str], column: str) -> DataFrame:
+    """Cells with `column` of the last row with the same values of `by` on or before their date.
+
+    Rows and cells are put in one order, in which each cell takes what was there last.
+    """
+    wide = cells.select(*by, DATE, F.struct(*map(quote, cells.columns)).alias(_CELL))
+    both = wide.unionByName(rows.select(*by, DATE, quote(column)), allowMissingColumns=True)
+    so_far = (
+        Window.partitionBy(*by)
+        .orderBy(F.col(DATE), F.col(_CELL).isNotNull())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    carried = both.withColumn(column, F.last(quote(column), ignorenulls=True).over(so_far))
+    return carried.where(f"{_CELL} IS NOT NULL").select(f"{_CELL}.*", quote(column))
 
 
 def _ours(match: Match) -> Column:
     return F.col(f"{quote(match.reference)}.{quote(match.ours)}" if match.reference else quote(match.ours))
-
-
-def _latest(rows: DataFrame, by: list[str], since: str) -> DataFrame:
-    window = Window.partitionBy(*by).orderBy(F.col(since).desc_nulls_last())
-    return rows.withColumn("__nth", F.row_number().over(window)).where("__nth = 1").drop("__nth")

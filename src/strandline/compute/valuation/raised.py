@@ -1,22 +1,11 @@
 """An expression of a valuation that Spark refuses, or that raises for some row, is named with what to do."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from strandline.compute.raised import find_raised
 from strandline.model.errors import WorkError
 from strandline.model.timeline import Valuation
-
-_RAISED = re.compile(
-    r"\[(?P<condition>[A-Z_.]+)\] (?P<what>.+?)\.? SQLSTATE: 22\w+\s+== SQL .*? ==\n(?P<sql>.*?)\n *\^",
-    re.DOTALL,
-)
-"""Spark's text for a value that an expression cannot be computed from (SQLSTATE class 22).
-
-Spark shows the line of the SQL, with marks below it.
-"""
-_TOLERANT = re.compile(r"`(try_\w+)`")
-"""The function that Spark recommends."""
 
 
 @contextmanager
@@ -43,20 +32,15 @@ def refuse_expression(valuation: Valuation, name: str, sql: str, error: Exceptio
 
 def name_expression(valuation: Valuation, error: Exception) -> WorkError | None:
     """None if the error is not about a value, or no expression contains the SQL that it shows."""
-    raised = _RAISED.search(str(error))
+    expressions = {column.name: column.sql for column in valuation.columns} | {WHERE: valuation.where}
+    raised = find_raised(error, expressions)
     if raised is None:
         return None
-    shown = raised["sql"].strip()
-    expressions = {column.name: column.sql for column in valuation.columns} | {WHERE: valuation.where}
-    names = [name for name, sql in expressions.items() if shown in map(str.strip, sql.splitlines())]
-    if not names:
-        return None
-    tolerant = _TOLERANT.search(raised["what"])
-    instead = f"`{tolerant[1]}`, which gives NULL" if tolerant else "`CASE WHEN`"
     return WorkError(
-        f"{valuation.place}: {' or '.join(_describe(valuation, name) for name in names)} cannot be computed"
-        f" for some row: `{shown}` raised {raised['condition']}. What is published stays as it is.",
-        remedy=f"Correct the row that it reads, and run again; or use {instead}, and run"
+        f"{valuation.place}: {' or '.join(_describe(valuation, name) for name in raised.names)} cannot be"
+        f" computed for some row: `{raised.sql}` raised {raised.condition}."
+        " What is published stays as it is.",
+        remedy=f"Correct the row that it reads, and run again; or use {raised.instead}, and run"
         f" `strandline backfill {valuation.timeline.name} --all`.",
         slug="expression-raised",
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -42,6 +43,8 @@ class Kinds:
     moving: bool
     among: tuple[Among, ...] = ()
     """Values of the key that all of them have, if they are few."""
+    hashes: pa.Array | None = None
+    """Of all of them, and of the keys whose fold fails. None if they are many."""
 
 
 BOTH_KINDS = Kinds(settled=True, moving=True)
@@ -77,7 +80,7 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid,
     steps: list[DataFrame] = []
     if kinds.settled:
         settled = ranges.where(SETTLED).select(KEY_HASH).distinct()
-        heads = work.read_heads(timeline.output).withColumnRenamed(KEY, KEY_HASH)
+        heads = work.read_heads(timeline.output, kinds.hashes).withColumnRenamed(KEY, KEY_HASH)
         heads = heads.join(settled, KEY_HASH, "left_semi")
         heads = heads.withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
         steps.append(heads.select(*columns))
@@ -98,12 +101,12 @@ def resolve_references(
 ) -> DataFrame:
     """Cells with one struct per reference. It is NULL where the reference has no row."""
     for reference in references:
-        _require_types(work, reference, cells)
+        require_types(work, reference, cells)
         cells = _resolve(work, reference, cells, grid)
     return cells
 
 
-def _require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
+def require_types(work: Work, reference: Reference, cells: DataFrame) -> None:
     """Refuse values of types that Spark would round or parse to compare them."""
     theirs, ours = work.read_live(reference.dataset).schema, cells.schema
     for match in reference.on:

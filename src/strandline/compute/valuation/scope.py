@@ -8,8 +8,9 @@ from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType
 
 from strandline.compute.filtering import any_of, typed_filter
 from strandline.compute.timeline.layout import name_values, of_head
@@ -18,7 +19,7 @@ from strandline.lake.staging import Staged, stage
 from strandline.lake.work import Work
 from strandline.model.columns import KEY, quote
 from strandline.model.scope import find_filter
-from strandline.model.timeline import DATE, Valuation
+from strandline.model.timeline import DATE, Reference, Valuation
 
 from .dates import Dates
 from .grid import PLACE, Grid
@@ -81,8 +82,8 @@ class Reached:
         return Near(dates=self.bounds, among=self.kinds.among)
 
 
-_MOST_RANGES = 50
-_MOST_PAIRS = 2000
+MOST_RANGES = 50
+MOST_PAIRS = 2000
 
 
 def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
@@ -92,7 +93,9 @@ def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) 
     and that only matters if somebody may have to wait.
     """
     before = min(dates.new, default=None)
-    ranges = _stage_ranges(work, valuation, _find_ranges(work, valuation, keys, dates, before), dates)
+    found = _find_ranges(work, valuation, keys, dates, before)
+    only_due = before is not None and len(found) == 1
+    ranges = _stage_ranges(work, valuation, found, dates, once=only_due)
     if before is not None and ranges.counts["cells"] > work.project.settings.batch_rows:
         ranges = _stage_ranges(work, valuation, _find_ranges(work, valuation, keys, dates, None), dates)
     return _split(work, valuation, ranges, _find_waiting(work, valuation, ranges), Grid.of(dates.business))
@@ -100,7 +103,7 @@ def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) 
 
 def find_everything(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
     """All dates of all keys, published in one commit: until then the table is of no or of an older shape."""
-    ranges = _stage_ranges(work, valuation, [_tag(reach_all(keys), BY_FACTS)], dates)
+    ranges = _stage_ranges(work, valuation, [_tag(reach_all(keys), BY_FACTS)], dates, once=True)
     return _split(work, valuation, ranges, None, Grid.of(dates.business))
 
 
@@ -120,7 +123,7 @@ def _find_ranges(
         reached.append(_tag(_mended_keys(heads, keys), BY_FACTS))
     everywhere = Grid.of(dates.business)
     for reference in valuation.references:
-        if _moved(work, reference.dataset):
+        if _moved(work, reference.dataset) and not _changed_from(work, reference, before):
             ranges = reach_of_reference(work, valuation, reference, keys, everywhere, before)
             reached.append(_tag(ranges, BY_OTHERS))
     if dates.changed:
@@ -145,6 +148,18 @@ def _moved(work: Work, dataset: str) -> bool:
     return work.has_changes(dataset) or bool(work.invalidations(dataset))
 
 
+def _changed_from(work: Work, reference: Reference, start: date | None) -> bool:
+    """Whether all changes of a dated reference are known to lie on or after a date."""
+    if start is None or not reference.date or work.invalidations(reference.dataset):
+        return False
+    staged = work.find_staged_changes(reference.dataset)
+    if staged is None or not isinstance(staged.schema[reference.date].dataType, DateType):
+        return False
+    first = pa.scalar(start, pa.date32())
+    earlier = (pc.less(rows.column(reference.date), first) for rows in staged.scan([reference.date]))
+    return not any(pc.any(are_earlier).as_py() for are_earlier in earlier)
+
+
 def _mended_keys(heads: DataFrame, keys: DataFrame) -> DataFrame:
     """All dates of keys that were held because their fold failed, and that fold again."""
     held = heads.where("_head.status = 'FAILED' AND coalesce(size(_head.waits), 0) <= 0")
@@ -159,13 +174,16 @@ def _pending(heads: DataFrame, keys: DataFrame) -> DataFrame:
     return keys.join(ranges, KEY_HASH)
 
 
-def _stage_ranges(work: Work, valuation: Valuation, ranges: Sequence[DataFrame], dates: Dates) -> Staged:
-    """Stage the ranges, and count the cells in them."""
+def _stage_ranges(
+    work: Work, valuation: Valuation, ranges: Sequence[DataFrame], dates: Dates, *, once: bool = False
+) -> Staged:
+    """Stage the ranges, and count the cells in them. `once`: each key has a single range."""
     key = [quote(c) for c in valuation.timeline.key]
     columns = [KEY_HASH, *key, LAST_ON, START, END, WHY]
     cells = Grid.of(dates.business).count(START, END)
     united = reduce(DataFrame.unionByName, (frame.select(*columns) for frame in ranges))
-    counted = _merge(united.withColumn(_CELLS, cells), key).withColumn(_CELLS, cells)
+    counted = united.withColumn(_CELLS, cells)
+    counted = _label(counted, key) if once else _merge(counted, key).withColumn(_CELLS, cells)
     counts = {
         "cells": F.sum(_CELLS),
         "keys": F.count_if(_IS_FIRST),
@@ -175,11 +193,29 @@ def _stage_ranges(work: Work, valuation: Valuation, ranges: Sequence[DataFrame],
     return stage(counted, f"{work.staging}/ranges", counts)
 
 
-def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Ranges of one key that overlap or follow each other become one, with all their reasons.
+def _label(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
+    """What `_merge` gives where each key has a single range."""
+    settled = f"coalesce({LAST_ON} <= coalesce({START}, {_FIRST}), false)"
+    reasons = [_is_reason(why).alias(name) for why, name in _REASONS.items()]
+    return ranges.select(
+        KEY_HASH,
+        *key,
+        START,
+        END,
+        F.expr(settled).alias(SETTLED),
+        *reasons,
+        F.lit(True).alias(_IS_FIRST),
+        _CELLS,
+    )
 
-    Facts touch a key also where they reach no date that is due. Other changes then do not.
-    """
+
+def _is_reason(why: str) -> Column:
+    """Facts touch a key also where they reach no date that is due. Other changes then do not."""
+    return (F.col(WHY) == why) & (F.lit(why == BY_FACTS) | (F.col(_CELLS) > 0))
+
+
+def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Ranges of one key that overlap or follow each other become one, with all their reasons."""
     of_key = f"OVER (PARTITION BY {KEY_HASH}, {', '.join(key)} ORDER BY __first, __last"
     before = f"{of_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     ranges = ranges.withColumns(
@@ -195,10 +231,7 @@ def _merge(ranges: DataFrame, key: Sequence[str]) -> DataFrame:
         F.min("__first").alias("__first"),
         F.max("__last").alias("__last"),
         F.max(SETTLED).alias(SETTLED),
-        *(
-            F.max((F.col(WHY) == why) & (F.lit(why == BY_FACTS) | (F.col(_CELLS) > 0))).alias(name)
-            for why, name in _REASONS.items()
-        ),
+        *(F.max(_is_reason(why)).alias(name) for why, name in _REASONS.items()),
     )
     return merged.select(
         KEY_HASH,
@@ -254,7 +287,7 @@ def _split(
         }
         ranges = stage(marked, f"{work.staging}/marked", counts)
         marked, left = ranges.read(work.session), dict(ranges.counts)
-    bounds = _find_bounds(ranges)
+    bounds = find_bounds(ranges)
     return Reached(
         ranges=marked.drop(_CELLS, _IS_FIRST),
         bounds=bounds,
@@ -265,26 +298,38 @@ def _split(
             settled=counted["settled"] > 0,
             moving=counted["moving"] > 0,
             among=name_values(ranges, every.schema, valuation.timeline.key),
+            hashes=_list_hashes(work, valuation, ranges, counted["keys"]),
         ),
         waiting=left["cells"],
         waiting_keys=left["keys"],
     )
 
 
-def _find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
+def _list_hashes(work: Work, valuation: Valuation, ranges: Staged, keys: int) -> pa.Array | None:
+    if keys > work.project.settings.thresholds.held_keys:
+        return None
+    failed = work.list_failed(valuation.timeline.output)
+    if failed is None:
+        return None
+    columns = [batch.column(KEY_HASH) for batch in ranges.scan([KEY_HASH])]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array([*chunks, failed], pa.int64()).unique()
+
+
+def find_bounds(ranges: Staged) -> tuple[Bounds, ...]:
     """Few ranges that contain all ranges of keys that do not wait."""
     pairs: set[Bounds] = set()
     waits = [WAITS] if WAITS in ranges.schema.names else []
     for batch in ranges.scan([START, END, *waits]):
         computed = batch.filter(~pc.field(WAITS)) if waits else batch
         distinct = computed.group_by([START, END]).aggregate([])
-        if distinct.num_rows > _MOST_PAIRS:
+        if distinct.num_rows > MOST_PAIRS:
             distinct = _enclose(distinct)
         pairs |= {(row[START], row[END]) for row in distinct.to_pylist()}
-        if len(pairs) > _MOST_PAIRS:
+        if len(pairs) > MOST_PAIRS:
             pairs = {_outermost(unite(list(pairs)))}
     found = unite(list(pairs))
-    return found if len(found) <= _MOST_RANGES else (_outermost(found),)
+    return found if len(found) <= MOST_RANGES else (_outermost(found),)
 
 
 def _enclose(ranges: pa.Table) -> pa.Table:

@@ -1,14 +1,11 @@
 """Valuations: the history of each key on every business date, with values from references."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from strandline.compute.calendar import provide_calendar
 from strandline.compute.shape import fit_types
 from strandline.compute.timeline.building import build_table, keep_published
 from strandline.compute.timeline.layout import hash_head
@@ -18,7 +15,7 @@ from strandline.compute.timeline.superseding import (
     stage_superseding,
     write_superseding,
 )
-from strandline.lake.staging import stage
+from strandline.lake.staging import Staged, find_counts, stage
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.columns import quote
 from strandline.model.commits import Operation
@@ -28,9 +25,7 @@ from strandline.model.plan import Strategy
 from strandline.model.scope import EVERYTHING, NOTHING, Keys
 from strandline.model.timeline import DATE, EPOCH, Valuation
 
-from .clustering import cluster_parts
 from .dates import Dates, find_empty_calendar, read_dates
-from .grid import HIGH, LOW, PLACE, Grid, spread_located
 from .heads import judge_heads
 from .oracle import expect_valuation
 from .raised import name_expression, naming_expressions
@@ -38,13 +33,9 @@ from .reach import find_keys
 from .resolving import (
     KEY_HASH,
     MISSING,
-    compute_columns,
-    find_decisive,
-    find_missing,
-    resolve_history,
-    resolve_references,
 )
 from .scope import Reached, find_everything, find_scope
+from .valuing import Valued, lacks, only_missing, value_cells, value_columns, value_first, without_missing
 
 _SHOWN_FAILURES = 3
 MARKED_KEYS = "marked keys"
@@ -55,20 +46,21 @@ def prepare(work: Work) -> Prepared:
     """Value the keys and dates that a change reaches, and compare with what is published."""
     valuation = valuation_of(work.node)
     work = keep_published(work, (*valuation.timeline.row_key, *value_columns(valuation), EPOCH))
-    own = None if work.task.overwrite else work.read_own()
+    own = None if work.task.overwrite else work.find_shape()
     dates = read_dates(work, valuation)
     keys = find_keys(work, valuation)
     whole = work.task.strategy is Strategy.FULL
     find = find_everything if own is None or whole else find_scope
     reached = find(work, valuation, keys, dates)
-    valued = _value(work, valuation, own, reached)
-    candidates = _make_candidates(work, valuation, own, reached, valued, dates)
     if own is None:
+        valued = value_first(work, valuation, reached)
+        candidates = _make_candidates(work, valuation, own, reached, valued, dates)
         # The rows of a date are in the order of their keys, or nearly: so are the parts they are made from.
         name_error = partial(name_expression, valuation)
         prepared = build_table(work, candidates, valued.count, name_error=name_error)
     else:
-        prepared = _write(work, valuation, own, reached, candidates, dates, whole=whole)
+        valued, differences = _stage_differences(work, valuation, own, reached, dates, whole=whole)
+        prepared = _write(work, valuation, own, reached, differences, dates, whole=whole)
     if not dates.business and not keys.isEmpty():
         return replace(prepared, refused=find_empty_calendar(work, valuation))
     return _tell(work, valuation, prepared, reached, valued)
@@ -83,79 +75,37 @@ def valuation_of(node: Node) -> Valuation:
     return node.definition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Valued:
-    """The cells of a task with their values."""
+def _stage_differences(
+    work: Work, valuation: Valuation, own: DataFrame, reached: Reached, dates: Dates, *, whole: bool
+) -> tuple[Valued, Staged]:
+    """Value the cells of a task, and compare them with what is published.
 
-    rows: DataFrame
-    """Key, date and values."""
-    count: int
-    missing: DataFrame | None
-    """The dates on which a required reference has no row. None if there are none.
-
-    Its columns are the hash of the key, the key, the date, and the name of that reference.
+    A missing reference concerns the head of a key too. So few cells are computed again if one lacks a
+    reference, which is rare, and many are staged before they are compared.
     """
-
-
-def _value(work: Work, valuation: Valuation, own: DataFrame | None, reached: Reached) -> _Valued:
-    """Value the cells of a task."""
-    columns = [quote(c) for c in (*valuation.timeline.key, DATE, *value_columns(valuation))]
-    grid = reached.grid
-    if not grid.dates and own is not None:
-        return _Valued(rows=own.limit(0).select(*columns), count=0, missing=None)
-    if not grid.dates:  # no rows, but the columns that rows would have
-        reached, grid = replace(reached, ranges=reached.ranges.limit(0)), Grid((date(1970, 1, 1),))
-    parts = resolve_history(work, valuation, reached.locate(grid), grid, reached.kinds)
-    lacks = F.col(MISSING).isNotNull()
-    counted = {"missing": F.count_if(lacks), "rows": F.count_if(~lacks)}
-    if own is None:
-        # Values are computed while they are written. To stage them would take longer.
-        cells_of = {"rows": F.sum(F.col(HIGH) - F.col(LOW))}
-        staged = stage(parts, f"{work.staging}/parts", cells_of)
-        parts, counts = staged.read(work.session), {"missing": 0, **staged.counts}
-        cells = _compute(work, valuation, parts, grid)
-        if valuation.where:
-            counts = _count(cells, counted)
-        elif decisive := find_decisive(valuation.references):
-            known = resolve_references(work, decisive, _spread(parts, grid), grid)
-            counts = _count(known.withColumn(MISSING, find_missing(decisive)), counted)
-        rows = _compute(work, valuation, cluster_parts(parts, len(grid.dates)), grid)
-    else:
-        cells = _compute(work, valuation, parts, grid)
-        with naming_expressions(valuation):
-            staged = stage(cells, f"{work.staging}/values", counted)
-        rows = cells = staged.read(work.session)
-        counts = dict(staged.counts)
-    missing = cells.where(lacks).select(KEY_HASH, *map(quote, valuation.timeline.key), DATE, MISSING)
-    return _Valued(
-        rows=rows.where(~lacks).select(*columns),
-        count=counts["rows"],
-        missing=missing if counts["missing"] else None,
-    )
-
-
-def _count(cells: DataFrame, counted: Mapping[str, Column]) -> dict[str, int]:
-    return cells.agg(*(column.alias(name) for name, column in counted.items())).collect()[0].asDict()
-
-
-def _spread(parts: DataFrame, grid: Grid) -> DataFrame:
-    """The cells in parts of the history."""
-    return spread_located(parts).withColumn(DATE, grid.date_at(PLACE))
-
-
-def _compute(work: Work, valuation: Valuation, parts: DataFrame, grid: Grid) -> DataFrame:
-    """The cells in parts of the history with their values, those without a required reference included."""
-    known = resolve_references(work, valuation.references, _spread(parts, grid), grid)
-    known = known.withColumn(MISSING, find_missing(valuation.references))
-    provide_calendar(work.session, work.project.calendar, valuation.code)
-    values = compute_columns(valuation, known)
-    columns = [KEY_HASH, *valuation.timeline.key, DATE, *value_columns(valuation), MISSING]
-    return values.select(*map(quote, columns))
-
-
-def value_columns(valuation: Valuation) -> list[str]:
-    fields = [field.name for field in valuation.timeline.fields]
-    return [*fields, *(column.name for column in valuation.columns)]
+    if not reached.grid.dates:
+        nothing = Valued(rows=without_missing(valuation, own.limit(0)))
+        return nothing, stage_superseding(
+            work, _make_candidates(work, valuation, own, reached, nothing, dates)
+        )
+    with naming_expressions(valuation):
+        cells = value_cells(work, valuation, reached)
+        if not whole and reached.count <= work.project.settings.thresholds.compared_at_once:
+            observation = Observation()
+            rows = cells.observe(observation, F.count_if(lacks()).alias("missing"))
+            valued = Valued(rows=without_missing(valuation, rows))
+            candidates = _make_candidates(work, valuation, own, reached, valued, dates)
+            differences = stage_superseding(work, candidates)
+            if find_counts(observation) == {"missing": 0}:
+                return valued, differences
+        staged = stage(cells, f"{work.staging}/values", {"missing": F.count_if(lacks())})
+        cells = staged.read(work.session)
+        valued = Valued(
+            rows=without_missing(valuation, cells),
+            missing=only_missing(valuation, cells) if staged.counts["missing"] else None,
+        )
+        candidates = _make_candidates(work, valuation, own, reached, valued, dates)
+        return valued, stage_superseding(work, candidates)
 
 
 def _write(
@@ -163,12 +113,11 @@ def _write(
     valuation: Valuation,
     own: DataFrame,
     reached: Reached,
-    candidates: Candidates,
+    staged: Staged,
     dates: Dates,
     *,
     whole: bool,
 ) -> Prepared:
-    staged = stage_superseding(work, candidates)
     scope = EVERYTHING if whole else Keys(count=reached.count, of="cells") if reached.count else NOTHING
     prepared = write_superseding(
         work,
@@ -193,7 +142,7 @@ def _make_candidates(
     valuation: Valuation,
     own: DataFrame | None,
     reached: Reached,
-    valued: _Valued,
+    valued: Valued,
     dates: Dates,
 ) -> Candidates:
     """What was computed beside what is published."""
@@ -215,9 +164,7 @@ def _only_appends(reached: Reached, dates: Dates) -> bool:
     return last is not None and all(low is not None and low > last for low, _ in reached.bounds)
 
 
-def _tell(
-    work: Work, valuation: Valuation, prepared: Prepared, reached: Reached, valued: _Valued
-) -> Prepared:
+def _tell(work: Work, valuation: Valuation, prepared: Prepared, reached: Reached, valued: Valued) -> Prepared:
     """The outcome with its counts, and with what to do about dates that lack a required reference."""
     if valued.missing is None:
         return count_task(prepared, reached.keys, waiting=reached.waiting_keys)

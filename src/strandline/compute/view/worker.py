@@ -1,5 +1,7 @@
 """Views: rows of a dataset for which a condition is true, with calculated columns, row by row."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
@@ -17,6 +19,7 @@ from strandline.compute.compare import (
 from strandline.compute.filtering import condition_column
 from strandline.compute.key_set import KeySet, find_keys, read_own
 from strandline.compute.keys import typed_key
+from strandline.compute.raised import find_raised
 from strandline.compute.shape import fit_types
 from strandline.lake.work import NEW, OLD, Expected, Prepared, Work
 from strandline.model.columns import CONFIG, DELETED, KEY, METADATA_COLUMNS, SOURCE_AT, SOURCE_TS, quote
@@ -31,7 +34,11 @@ from .leaving import find_leaving
 
 def prepare(work: Work) -> Prepared:
     """Look at the rows of changed keys again, or at all, and replace those that differ."""
-    view = view_of(work)
+    with _naming_columns(view_of(work)):
+        return _prepare(work, view_of(work))
+
+
+def _prepare(work: Work, view: View) -> Prepared:
     own = None if work.task.overwrite else work.read_own()
     full_rows = work.input_rows.get(view.dataset, 0)
     if own is None:
@@ -57,6 +64,24 @@ def expect(work: Work) -> Expected:
 def view_of(work: Work) -> View:
     assert isinstance(work.node.definition, View)
     return work.node.definition
+
+
+@contextmanager
+def _naming_columns(view: View) -> Iterator[None]:
+    """An error of Spark that is about the value of a calculated column becomes one that names the column."""
+    try:
+        yield
+    except Exception as error:
+        raised = find_raised(error, {column.name: column.sql for column in view.calculated})
+        if raised is None:
+            raise
+        names = " or ".join(f"`{name}`" for name in raised.names)
+        raise WorkError(
+            f"{view.place}: the column {names} of the view `{view.name}` cannot be computed for some row:"
+            f" `{raised.sql}` raised {raised.condition}. What is published stays as it is.",
+            remedy=f"Correct the row that it reads, or use {raised.instead}, and run again.",
+            slug="expression-raised",
+        ) from error
 
 
 def _compare(work: Work, view: View, own: DataFrame, keys: KeySet | None, full_rows: int) -> Prepared:

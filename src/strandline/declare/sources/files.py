@@ -39,6 +39,7 @@ def make_source(
 ) -> FileSource | None:
     path = ("sources", name)
     place = document.place(*path)
+    assert spec.files is not None
     if scheme := _SCHEME.match(spec.files):
         what = f"Files at `{scheme[0]}` are not supported by this version yet."
         report.add(

@@ -3,7 +3,7 @@
 from strandline.declare.settings import as_text
 from strandline.model.hashing import make_config
 from strandline.model.node import Node, NodeConfig
-from strandline.model.project import FileSource
+from strandline.model.project import FileSource, HttpSource
 from strandline.model.traits import Traits, Writing
 
 from .spec import SourceSpec
@@ -16,6 +16,25 @@ def make_node(source: FileSource, spec: SourceSpec) -> Node:
         definition=source,
         config=_config(source, spec),
         traits=_traits(source),
+    )
+
+
+def make_http_node(source: HttpSource) -> Node:
+    return Node(
+        name=source.name,
+        inputs=(),
+        definition=source,
+        config=make_config({"format": "http"}),
+        traits=Traits(
+            how="Messages that are posted are kept as they came, and each is appended once.",
+            drawn_under="sources",
+            drawn_from=0,
+            writing=Writing.RECEIVES,
+            answers_invalidations=False,
+            runs_code=False,
+            inbox=True,
+            starts_empty=True,
+        ),
     )
 
 

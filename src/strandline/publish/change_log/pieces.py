@@ -42,8 +42,9 @@ def find_unread(
 ) -> tuple[Piece, ...]:
     """What a change log can tell since its cursor, or since it was declared.
 
-    `entries` are all entries of the dataset's log up to what is read. `redeclared`: the key of its rows, or
-    the dataset, is another one than before.
+    `entries` are those of the dataset's log up to what is read: all of them, or those since the cursor with
+    at least one of ours before them. `redeclared`: the key of its rows, or the dataset, is another one than
+    before.
     """
     readable_from = max((e.metadata.readable_from for e in entries if e.metadata), default=0)
     if cursor is None:
@@ -68,7 +69,7 @@ def _find_first(entries: Sequence[LogEntry], name: str, upto: int, readable_from
 
 
 def find_pieces(entries: Sequence[LogEntry], after: int, upto: int) -> tuple[Piece, ...]:
-    """The pieces of a range of versions, oldest first. `entries` are all entries of the log up to `upto`."""
+    """The pieces of a range of versions, oldest first. `entries` are as in `find_unread`."""
     pieces: list[Piece] = []
     commits: list[int] = []
     for entry in entries:
@@ -99,7 +100,8 @@ def find_first_named(entries: Sequence[LogEntry], name: str, upto: int) -> int |
 def find_publishing_time(own: Sequence[LogEntry], now: datetime) -> datetime:
     """A time after that of all that the log has published, also if the clock went back.
 
-    Readers that see only the rows know the order of two appends by it.
+    Readers that see only the rows know the order of two appends by it. `own` are the last commits of the
+    log, back to one of ours: their times only grow.
     """
     last = max((e.committed_at for e in own if e.committed_at is not None), default=None)
     return now if last is None else max(now, last + timedelta(microseconds=1))

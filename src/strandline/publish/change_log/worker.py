@@ -1,18 +1,21 @@
 """Change logs: what a dataset's commits changed is appended, one net change a row key and commit."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.lake.log import LogEntry, read_entries
+from strandline.lake.log import LogEntry, read_entries, read_entries_since, read_newest_entries
 from strandline.lake.reads import read_added, read_commits
 from strandline.lake.staging import stage
 from strandline.lake.work import OLD, SIDE, Expected, Prepared, Work, Write
 from strandline.model.commits import Operation
+from strandline.model.plan import Cursor
 from strandline.model.publishing import ChangeLog
 from strandline.model.scope import Rows
 
+from .handed_on import NetChange, net_few
 from .netting import Netting, Sides, net_changes
 from .oracle import expect_log
 from .pieces import Commits, Piece, Reset, Rewrite, find_publishing_time, find_unread
@@ -20,8 +23,8 @@ from .row_key import check_row_key, has_inexact_key
 from .rows import LogFile
 
 _SCHEMA = (
-    "version bigint, operation string, key string, source_timestamp bigint, fields array<string>,"
-    " data string, before string, published_at timestamp"
+    "version bigint, position bigint, operation string, key string, source_timestamp bigint,"
+    " fields array<string>, data string, before string, published_at timestamp"
 )
 _COLUMNS = (
     "version",
@@ -41,9 +44,9 @@ def prepare(work: Work) -> Prepared:
     log = log_of(work)
     check_row_key(work, log)
     upto = work.version(log.dataset)
-    own = list(read_entries(work.lake.table(work.node.name), -1))
-    entries = [e for e in read_entries(work.lake.table(log.dataset), -1) if e.version <= upto]
+    own = read_newest_entries(work.lake.table(work.node.name), _is_timed)
     cursor = next(i.after for i in work.task.inputs if i.dataset == log.dataset)
+    entries = read_dataset_log(work.lake.table(log.dataset), cursor, upto)
     now = work.inputs[log.dataset]
     pieces = find_unread(entries, work.node.name, cursor, now, redeclared=work.stale)
     file = LogFile(f"{work.staging}/log.parquet", find_publishing_time(own, work.now))
@@ -57,7 +60,7 @@ def prepare(work: Work) -> Prepared:
     operation = Operation.OVERWRITE if rewrites else Operation.APPEND if file.rows or is_first else None
     if operation is None and work.stale:
         operation = Operation.COUNTS
-    rows = _place(work, f"{work.staging}/log.parquet")
+    rows = _read_file(work, f"{work.staging}/log.parquet", placed=file.placed)
     return Prepared(
         write=None if operation is None else Write(operation=operation, rows=rows),
         scope=Rows(count=file.rows, of="changes"),
@@ -83,6 +86,17 @@ def netting_of(work: Work, log: ChangeLog) -> Netting:
     return Netting(key=log.key, place=node.key, order=node.columns, unit=work.node.traits.time_unit)
 
 
+def read_dataset_log(uri: str, cursor: Cursor | None, upto: int) -> list[LogEntry]:
+    """The commits since the cursor, and the last one before that says how many rows there were."""
+    if cursor is None:
+        return [e for e in read_entries(uri, -1) if e.version <= upto]
+    return read_entries_since(uri, cursor.version, upto, lambda e: e.metadata is not None)
+
+
+def _is_timed(entry: LogEntry) -> bool:
+    return entry.metadata is not None and entry.committed_at is not None
+
+
 def _tell(
     work: Work, log: ChangeLog, entries: list[LogEntry], piece: Piece, number: int, file: LogFile
 ) -> None:
@@ -90,6 +104,9 @@ def _tell(
         file.add_reset(piece.version)
         return
     times = {e.version: e.committed_at for e in entries}
+    if isinstance(piece, Commits) and (few := _net_few(work, log, piece, times)) is not None:
+        file.add_few(few, log.key)
+        return
     sides = (
         _read_rewrite(work, log, piece, times[piece.version])
         if isinstance(piece, Rewrite)
@@ -101,6 +118,19 @@ def _tell(
         return
     staged = stage(net, f"{work.staging}/net_{number}", {"rows": F.count(F.lit(1))})
     file.add_changes(staged, log.key)
+
+
+def _net_few(
+    work: Work, log: ChangeLog, piece: Commits, times: Mapping[int, datetime | None]
+) -> tuple[NetChange, ...] | None:
+    """The changes of one commit of this run, if they are few. None leaves them to Spark."""
+    *earlier, last = piece.versions
+    staged = None if earlier else work.shared.find_changes(log.dataset, last - 1, last)
+    if staged is None:
+        return None
+    if staged.counts["new_rows"] + staged.counts["old_rows"] > work.project.settings.thresholds.examined_rows:
+        return None
+    return net_few(staged, netting_of(work, log), last, times[last])
 
 
 def _read_rewrite(work: Work, log: ChangeLog, piece: Rewrite, at: datetime | None) -> tuple[Sides, ...]:
@@ -131,8 +161,10 @@ def _read_commits(work: Work, log: ChangeLog, piece: Commits, at: datetime | Non
     )
 
 
-def _place(work: Work, path: str) -> DataFrame:
+def _read_file(work: Work, path: str, *, placed: bool) -> DataFrame:
     """The rows with their place among the changes of their version, by the text of their key."""
     rows = work.session.read.schema(_SCHEMA).parquet(path)
-    position = "row_number() OVER (PARTITION BY version ORDER BY key) - 1"
-    return rows.withColumn("position", F.expr(f"cast({position} AS bigint)")).select(*_COLUMNS)
+    if not placed:
+        position = "row_number() OVER (PARTITION BY version ORDER BY key) - 1"
+        rows = rows.withColumn("position", F.expr(f"cast({position} AS bigint)"))
+    return rows.select(*_COLUMNS)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from strandline.lake.log import LogEntry, read_entries
 from strandline.lake.reads import scan_added
 from strandline.lake.work import Expected, Work
-from strandline.model.events import EventType
+from strandline.model.events import EVENT_COLUMNS, EventType
 from strandline.model.plan import Cursor
 from strandline.model.publishing import Trigger
 from strandline.model.scope import Increment, find_origins
@@ -22,17 +22,7 @@ from strandline.publish.trigger_fold import Recorded, fold_changes
 from .reading import ChangeReader, find_covered, find_unread
 from .rule import COMPARED, REVISIONS, find_told, make_rule
 
-_NAMES = (
-    "event_id",
-    "event_type",
-    "key",
-    "source_timestamp",
-    "n",
-    "data",
-    "version",
-    "position",
-    "revision",
-)
+_NAMES = ("event_id", *(name for name in EVENT_COLUMNS if name != "quiet"))
 _SHAPE = (
     "event_id string, event_type string, key string, source_timestamp bigint, n bigint, data string,"
     " version bigint, position bigint, revision bigint"

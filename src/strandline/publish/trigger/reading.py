@@ -9,7 +9,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from strandline.lake.location import Lake
-from strandline.lake.log import LogEntry
+from strandline.lake.log import LogEntry, read_entries, read_entries_since
 from strandline.lake.reads import scan_added
 from strandline.model.columns import ColumnType
 from strandline.model.commits import Operation
@@ -42,7 +42,10 @@ def find_unread(
     log_entries: Sequence[LogEntry],
     dataset_entries: Sequence[LogEntry],
 ) -> Unread:
-    """The entries are all that there are, up to what is read."""
+    """The entries are those up to what is read: all of them, or if there is a cursor, what it needs of them.
+
+    That is what `read_log_entries` and `read_dataset_entries` give.
+    """
     if cursor is None:
         return _find_first(name, now, dataset, log_entries, dataset_entries)
     if cursor.table_id != now.table_id or cursor.version > now.version:
@@ -78,6 +81,33 @@ def _find_first(
         after=max((*before, *cleaned, *(version - 1 for version in rewritten)), default=-1),
         from_version=first,
     )
+
+
+def read_log_entries(uri: str, dataset: str, cursor: Cursor | None, upto: int) -> list[LogEntry]:
+    """The commits of the log since the cursor, and before them back to the last that tells of the dataset."""
+    if cursor is None:
+        return [e for e in read_entries(uri, -1) if e.version <= upto]
+    return read_entries_since(uri, cursor.version, upto, lambda e: _cursor_in(e, dataset) is not None)
+
+
+def read_dataset_entries(
+    uri: str, dataset: str, log_entries: Sequence[LogEntry], cursor: Cursor | None, upto: int
+) -> list[LogEntry]:
+    """The commits of the dataset, up to a version, that the unread part of the log may tell of."""
+    after = find_folded(log_entries, dataset, cursor)
+    return [e for e in read_entries(uri, after) if e.version <= upto]
+
+
+def find_folded(log_entries: Sequence[LogEntry], dataset: str, cursor: Cursor | None) -> int:
+    """Everything up to this version of the dataset was folded. -1 if the versions began anew since then."""
+    telling = [(e.version, at) for e in log_entries if (at := _cursor_in(e, dataset)) is not None]
+    if cursor is None or not telling or telling[0][0] > cursor.version:
+        return -1
+    return telling[0][1].version if len({at.table_id for _, at in telling}) == 1 else -1
+
+
+def _cursor_in(entry: LogEntry, dataset: str) -> Cursor | None:
+    return entry.metadata.inputs.get(dataset) if entry.metadata else None
 
 
 def find_covered(log_entries: Sequence[LogEntry], dataset: str, upto: int) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from strandline.lake.log import count_added, read_entries
+from strandline.lake.log import LogEntry, count_added, read_newest_entries
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
@@ -13,12 +13,23 @@ from strandline.publish.trigger_fold import TriggerRule, check_guard, fold_chang
 from .event_file import SPARK_SCHEMA, EventFile
 from .existing import Comparing, compare_rows
 from .oracle import expect_events
-from .reading import ChangeReader, find_covered, find_unread, list_keys
+from .reading import (
+    ChangeReader,
+    find_covered,
+    find_unread,
+    list_keys,
+    read_dataset_entries,
+    read_log_entries,
+)
 from .recorded import read_history
 from .rule import COMPARED, REVISIONS, find_told, make_rule, trigger_of
 
 _ROWS_AT_ONCE = 200_000
 """Changes that are folded at once, which bounds the memory that a task needs."""
+
+
+UNCOMMITTED = 100
+"""At most this many commits of the log are read without a commit that says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +65,8 @@ def prepare(work: Work) -> Prepared:
         operation = Operation.OVERWRITE
     elif work.own_version is None or file.rows:
         operation = Operation.APPEND
-    elif revisions or folding.compares:
-        operation = Operation.COUNTS  # what was compared is not folded again after a lost catalog
+    elif revisions or folding.compares or _is_far_ahead(work, folding.reader):
+        operation = Operation.COUNTS  # what was read is not folded again after a lost catalog
     rows = work.session.read.schema(SPARK_SCHEMA).parquet(path)
     return Prepared(
         write=None if operation is None else Write(operation=operation, rows=rows),
@@ -68,6 +79,23 @@ def prepare(work: Work) -> Prepared:
         task_counts={"told": file.told},
         whole=True,
     )
+
+
+def _is_far_ahead(work: Work, reader: ChangeReader) -> bool:
+    """Whether much was read since the last commit that says what was read.
+
+    A commit for each change without an event would cost as much as one with events. Without any, a trigger
+    that is edited while its catalog is lost would fold by its new conditions all that it has read since its
+    last event.
+    """
+    entries = read_newest_entries(work.lake.table(work.node.name), lambda e: _find_read(e, reader.log) >= 0)
+    return reader.upto - _find_read(entries[0], reader.log) >= UNCOMMITTED
+
+
+def _find_read(entry: LogEntry, log: str) -> int:
+    """The version of the log that a commit of the trigger has read. -1 if it does not say."""
+    cursor = entry.metadata.inputs.get(log) if entry.metadata else None
+    return -1 if cursor is None else cursor.version
 
 
 def _name_read(folding: Folding) -> Increment:
@@ -84,9 +112,10 @@ def _start(work: Work, trigger: Trigger) -> Folding:
     log = work.node.inputs[0].dataset
     now = work.inputs[log]
     cursor = next(i.after for i in work.task.inputs if i.dataset == log)
-    log_entries = [e for e in read_entries(work.lake.table(log), -1) if e.version <= now.version]
+    log_entries = read_log_entries(work.lake.table(log), trigger.dataset, cursor, now.version)
     covered = find_covered(log_entries, trigger.dataset, now.version)
-    entries = [e for e in read_entries(work.lake.table(trigger.dataset), -1) if e.version <= covered]
+    dataset = work.lake.table(trigger.dataset)
+    entries = read_dataset_entries(dataset, trigger.dataset, log_entries, cursor, covered)
     unread = find_unread(trigger.name, cursor, now, trigger.dataset, log_entries, entries)
     known = work.counts.get(REVISIONS, 0)
     starts = not known or work.stale or unread.broken or work.task.overwrite

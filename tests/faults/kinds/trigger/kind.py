@@ -223,7 +223,7 @@ KIND = Kind(
     switches={"edited_fire": 6},
     project=_declare,
     story=(
-        Step(name="an edited trigger", before=lambda w: edit_trigger(w, 8)),
+        Step(name="an edited trigger", before=lambda w: edit_trigger(w, 8), told_with="a trade leaves"),
         Step(name="a removed trigger", before=lambda w: edit_trigger(w, 0), only_long=True),
         Step(name="a trigger that is put back", before=lambda w: edit_trigger(w, 7), only_long=True),
     ),

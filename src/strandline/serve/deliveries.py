@@ -1,0 +1,112 @@
+"""Deliveries: a thread of their own with one lane for each endpoint, so that a slow one holds up no other.
+
+It is woken after each run, and wakes by itself when the next delivery is due. It is never busy: an endpoint
+for which nothing could be done is looked at again after a pause.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from strandline.app import deliveries, serving
+from strandline.app.clock import now
+from strandline.app.deliveries import Sent
+from strandline.model.errors import StrandlineError
+
+from .served import Served
+
+_REST = timedelta(seconds=2)
+"""An endpoint is looked at again after this, if something was due and nothing could be sent."""
+_LONGEST = timedelta(seconds=30)
+"""How long it sleeps if it is not woken: other processes owe deliveries too."""
+
+
+class Deliverer:
+    """`start` begins the thread, `wake` lets it look at once, `stop` ends it."""
+
+    def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
+        self.on_sent: list[Callable[[Sent], None]] = []
+        """Called in this thread after something was sent."""
+        self.refused: dict[str, str] = {}
+        """By endpoint: why nothing can be sent to it."""
+        self._environ = os.environ if environ is None else environ
+        self._lanes: dict[str, asyncio.Task[None]] = {}
+        self._rests: dict[str, datetime] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._bell = asyncio.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="deliveries", daemon=True)
+        self._served: Served
+
+    def start(self, served: Served) -> None:
+        self._served = served
+        self._thread.start()
+
+    def wake(self) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has just ended
+                self._loop.call_soon_threadsafe(self._bell.set)
+
+    def stop(self, seconds: float) -> None:
+        """What is under way is recorded or given back."""
+        self._stopping = True
+        self.wake()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        asyncio.run(self._send_always())
+
+    async def _send_always(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        while not self._stopping:
+            self._bell.clear()
+            seconds = _LONGEST.total_seconds()
+            with suppress(StrandlineError):  # the catalog is out of reach for a moment
+                await asyncio.to_thread(deliveries.fill, self._served.workspace)
+                seconds = await self._begin()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), seconds)
+        for lane in self._lanes.values():
+            lane.cancel()
+        await asyncio.gather(*self._lanes.values(), return_exceptions=True)
+
+    async def _begin(self) -> float:
+        """Begin a lane wherever something is due. Returns for how many seconds nothing else will be."""
+        at, soonest = now(), now() + _LONGEST
+        for name in self._served.workspace.project.endpoints:
+            if name in self._lanes:
+                continue
+            due = await asyncio.to_thread(deliveries.find_due, self._served.workspace, name)
+            if due is None:
+                continue
+            due = max(due, self._rests.get(name, due))
+            if due <= at:
+                self._lanes[name] = asyncio.create_task(self._send(name))
+            else:
+                soonest = min(soonest, due)
+        return max(0.05, (soonest - at).total_seconds())
+
+    async def _send(self, name: str) -> None:
+        """Send what is due to one endpoint, then let the next lane begin."""
+        try:
+            sent, refused = await deliveries.send_to(
+                self._served.workspace, name, serving.server_name(), self._environ
+            )
+            self.refused.pop(name, None)
+            if refused:
+                self.refused[name] = str(refused[0])
+            if not sent.counts:
+                self._rests[name] = now() + _REST
+            for told in self.on_sent:
+                told(sent)
+        except StrandlineError as error:
+            self.refused[name] = str(error)
+            self._rests[name] = now() + _REST
+        except KeyError:  # the endpoint was taken out of the project
+            self._rests[name] = now() + _REST
+        finally:
+            del self._lanes[name]
+            self._bell.set()

@@ -1,0 +1,241 @@
+"""`strandline serve`: one process with an event loop, the dispatcher's thread and that of the deliveries."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from strandline.app import serving
+from strandline.app.reading import open_reading
+from strandline.app.workspace import Workspace, open_workspace
+from strandline.model.errors import CallError, OutsideError
+from strandline.model.project import Settings
+
+from . import handover
+from .deliveries import Deliverer
+from .dispatcher import Dispatcher
+from .served import Served
+from .small import make_small_application
+
+_CONNECTIONS_END = 5
+"""Seconds that answers have to end once the server stops. Sockets are closed at once, with 1012."""
+_WORK_ENDS = 15.0
+"""Seconds that the work in progress has to end."""
+_UNASKED = ("/healthz", "/readyz", "/metrics")
+"""Calls of monitoring systems do not keep a server awake that ends when nobody asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 8321
+    dispatch: bool = True
+    idle_stop: timedelta | None = None
+
+
+def serve(
+    options: ServeOptions,
+    started: Callable[[str], None] = lambda _: None,
+    quiet: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> bool:
+    """Serve until a signal or idleness ends it. Whether its work ended in time.
+
+    `started` is called with the address once calls are answered. `quiet` is entered while Spark starts.
+    """
+    reading = open_reading(options.folder)
+    _refuse_open(reading.project.settings, options.host)
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listen(options.host, options.port))
+        workspace = stack.enter_context(open_workspace(options.folder, project=reading.project))
+        if options.dispatch:
+            stack.enter_context(serving.holding_lake(workspace))
+        return _serve(options, workspace, listening, started, quiet)
+
+
+def _serve(
+    options: ServeOptions,
+    workspace: Workspace,
+    listening: socket.socket,
+    started: Callable[[str], None],
+    quiet: Callable[[], AbstractContextManager[object]],
+) -> bool:
+    dispatcher, deliverer = Dispatcher(dispatching=options.dispatch, quiet=quiet), Deliverer()
+    served = Served(workspace=workspace, work=dispatcher, machine_key=serving.make_key())
+    watched = Activity(make_small_application(served, handover.ROUTES))
+    dispatcher.on_run.append(lambda _: deliverer.wake())
+    server = Server(watched, listening)
+    shown, reached = _addresses(options.host, listening)
+    dispatcher.start(served)
+    if options.dispatch:
+        deliverer.start(served)
+        machine = serving.MachineKey(address=reached, key=served.machine_key)
+        serving.announce(workspace, machine)
+    served.missing = ""
+    try:
+        server.serve_until_stopped(
+            lambda: started(shown),
+            lambda: _is_idle(options.idle_stop, watched, dispatcher),
+        )
+    finally:
+        ended = dispatcher.stop(_WORK_ENDS)
+        if options.dispatch:
+            deliverer.stop(_CONNECTIONS_END)
+    return ended
+
+
+def _is_idle(after: timedelta | None, watched: "Activity", dispatcher: Dispatcher) -> bool:
+    if after is None:
+        return False
+    if dispatcher.state().doing:
+        watched.touch()
+    return watched.idle_seconds() >= after.total_seconds()
+
+
+class Activity:
+    """Passes calls on, and knows since when nobody has asked for anything."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+        self._open = 0
+        self._last = time.monotonic()
+
+    def touch(self) -> None:
+        self._last = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        return 0.0 if self._open else time.monotonic() - self._last
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or scope["path"] in _UNASKED:
+            await self._application(scope, receive, send)
+            return
+        self._open += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._open -= 1
+            self.touch()
+
+
+class Server:
+    """uvicorn, with an end: by a signal, or when nobody asks any more."""
+
+    def __init__(self, application: ASGIApp, listening: socket.socket) -> None:
+        config = uvicorn.Config(
+            application,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_CONNECTIONS_END,
+        )
+        self._server = _Uvicorn(config)
+        self._listening = listening
+
+    def serve_until_stopped(self, started: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+        async def watch() -> None:
+            while not self._server.started:
+                await asyncio.sleep(0.02)
+            started()
+            while not self._server.should_exit:
+                await asyncio.sleep(0.5)
+                if is_idle():
+                    self._server.should_exit = True
+
+        async def run() -> None:
+            watching = asyncio.create_task(watch())
+            try:
+                await self._server.serve(sockets=[self._listening])
+            finally:
+                watching.cancel()
+
+        asyncio.run(run())
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn raises the signal that ended it again when it has ended. Here it is an ordinary end."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        import signal
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, earlier in before.items():
+                signal.signal(number, earlier)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.should_exit = True
+
+
+@contextmanager
+def _listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Take the port before anything else is done. Otherwise the error says that it is in use."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(2048)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        raise OutsideError(
+            f"The port {port} of `{host}` cannot be used: {error.strerror or error}.",
+            remedy="Stop the process that listens there, or choose another one with `--port N`.",
+            slug="port-in-use",
+        ) from error
+    with listening:
+        yield listening
+
+
+def _addresses(host: str, listening: socket.socket) -> tuple[str, str]:
+    """The address as people type it, and the one by which this machine reaches the server."""
+    port = listening.getsockname()[1]
+    bound = str(listening.getsockname()[0])
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound)
+    return f"http://{_bracketed(host)}:{port}", f"{_bracketed(reached)}:{port}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _refuse_open(settings: Settings, host: str) -> None:
+    """Without access keys, only this machine may call."""
+    if settings.serve.keys or is_loopback(host):
+        return
+    raise CallError(
+        f"Others can reach `{host}`, and without access keys only this machine is served.",
+        remedy="Declare a key under `settings.serve.keys`, made with `strandline key NAME --role ROLE`.",
+        slug="keys-required",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
