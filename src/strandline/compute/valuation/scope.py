@@ -306,7 +306,7 @@ def _split(
 
 
 def _list_hashes(work: Work, valuation: Valuation, ranges: Staged, keys: int) -> pa.Array | None:
-    if keys > work.project.settings.thresholds.held_keys:
+    if keys > work.project.settings.thresholds.narrowed_heads:
         return None
     failed = work.list_failed(valuation.timeline.output)
     if failed is None:
