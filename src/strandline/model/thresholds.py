@@ -61,7 +61,7 @@ class Thresholds:
     If one of them lacks a required reference, they are staged and compared again.
     """
     narrowed_heads: int = 20_000
-    """Keys of a valuation's task whose heads are taken out of all heads, else Spark joins with all of them."""
+    """Keys of a valuation's task whose heads are taken out of all heads, else Spark joins with all heads."""
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000
