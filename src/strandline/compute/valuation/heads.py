@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute.timeline.layout import CURRENT, FAILED, REPROCESSING, spell_head
+from strandline.compute.timeline.layout import CURRENT, FAILED, RANGE_TYPE, REPROCESSING, spell_head
 from strandline.compute.timeline.superseding import HAD_HEAD, HEAD_DIFFERS, OLD_EPOCH, OLD_WATERMARK
 from strandline.lake.work import Work
 from strandline.model.columns import HEAD, KEY, quote
@@ -28,6 +28,7 @@ _WAITS, _WAITS_FOR, _FOLD, _WHY, _FIRST, _PENDING, _COMPUTED = (
     "__computed",
 )
 _OLD_HEAD = "__old_head"
+_RANGES = f"array<{RANGE_TYPE.simpleString()}>"
 
 
 def judge_heads(
@@ -94,6 +95,10 @@ def _with_failed(work: Work, valuation: Valuation, ranges: DataFrame) -> DataFra
 def _collect_ranges(reached: Reached, names: Sequence[str]) -> DataFrame:
     """The ranges of each key that are computed now, and those that wait for a later batch (NULL if none)."""
     one = F.struct(F.col(START).alias("start"), F.col(END).alias("end"))
+    if reached.kinds.once:
+        now = F.when(F.col(WAITS), F.array().cast(_RANGES)).otherwise(F.array(one))
+        waiting = F.when(F.col(WAITS), F.array(one))
+        return reached.ranges.select(KEY_HASH, *names, now.alias(_COMPUTED), waiting.alias(_PENDING))
     later = F.sort_array(F.collect_set(F.when(F.col(WAITS), one)))
     return reached.ranges.groupBy(KEY_HASH, *names).agg(
         F.collect_list(F.when(~F.col(WAITS), one)).alias(_COMPUTED),
