@@ -60,6 +60,10 @@ class Thresholds:
 
     If one of them lacks a required reference, they are staged and compared again.
     """
+    references_at_once: int = 4
+    """References of a valuation up to which that is done: Spark plans much longer for each one more."""
+    narrowed_heads: int = 20_000
+    """Keys of a valuation's task whose heads are taken out of all heads, else Spark joins with all heads."""
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000
