@@ -43,6 +43,11 @@ class Thresholds:
     """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
+    interpreted_variable_rows: int = 100_000
+    """The same for rows that an entity of many variables (`derived_columns`) follows.
+
+    Each task of Spark compiles all expressions of its stage: at 400 variables that takes seconds.
+    """
     derived_columns: int = 60
     """Spark derives conditions from the variables of an entity while it plans, else it does not."""
     incremental_rows: int = 20_000
