@@ -9,7 +9,7 @@ import pytest
 from strandline.dispatch import attempt
 from strandline.model import events
 from strandline.model.node import Project
-from strandline.plan import planner
+from strandline.plan import rules
 from strandline.publish.change_log.pieces import find_unread
 from strandline.publish.trigger_fold import Recorded
 
@@ -84,7 +84,7 @@ def log_written_anew(patch: Patch) -> None:
 
 
 def edited_view_forgotten(patch: Patch) -> None:
-    patch.setattr(planner, "find_changed", lambda *_: "")
+    patch.setattr(rules, "find_changed", lambda *_: "")
 
 
 MUTANTS: dict[Mutant, Scenario] = {
