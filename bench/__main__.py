@@ -15,6 +15,7 @@ SECTIONS = (
     "increments",
     "history",
     "startup",
+    "small",
     "chain",
     "overhead",
     "recovery",
@@ -81,12 +82,14 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .published_runs import measure_published_runs
     from .recovery import measure_recovery
     from .register import make_register
+    from .small_runs import measure_small_runs
     from .startup import measure_startup
     from .webhooks import measure_webhooks
 
     scale, blocks = call.scale, call.blocks
-    # Both come first, while this process does not have a JVM.
+    # These come first, while this process does not have a JVM.
     startup = measure_startup(folder) if "startup" in sections else None
+    small_runs = measure_small_runs(folder) if "small" in sections else None
     recovery = measure_recovery(folder) if "recovery" in sections else None
     chains = (
         [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)]
@@ -107,8 +110,9 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
             webhooks=measure_webhooks(folder / "webhooks", call.events),
             runs=measure_published_runs(folder / "published", 100 * call.events),
         )
-    small: dict[str, Any] = {
+    others: dict[str, Any] = {
         "startup": startup,
+        "small_runs": small_runs,
         "recovery": recovery,
         "chains": chains,
         "overhead": overhead,
@@ -118,7 +122,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "publish": publish,
     }
     if not {"increments", "history"} & set(sections):
-        return Results(machine=machine(None), scale=scale, register=None, **small)
+        return Results(machine=machine(None), scale=scale, register=None, **others)
     say(f"a register of {scale} tenants")
     register = make_register(folder / "register", scale)
     say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
@@ -135,7 +139,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         register=register,
         increments=increments,
         history=history,
-        **small,
+        **others,
     )
 
 
