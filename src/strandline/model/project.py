@@ -9,7 +9,7 @@ from typing import ClassVar
 from .columns import ColumnType, TimeUnit, TypeName
 from .errors import Place
 from .kind import NodeKind
-from .serving import ServeSettings
+from .serving import UNSERVED, ServeSettings
 from .thresholds import SHIPPED, Thresholds
 
 
@@ -36,7 +36,7 @@ class Settings:
     batch_rows: int = 5_000_000
     """Work on more rows of a timeline than this is published in batches."""
     fail_on: FailOn = FailOn.NOTHING
-    serve: ServeSettings = ServeSettings()
+    serve: ServeSettings = UNSERVED
     thresholds: Thresholds = SHIPPED
     """Sizes at which the engine takes another path. Only tests change them."""
 

@@ -45,3 +45,7 @@ class ServeSettings:
     """The `as_of` of a served run is the newest whole multiple of this."""
     poll: timedelta = timedelta(seconds=5)
     """How often files are looked for."""
+
+
+UNSERVED = ServeSettings()
+"""Of a project that says nothing about serving."""
