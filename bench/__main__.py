@@ -15,6 +15,7 @@ SECTIONS = (
     "increments",
     "history",
     "startup",
+    "small",
     "chain",
     "overhead",
     "recovery",
@@ -90,13 +91,15 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .published_runs import measure_published_runs
     from .recovery import measure_recovery
     from .register import make_register
+    from .small_runs import measure_small_runs
     from .startup import measure_startup
     from .subscribers import measure_subscribers
     from .webhooks import measure_webhooks
 
     scale, blocks = call.scale, call.blocks
-    # Both come first, while this process does not have a JVM.
+    # These come first, while this process does not have a JVM.
     startup = measure_startup(folder) if "startup" in sections else None
+    small_runs = measure_small_runs(folder) if "small" in sections else None
     recovery = measure_recovery(folder) if "recovery" in sections else None
     chains = (
         [measure_chain(folder / f"chain_{n}", n) for n in (blocks // 10, blocks)]
@@ -120,8 +123,9 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
             runs=measure_published_runs(folder / "published", 100 * call.events),
         )
     subscribers = measure_subscribers(folder / "subscribers") if "serve" in sections else None
-    small: dict[str, Any] = {
+    others: dict[str, Any] = {
         "startup": startup,
+        "small_runs": small_runs,
         "recovery": recovery,
         "chains": chains,
         "overhead": overhead,
@@ -132,7 +136,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "subscribers": subscribers,
     }
     if not {"increments", "history"} & set(sections):
-        return Results(machine=machine(None), scale=scale, register=None, **small)
+        return Results(machine=machine(None), scale=scale, register=None, **others)
     say(f"a register of {scale} tenants")
     register = make_register(folder / "register", scale)
     say(f"  {register.facts:,} facts, {register.keys:,} keys, from {register.origin}")
@@ -149,7 +153,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         register=register,
         increments=increments,
         history=history,
-        **small,
+        **others,
     )
 
 

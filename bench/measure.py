@@ -75,7 +75,7 @@ def middle(samples: list[Sample]) -> Sample:
 
 def find_last_stage(session: SparkSession) -> int:
     """The number of the last stage that this process's Spark has begun. -1 before the first."""
-    return max((stage.stageId() for stage in _stages(session)), default=-1)
+    return max((stage.stageId() for stage in list_stages(session)), default=-1)
 
 
 def count_rows_read(session: SparkSession, after: int) -> int:
@@ -83,10 +83,10 @@ def count_rows_read(session: SparkSession, after: int) -> int:
 
     Spark keeps those of the last thousand stages, which is more than a run has.
     """
-    return sum(stage.inputRecords() for stage in _stages(session) if stage.stageId() > after)
+    return sum(stage.inputRecords() for stage in list_stages(session) if stage.stageId() > after)
 
 
-def _stages(session: SparkSession) -> list[Any]:
+def list_stages(session: SparkSession) -> list[Any]:
     gateway = session.sparkContext._gateway
     assert gateway is not None
     no_quantiles = gateway.new_array(gateway.jvm.double, 0)

@@ -25,6 +25,7 @@ from .publish_report import Publish, publish_lines, publish_targets
 from .recovery import Again
 from .register import Register
 from .serve_report import serve_lines, serve_targets
+from .small_runs import SmallRuns, small_lines, small_targets
 from .startup import START_SECONDS, Start
 from .subscribers import Subscribers
 from .target import Target
@@ -54,6 +55,7 @@ class Results:
     increments: Increments | None = None
     history: HistoryLength | None = None
     startup: dict[str, Start] | None = None
+    small_runs: list[SmallRuns] | None = None
     chains: list[ChainLength] | None = None
     overhead: list[Overhead] | None = None
     recovery: list[Again] | None = None
@@ -105,6 +107,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield Target(text=text, value=median(history.long) / median(history.short), bound=2.5, at_least=False)
     if results.chains:
         yield from _chain_targets(*results.chains)
+    if results.small_runs:
+        yield from small_targets(results.small_runs)
     if results.portfolio:
         yield from portfolio_targets(results.portfolio)
     if results.entities:
@@ -203,6 +207,7 @@ def _document(results: Results) -> dict[str, object]:
         "publish": results.publish and asdict(results.publish),
         "subscribers": results.subscribers and asdict(results.subscribers),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
+        "small_runs": results.small_runs and [asdict(one) for one in results.small_runs],
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
     }
 
@@ -237,6 +242,8 @@ def _lines(results: Results) -> Iterator[str]:
             f"of it taking leases, fencing and settling {again.taking_seconds:.1f} s "
             f"({again.fenced} fenced, {again.writes} writes)"
         )
+    if results.small_runs:
+        yield from small_lines(results.small_runs)
     if results.ingest:
         yield from _ingest_lines(results.ingest)
     if results.portfolio:

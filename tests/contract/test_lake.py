@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from strandline.lake import writes
+from strandline.lake.ahead import find_snapshot, take_tokens
 from strandline.lake.location import Lake
 from strandline.lake.log import LogEntry, list_versions, read_entries
 from strandline.lake.reads import SIGN, read_added, read_feed, read_table
@@ -156,6 +157,59 @@ def test_a_write_is_one_commit_with_token_and_metadata_and_an_old_token_changes_
 
     assert list_versions(lake.table("t")) == [0, 1], "an equal and a smaller token were skipped"
     assert read_token(lake, "t") == 7
+
+
+def count_jobs(session: SparkSession) -> int:
+    return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def forget_tables(session: SparkSession) -> None:
+    assert session.sparkContext._jvm is not None
+    session.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_which_tokens_a_table_has_seen_is_read_beside_its_log_without_a_job(
+    session: SparkSession, lake: Lake
+) -> None:
+    """L7: they are those that Delta finds by a job over the log."""
+    start(session, lake)
+    _append(session, lake, 5)
+    staged = stage(frame(session, [(4, "d", 40, 0, False)]), f"{lake.root}/rows", {"n": F.count(F.lit(1))})
+    forget_tables(session)
+    before = count_jobs(session)
+
+    take_tokens(session, lake.table("t"))
+
+    snapshot = find_snapshot(session, lake.table("t"))
+    taken = {name: snapshot.transactions().apply(name) for name in ("t",)}
+    assert count_jobs(session) == before
+    by_job = snapshot.setTransactions()
+    assert count_jobs(session) > before
+    found = [by_job.apply(nth) for nth in range(by_job.length())]
+    assert taken == {one.appId(): one.version() for one in found} == {"t": 5}
+    assert snapshot.transactions().size() == 1
+
+    forget_tables(session)
+    before = count_jobs(session)
+    writes.append(staged.read(session), lake, ticket(6))
+    assert count_jobs(session) == before + 1, "the one that writes the rows"
+    assert newest(lake).tokens == {"t": 6}
+
+
+def test_without_sums_beside_the_log_a_commit_looks_for_the_tokens_itself(
+    session: SparkSession, lake: Lake
+) -> None:
+    start(session, lake)
+    _append(session, lake, 5)
+    for file in (Path(lake.table("t")) / "_delta_log").glob("*.crc"):
+        file.unlink()
+    forget_tables(session)
+
+    _append(session, lake, 5)
+    _append(session, lake, 6)
+
+    assert list_versions(lake.table("t")) == [0, 1, 2]
+    assert read_token(lake, "t") == 6
 
 
 def test_insert_new_keys_are_null_safe_against_the_table_and_among_themselves(

@@ -388,9 +388,8 @@ def test_prices_restate_the_dates_that_they_reach_and_appended_rates_none(
 
     # Each of these begins with a correction of Brent's last price. Prices of holidays in between came and
     # were withdrawn within one delivery.
-    assert deliver(oil=43, gas=1) == {"BRENT": {date(2022, 10, 31)}}
+    assert deliver(oil=47, gas=1) == {"BRENT": {date(2022, 10, 31)}}
     assert stock.rows["BRENT"][date(2022, 10, 31)][2] == 93.30
-    assert deliver(oil=47, gas=1) == {"BRENT": {date(2023, 1, 30)}}
 
     # Gas has no vintage for six years, in which the last price of the first one counts.
     restated = deliver(oil=79, gas=2)
@@ -417,12 +416,11 @@ def test_prices_restate_the_dates_that_they_reach_and_appended_rates_none(
         "WTI": waited | {date(2024, 10, 14)},
         "HENRYHUB": waited | flipping,
     }
-    assert deliver(oil=81, gas=7) == {"HENRYHUB": flipping}
-    assert stock.rows["HENRYHUB"][date(2020, 7, 3)][1:3] == (date(2020, 7, 2), 1.58)
 
-    # All that is left. The two days flip out and in again.
-    assert deliver(oil=176, gas=106) == {}
-    assert stock.epochs == {"BRENT": 4, "WTI": 1, "HENRYHUB": 4}
+    # All that is left. The two days flip out, and out and in again, within one delivery.
+    assert deliver(oil=176, gas=106) == {"HENRYHUB": flipping}
+    assert stock.epochs == {"BRENT": 3, "WTI": 1, "HENRYHUB": 4}
+    assert stock.rows["HENRYHUB"][date(2020, 7, 3)][1:3] == (date(2020, 7, 2), 1.58)
     assert stock.rows["HENRYHUB"][date(2025, 11, 24)][2] == 4.15
     assert stock.rows["HENRYHUB"][date(2025, 12, 26)][1] < date(2025, 12, 26)
     # Not verified too: every row was compared, and `verify` compares each with all earlier prices and rates.

@@ -18,7 +18,7 @@ from strandline.compute.valuation import worker as valuation
 from strandline.compute.view import worker as view
 from strandline.ingest import receive
 from strandline.lake import writes
-from strandline.lake.ahead import replay_log
+from strandline.lake.ahead import know_tokens
 from strandline.lake.compaction import Compaction
 from strandline.lake.log import count_added
 from strandline.lake.small import spark_schema
@@ -108,7 +108,7 @@ def read_ahead(desk: Desk, task: Task, written: frozenset[str]) -> None:
     if own is not None:
         # Few rows, whatever the table has: to compile the query over its log would take longer.
         session = fit_session(desk.session(), desk.project.settings, 0, own=False)
-        replay_log(session, desk.lake.table(node.name))
+        know_tokens(session, desk.lake.table(node.name))
     if node.traits.only_grows:
         return
     for dataset in (node.name, *(i.dataset for i in node.inputs if i.dataset not in written)):

@@ -21,6 +21,7 @@ from strandline.model.timeline import DATE
 from strandline.spark.session import SPARK_LOST, answers
 from strandline.sql.literals import spark_literal
 
+from .ahead import take_tokens
 from .compaction import MANY_DELETED, Compaction, Step
 from .location import Lake
 from .near import Among
@@ -290,8 +291,10 @@ def _writer(rows: DataFrame, ticket: Ticket) -> DataFrameWriter:
 
 
 def _save(writer: DataFrameWriter, lake: Lake, ticket: Ticket) -> None:
+    uri = lake.table(ticket.dataset)
     with explained(ticket.dataset):
-        writer.save(lake.table(ticket.dataset))
+        take_tokens(writer._df.sparkSession, uri)
+        writer.save(uri)
 
 
 @contextmanager
