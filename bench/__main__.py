@@ -22,6 +22,7 @@ SECTIONS = (
     "portfolio",
     "entities",
     "publish",
+    "serve",
 )
 
 
@@ -90,6 +91,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .recovery import measure_recovery
     from .register import make_register
     from .startup import measure_startup
+    from .subscribers import measure_subscribers
     from .webhooks import measure_webhooks
 
     scale, blocks = call.scale, call.blocks
@@ -117,6 +119,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
             webhooks=measure_webhooks(folder / "webhooks", call.events),
             runs=measure_published_runs(folder / "published", 100 * call.events),
         )
+    subscribers = measure_subscribers(folder / "subscribers") if "serve" in sections else None
     small: dict[str, Any] = {
         "startup": startup,
         "recovery": recovery,
@@ -126,6 +129,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "portfolio": portfolio,
         "entities": entities,
         "publish": publish,
+        "subscribers": subscribers,
     }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **small)

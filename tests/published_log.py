@@ -94,8 +94,14 @@ class PublishedLog:
     def table(self, name: str) -> str:
         return str(self.folder / ".strandline" / "lake" / name)
 
-    def commit(self, changes: Mapping[int, Row | None], *, timestamp: int = 1, told: bool = True) -> int:
-        """Replace and delete rows in one commit. Returns the version. `told`: the change log tells them."""
+    def commit(self, changes: Mapping[int, Row | None], *, timestamp: int = 1) -> int:
+        """Replace and delete rows in one commit, which the log tells. Returns the version."""
+        version, told = self.prepare(changes, timestamp=timestamp)
+        self.append(told, version)
+        return version
+
+    def prepare(self, changes: Mapping[int, Row | None], *, timestamp: int = 1) -> tuple[int, list[Row]]:
+        """Replace and delete rows. Returns the version, and what is to be appended to the log."""
         before = {key: self.rows.get(key) for key in changes}
         for key, row in changes.items():
             if row is None:
@@ -104,18 +110,9 @@ class PublishedLog:
                 self.rows[key] = row
                 self.timestamps[key] = timestamp
         version = self._write_rows()
-        if told:
-            self.tell(version, [self._change(key, before[key], changes[key], timestamp) for key in changes])
-        return version
-
-    def tell(self, version: int, changes: list[Row | None], *, anew: bool = False) -> None:
-        """One append to the change log, up to a version of the dataset."""
-        told = sorted((c for c in changes if c is not None), key=lambda c: str(c["key"] or ""))
-        self.append(
-            [{**change, "version": version, "position": nth} for nth, change in enumerate(told)],
-            version,
-            anew=anew,
-        )
+        told = [self._change(key, before[key], changes[key], timestamp) for key in changes]
+        ordered = sorted((change for change in told if change is not None), key=lambda one: str(one["key"]))
+        return version, [{**change, "version": version, "position": n} for n, change in enumerate(ordered)]
 
     def reset(self) -> int:
         """A commit of which the log only tells that it cannot tell what changed."""

@@ -1,10 +1,7 @@
 """The libraries of Standard Webhooks for JavaScript and Python verify what we sign, and sign as we do."""
 
 import base64
-import hashlib
 import json
-import shutil
-import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +12,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from strandline.model.events import Event, EventType, make_body
 from strandline.model.webhook_signatures import make_headers, parse_secret
+from tests.clients.packages import install_packages, run_script
 
-HERE = Path(__file__).parent
 SECRETS = ["whsec_" + base64.b64encode(bytes(range(size))).decode() for size in (24, 64)]
 VECTOR = (
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -44,36 +41,12 @@ BODIES = ['{"data":{"quantity":15000}}', '{"data":{"name":"größe 日本 😀 \
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """A folder with the packages of package-lock.json. They are installed once, into a cache."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("node or npm is missing")
-    files = [HERE / name for name in ("package.json", "package-lock.json", "verify.js")]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-    cache = Path.home() / ".cache" / "strandline" / "npm" / digest
-    if not (cache / "node_modules").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            shutil.copy(file, cache)
-        command = ["npm", "ci", "--no-audit", "--no-fund"]
-        installed = subprocess.run(command, cwd=cache, capture_output=True, text=True, timeout=120)
-        if installed.returncode:
-            shutil.rmtree(cache)
-            pytest.skip("npm cannot install its packages here")
-    return cache
+    return install_packages()
 
 
 def verify(folder: Path, messages: list[dict[str, Any]]) -> list[tuple[object, str]]:
     """Of each message: True or why it is refused, and the signature that the library makes."""
-    answer = subprocess.run(
-        ["node", "verify.js"],
-        cwd=folder,
-        input=json.dumps(messages),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return [(verdict, signature) for verdict, signature in json.loads(answer.stdout)]
+    return [(verdict, signature) for verdict, signature in run_script(folder, "verify.js", messages)]
 
 
 def make_messages(now: int) -> list[dict[str, Any]]:

@@ -1,5 +1,8 @@
 """Small stories of what is published that end in a check of every law. Each starts after the first run."""
 
+from strandline.catalog import read_view
+from strandline.ingest.inbox import list_inbox
+
 from .evidence import require
 from .fate import soon
 from .kinds.trigger.kind import ALERT, EDITED
@@ -36,6 +39,33 @@ def processes_die_and_catalogs_are_lost(world: World) -> None:
             if quantity == 3:
                 world.use_catalog(new_catalog())
             mend(world)
+    check_rest(world)
+
+
+def posts_outlive_deaths_and_are_forgotten(world: World) -> None:
+    """A post is received once, whenever its task dies, also after everything received before is forgotten."""
+    points = tuple(
+        f"{when}-{what}" for what in ("prepare", "write", "record") for when in ("before", "after")
+    )
+    for number, point in enumerate((*points, *points)):
+        world.send(TRADES, trade("a", 3 + number % 5, world.later()))
+        world.send(TRADES, trade("b", 9 - number % 5, world.later()), trade("c", 7, world.later()))
+        world.run(fail=f"{soon(point, TRADES.source)}=kill")
+        check_always(world)
+        if number == len(points):
+            world.use_catalog(new_catalog())
+        if number % 3 == 2:
+            world.maintain()
+        mend(world)
+    world.send(TRADES, trade("d", 9, world.later()))
+    run_well(world)
+    inbox, sent = world.lake.inbox(TRADES.source), len(list((world.folder / TRADES.folder).iterdir()))
+    require(world.post(TRADES, sent - 1).duplicate, "what was just received is remembered")
+    world.settle_down()
+    require(not list_inbox(inbox), "what is received does not wait", list_inbox(inbox))
+    (entry,) = read_view(world.catalog).nodes[TRADES.source].files.values()
+    rows = len(world.rows(TRADES.source))
+    require(entry.rows == rows, "one entry counts all that was received", entry, rows)
     check_rest(world)
 
 
@@ -99,6 +129,7 @@ def _events(world: World, **wanted: object) -> list[dict[str, object]]:
 SCENARIOS: tuple[Scenario, ...] = (
     trades_cross_the_limits,
     processes_die_and_catalogs_are_lost,
+    posts_outlive_deaths_and_are_forgotten,
     a_trigger_is_edited,
     a_trigger_is_removed_and_put_back,
     a_view_is_edited,

@@ -114,7 +114,10 @@ class Evidence:
         return list(read_entries(self.world.lake.table(name), -1))
 
     def _lines(self, stream: "Stream") -> dict[Place, str]:
-        return sent(self.world.folder / stream.folder)
+        lines = sent(self.world.folder / stream.folder)
+        if not stream.posted:
+            return lines
+        return {(Path(name).stem, 1, number): text for (name, _, number), text in lines.items()}
 
 
 def sent(folder: Path) -> dict[Place, str]:

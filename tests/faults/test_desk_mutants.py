@@ -2,20 +2,23 @@
 
 import itertools
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from strandline.dispatch import attempt
+from strandline.ingest import inbox
 from strandline.model import events
 from strandline.model.node import Project
-from strandline.plan import planner
+from strandline.plan import rules
 from strandline.publish.change_log.pieces import find_unread
 from strandline.publish.trigger_fold import Recorded
 
 from . import desk_scenarios
 from .desk_scenarios import SCENARIOS
 from .killing import Mutant, make_mutant_tests
+from .kinds import source
 from .kinds.changes import kind as changes
 from .kinds.trigger import kind as trigger
 from .scenarios import Scenario
@@ -84,7 +87,36 @@ def log_written_anew(patch: Patch) -> None:
 
 
 def edited_view_forgotten(patch: Patch) -> None:
-    patch.setattr(planner, "find_changed", lambda *_: "")
+    patch.setattr(rules, "find_changed", lambda *_: "")
+
+
+def table_not_asked(patch: Patch) -> None:
+    """A post that waits was not received, whatever its task came to."""
+    patch.setattr(source, "find_received", lambda *_: {})
+
+
+def older_than_the_newest_is_received(patch: Patch) -> None:
+    """Whatever is not newer than the newest post that was received is thought to be received."""
+
+    def had(uri: Any, version: int, names: Any) -> Any:
+        return dict.fromkeys(names, (1, datetime.max.replace(tzinfo=UTC)))
+
+    patch.setattr(source, "find_received", had)
+
+
+def put_away_before_it_is_committed(patch: Patch) -> None:
+    really = attempt._commit
+
+    def too_early(this: Any, prepared: Any, *more: Any) -> Any:
+        if prepared.posts:
+            attempt.put_away(this.desk.lake.inbox(this.node.name), prepared.posts, this.desk.now())
+        return really(this, prepared, *more)
+
+    patch.setattr(attempt, "_commit", too_early)
+
+
+def key_not_remembered(patch: Patch) -> None:
+    patch.setattr(inbox, "_find", lambda *_: None)
 
 
 MUTANTS: dict[Mutant, Scenario] = {
@@ -98,6 +130,10 @@ MUTANTS: dict[Mutant, Scenario] = {
     cursor_of_the_plan: desk_scenarios.processes_die_and_catalogs_are_lost,
     log_written_anew: desk_scenarios.trades_cross_the_limits,
     edited_view_forgotten: desk_scenarios.a_view_is_edited,
+    table_not_asked: desk_scenarios.posts_outlive_deaths_and_are_forgotten,
+    older_than_the_newest_is_received: desk_scenarios.posts_outlive_deaths_and_are_forgotten,
+    put_away_before_it_is_committed: desk_scenarios.posts_outlive_deaths_and_are_forgotten,
+    key_not_remembered: desk_scenarios.posts_outlive_deaths_and_are_forgotten,
 }
 """Each with the scenario that kills it."""
 

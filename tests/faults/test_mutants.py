@@ -24,7 +24,7 @@ from strandline.model import commits as commit_values
 from strandline.model.columns import CONFIG, KEY, POSITION
 from strandline.model.node import By
 from strandline.model.project import FactDataset, Job
-from strandline.plan import planner
+from strandline.plan import planner, rules, settling
 
 from . import plain_work, plain_workers, scenarios, table_log
 from .evidence import BrokenLawError, Evidence
@@ -134,7 +134,8 @@ def table_token_not_looked_at(patch: Patch) -> None:
 
 
 def unrecorded_backfill_forgotten(patch: Patch) -> None:
-    patch.setattr(planner, "_settle", lambda *_: None)
+    for module in (rules, settling):
+        patch.setattr(module, "settle_unrecorded", lambda *_: None)
 
 
 def purge_marks_readers_behind(patch: Patch) -> None:

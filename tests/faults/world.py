@@ -18,6 +18,7 @@ from sqlalchemy import make_url
 from strandline.app.invalidate import invalidate
 from strandline.app.maintain import MaintainOutcome, maintain_tables
 from strandline.app.planning import RunRequest, make_plan
+from strandline.app.receiving import Posted, Receipt, receive
 from strandline.app.run import RunOutcome, make_desk, run, run_name
 from strandline.app.workspace import Workspace
 from strandline.catalog import Catalog, open_catalog
@@ -26,6 +27,7 @@ from strandline.declare import load_project
 from strandline.dispatch.desk import Desk
 from strandline.dispatch.rebuild import rebuild
 from strandline.lake.location import Lake
+from strandline.model.files import Content
 from strandline.model.node import Project
 from strandline.model.plan import Plan
 from tests.harness import SILENT
@@ -104,7 +106,18 @@ class World:
         number = len(list(folder.iterdir()))
         # A file with the content of another would be passed over.
         lines = [m if isinstance(m, str) else json.dumps({**m, "file": number}) for m in messages]
-        (folder / f"{number:04}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / f"{number:04}.jsonl").write_text(text)
+        if stream.posted:
+            for _ in range(1 + number % 2):  # every other one is posted again
+                self.post(stream, number)
+
+    def post(self, stream: Stream, number: int) -> Receipt:
+        """What was sent as this file, once or once more."""
+        key = f"{number:04}"
+        body = (self.folder / stream.folder / f"{key}.jsonl").read_bytes()
+        posted = Posted(source=stream.source, key=key, content=Content.LINES, body=body)
+        return receive(self.workspace, posted, self.fate.now())
 
     def later(self) -> int:
         """A number that is larger than all that were sent."""

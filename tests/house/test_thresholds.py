@@ -46,8 +46,8 @@ NOT_A_PATH = {
     "_ROWS_PER_BATCH": "how rows are handed to Spark",
     "ROWS_PER_FILE": "how a build cuts files",
     "DIGITS": "of decimals",
-    "_MOST_RANGES": "how precisely files are skipped; which rows are read is decided after that",
-    "_MOST_PAIRS": "the same",
+    "MOST_RANGES": "how precisely files are skipped; which rows are read is decided after that",
+    "MOST_PAIRS": "the same",
     "_MOST_VALUES": "how precisely pages are skipped; which rows are read is decided after that",
     "_USUAL": "a larger number in a state is examined before it is copied",
 }

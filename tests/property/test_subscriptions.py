@@ -15,9 +15,10 @@ from graphql import parse, subscribe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.app.changes import Change, ChangeLog, PublishedChange, make_filter
+from strandline.app.changes import Change, ChangeLog, PublishedChange
 from strandline.app.keyed import KeyedTable
 from strandline.model.condition_json import parse_condition
+from strandline.publish.filtered_changes import make_filter
 from strandline.serve.graphql.operations import prepare
 from strandline.serve.graphql.schema import Catalogue, make_catalogue
 from strandline.serve.graphql.selection import compile_subscription

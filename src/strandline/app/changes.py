@@ -187,6 +187,7 @@ class ChangeLog:
             fields=row.fields,
             row=json.loads(row.data),
             before=None if row.before is None else json.loads(row.before),
+            letters=len(row.data) + len(row.before or ""),
         )
 
     def _cursor(self, place: LogPlace, version: int, position: int) -> ChangeCursor:

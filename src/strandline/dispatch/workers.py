@@ -160,6 +160,7 @@ def _make_work(
         rows,
         own=node.traits.runs_code,
         changed=changed,
+        read=task.estimated_rows,
         variables=len(node.traits.origins),
     )
     return Work(

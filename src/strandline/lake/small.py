@@ -28,8 +28,6 @@ from .location import Lake, for_delta_rs, open_folder, write_parquet
 from .near import Near
 from .table import Table, get_table
 
-_FEW = 4
-"""Heads are narrowed to some keys if these are at most a quarter of them."""
 _Kept = tuple[str, StructType] | None
 """The file with what is kept of a table, and its schema. None if it is not small."""
 _Keep = Callable[[str, int], _Kept]
@@ -64,7 +62,7 @@ class SmallTables:
     def find_heads_of(
         self, session: SparkSession, dataset: str, version: int, hashes: pa.Array
     ) -> DataFrame | None:
-        """Those heads of some keys, or more of them. None if the heads are not small.
+        """Those heads that some keys have. None if the heads are not small.
 
         Every use of all heads would decode and join them anew.
         """
@@ -73,8 +71,6 @@ class SmallTables:
             return None
         path, schema = kept
         file_system, file = self._locate_kept(path)
-        if _FEW * len(hashes) > pq.read_metadata(file, filesystem=file_system).num_rows:
-            return _read(session, kept)
         with self._lock:
             number = next(self._numbers)
         heads = pq.ParquetFile(file, filesystem=file_system).read()

@@ -296,7 +296,7 @@ class Work:
     def read_heads(self, dataset: str, hashes: pa.Array | None = None) -> DataFrame:
         """The heads in an output of a timeline, which have one row per key. Their states may be NULL.
 
-        With `hashes` those of some keys, and perhaps more.
+        With `hashes` those of some keys, and perhaps others.
         """
         small, version = self.shared.small, self._read_version(dataset)
         if hashes is None:

@@ -43,6 +43,11 @@ class Thresholds:
     """Partitions per query if the result lacks the partition column and each must be computed separately."""
     interpreted_rows: int = 20_000
     """Spark interprets plans and runs one task per stage, else it compiles them and plans adaptively."""
+    interpreted_variable_rows: int = 100_000
+    """The same for rows that an entity of many variables (`derived_columns`) follows.
+
+    Each task of Spark compiles all expressions of its stage: at 400 variables that takes seconds.
+    """
     derived_columns: int = 60
     """Spark derives conditions from the variables of an entity while it plans, else it does not."""
     incremental_rows: int = 20_000
@@ -60,6 +65,10 @@ class Thresholds:
 
     If one of them lacks a required reference, they are staged and compared again.
     """
+    references_at_once: int = 4
+    """References of a valuation up to which that is done: Spark plans much longer for each one more."""
+    narrowed_heads: int = 20_000
+    """Keys of a valuation's task whose heads are taken out of all heads, else Spark joins with all heads."""
     handed_on_rows: int = UNLIMITED
     """Changed rows are passed to the readers of the same run, else those read Delta's change feed."""
     followed_numbers: int = 2000

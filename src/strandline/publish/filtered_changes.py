@@ -29,6 +29,8 @@ class PublishedChange:
     """The row after the change. Of a DELETE, the last one."""
     before: Row | None
     """The former values of `fields`. None for an INSERT."""
+    letters: int = 0
+    """The length of its rows as text."""
 
     @cached_property
     def old(self) -> Row | None:

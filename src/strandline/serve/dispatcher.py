@@ -28,6 +28,7 @@ from strandline.model.requests import COMMAND_LINE, RequestClaim, RequestRecord,
 
 from .following import Following, Followings
 from .served import Served
+from .spans import traced
 
 _FAILS = (Status.FAILED, Status.GUARDED, Status.FENCED)
 _OTHERS = timedelta(minutes=1)
@@ -277,9 +278,9 @@ class Dispatcher:
                 del self._passed[name]
 
     def _do(self, verb: str, request: object, name: str, following: Following) -> object:
-        watcher = tell(following.add, self._stop.is_set)
         workspace = self._current() if WORK[verb].aside else self._served.workspace
-        return WORK[verb].do(Doing(workspace=workspace, watcher=watcher, request=name), request)
+        with traced(verb, name, tell(following.add, self._stop.is_set)) as watcher:
+            return WORK[verb].do(Doing(workspace=workspace, watcher=watcher, request=name), request)
 
     def _adapt(self, request: object, actor: str) -> object:
         """A served run has the `as_of` of the server's clock. The command line has that of its start."""
@@ -332,8 +333,8 @@ class Dispatcher:
             request = serving.served_run(as_of, due)
         self._note("run")
         try:
-            watcher = Watcher(stopping=self._stop.is_set)
-            outcome = WORK["run"].do(Doing(workspace=workspace, watcher=watcher), request)
+            with traced("run", "", Watcher(stopping=self._stop.is_set)) as watcher:
+                outcome = WORK["run"].do(Doing(workspace=workspace, watcher=watcher), request)
         except KeyboardInterrupt:
             return True
         finally:

@@ -158,18 +158,21 @@ def fit_session(
     *,
     own: bool,
     changed: int | None = None,
+    read: int = 0,
     variables: int = 0,
 ) -> "SparkSession":
     """A session whose settings suit this number of rows, `changed` of which have changed (None if unknown).
 
-    `variables`: how many columns are aggregates that the engine itself writes. `own`: its views and functions
-    are not shared, as users' code requires.
+    `read`: about how many rows are read to follow them. `variables`: how many columns are aggregates that the
+    engine itself writes. `own`: its views and functions are not shared, as users' code requires.
     """
-    most = settings.thresholds.interpreted_rows
-    few = changed is not None and changed <= most
-    profile = _FOR_SMALL_WORK if rows <= most else _FOR_FEW_CHANGES if few else {}
-    if variables > settings.thresholds.derived_columns:
-        profile = profile | _FOR_MANY_VARIABLES
+    sizes = settings.thresholds
+    few = changed is not None and changed <= sizes.interpreted_rows
+    profile = _FOR_SMALL_WORK if rows <= sizes.interpreted_rows else _FOR_FEW_CHANGES if few else {}
+    if variables > sizes.derived_columns:
+        followed = rows if changed is None else max(changed, read)
+        small = min(rows, followed) <= sizes.interpreted_variable_rows
+        profile = (_FOR_SMALL_WORK if small else profile) | _FOR_MANY_VARIABLES
     fitting = {name: value for name, value in profile.items() if name not in settings.spark_conf}
     if own:
         return _open(session, fitting)

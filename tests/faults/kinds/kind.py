@@ -39,6 +39,8 @@ class Stream:
     """What else the dataset declares."""
     key: tuple[str, ...] = ()
     """The key of its records. Empty for an event stream."""
+    posted: bool = False
+    """Each file is posted, with its number as the key, to an HTTP source."""
 
     @property
     def project(self) -> Mapping[str, str]:
@@ -46,9 +48,10 @@ class Stream:
             f"{name}: {name}" if type_ == "string" else f"{name}: {{path: {name}, type: {type_}}}"
             for name, type_ in self.columns.items()
         )
+        files = f'{{files: "{self.folder}/*.jsonl"}}'
         dataset = f"from: {self.source}\ncolumns: {{{columns}}}\n{self.declared}"
         return {
-            "sources": f'{self.source}: {{files: "{self.folder}/*.jsonl"}}',
+            "sources": f"{self.source}: {'{http: {}}' if self.posted else files}",
             "datasets": f"{self.dataset}:\n{indent(dataset, '  ')}",
         }
 

@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from strandline.app.changes import ChangeLog, ChangesReplacedError, read_changes
+from strandline.app.changes import (
+    ChangeLog,
+    ChangesReplacedError,
+    SeenChange,
+    find_published,
+    read_changes,
+)
+from strandline.app.rows import RowsRequest, read_rows
 from strandline.model.errors import CallError
-from tests.published_log import PublishedLog, trade
+from tests.published_log import PROJECT, PublishedLog, trade
 
 
 @pytest.fixture
@@ -28,7 +35,7 @@ def test_changes_come_in_order_and_pages_of_any_size_are_the_whole(log: Publishe
     workspace = log.open()
     whole = read_changes(workspace, "trades", None, None, 100)
 
-    cursor, pieces = None, []
+    cursor, pieces = None, list[SeenChange]()
     for _ in range(10):
         page = read_changes(workspace, "trades", cursor, None, 2)
         pieces += page.changes
@@ -46,7 +53,7 @@ def test_changes_come_in_order_and_pages_of_any_size_are_the_whole(log: Publishe
 
 
 def test_cursors_order_as_text_and_name_their_dataset(log: PublishedLog) -> None:
-    cursors = [c.cursor for c in read_changes(log.open(), "trades", None, None, 100).changes]
+    cursors = [str(c.cursor) for c in read_changes(log.open(), "trades", None, None, 100).changes]
 
     assert cursors == sorted(cursors)
     assert len(set(cursors)) == 5
@@ -87,12 +94,12 @@ def test_a_cursor_from_before_a_reset_has_expired_and_reading_begins_after_it(lo
     after = read_changes(log.open(), "trades", None, None, 10)
     assert refused.value.slug == "cursor-expired"
     assert shown(after)[0][:2] == ("INSERT", "9")
-    assert after.changes[0].cursor > before.next
+    assert str(after.changes[0].cursor) > before.next
 
 
 def test_a_cursor_has_expired_if_the_log_was_written_anew(log: PublishedLog) -> None:
     before = read_changes(log.open(), "trades", None, None, 100)
-    log.tell(2, [], anew=True)
+    log.append([], 2, anew=True)
 
     with pytest.raises(CallError, match="began anew"):
         read_changes(log.open(), "trades", before.next, None, 10)
@@ -143,3 +150,33 @@ def test_a_dataset_without_a_log_is_refused(tmp_path: Path, name: str, slug: str
         ChangeLog(PublishedLog.create(tmp_path).open(), name)
 
     assert refused.value.slug == slug
+
+
+def test_what_a_refused_reader_is_told_to_do_settles_it(log: PublishedLog) -> None:
+    """`bad-cursor`, `cursor-of-another-dataset`, `cursor-expired` and `no-change-log`."""
+    cursor = str(read_changes(log.open(), "trades", None, None, 1).changes[0].cursor)
+    slugs = []
+    for after in (cursor[:-1], "0" * len(cursor)):
+        with pytest.raises(CallError) as refused:
+            read_changes(log.open(), "trades", after, None, 10)
+        slugs.append(refused.value.slug)
+    unchanged = read_changes(log.open(), "trades", cursor, None, 10)
+
+    log.reset()
+    with pytest.raises(CallError) as refused:
+        read_changes(log.open(), "trades", cursor, None, 10)
+    rows = read_rows(log.open(), RowsRequest(dataset="trades"))
+    begun_anew = read_changes(log.open(), "trades", None, None, 10)
+
+    with pytest.raises(CallError) as unpublished:
+        ChangeLog(log.open(), "quotes")
+    log.folder.joinpath("strandline.yaml").write_text(
+        PROJECT.replace("publish: [trades]", "publish: [trades, quotes]")
+    )
+    assert slugs == ["bad-cursor", "cursor-of-another-dataset"]
+    assert len(unchanged.changes) == 4
+    assert refused.value.slug == "cursor-expired"
+    assert len(rows.rows) == 2
+    assert begun_anew.changes == ()
+    assert unpublished.value.slug == "no-change-log"
+    assert set(find_published(log.open().project)) == {"trades", "quotes"}

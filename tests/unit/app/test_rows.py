@@ -104,3 +104,23 @@ def test_too_large_a_state_is_refused_before_all_of_it_is_read(log: PublishedLog
 
     assert refused.value.slug == "snapshot-too-large"
     assert list(read_state(log.open(), "trades", 0, parse_condition({"trade_id": {"_lt": 4}}), (), 6))
+
+
+def test_what_a_refused_reader_of_rows_is_told_to_do_settles_it(log: PublishedLog) -> None:
+    """`bad-order`, `bad-page` and `snapshot-too-large`."""
+    slugs = []
+    for wrong in (
+        lambda: parse_order("price upwards"),
+        lambda: ids(log, after="x"),
+        lambda: list(read_state(log.open(), "trades", 0, parse_condition({}), (), 1)),
+    ):
+        with pytest.raises(CallError) as refused:
+            wrong()
+        slugs.append(refused.value.slug)
+    page = read_rows(log.open(), RowsRequest(dataset="trades", order_by=parse_order("price desc"), limit=5))
+
+    assert slugs == ["bad-order", "bad-page", "snapshot-too-large"]
+    assert [row["trade_id"] for row in page.rows] == [7, 6, 5, 4, 3]
+    assert ids(log, order_by=parse_order("price desc"), limit=5, after=page.next) == [2, 8]
+    narrower = parse_condition({"trade_id": {"_eq": 3}})
+    assert len(list(read_state(log.open(), "trades", 0, narrower, (), 1))) == 1

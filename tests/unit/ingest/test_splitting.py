@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.ingest.posts import split_body
 from strandline.ingest.splitting import LENIENT, split_json
+from strandline.ingest.waiting import split_body
 from strandline.model.files import Content
 
 BLANKS = st.text(" \t\r\n", max_size=3)

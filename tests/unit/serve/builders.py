@@ -1,16 +1,18 @@
 """A server over a small project, called by Starlette's client."""
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
+from strandline.app.watching import Happening
 from strandline.app.work import from_wire, to_wire
 from strandline.app.workspace import Workspace, open_workspace
 from strandline.catalog import add_request, claim_request, find_request, finish_request
+from strandline.model.dispatching import DispatcherState
 from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
 from strandline.model.serving import Role
@@ -45,8 +47,20 @@ class NoWork:
     def wake(self) -> None:
         raise AssertionError("no work is handed in here")
 
+    def watch(self, request: str) -> AsyncIterator[Happening]:
+        raise AssertionError("no work is handed in here")
 
-class AtOnce:
+    def find_end(self, request: str) -> tuple[object, StrandlineError | None]:
+        raise AssertionError("no work is handed in here")
+
+    def abandon(self, request: str) -> None:
+        raise AssertionError("no work is handed in here")
+
+    def state(self) -> DispatcherState:
+        return DispatcherState(dispatching=False)
+
+
+class AtOnce(NoWork):
     """Records requests in the catalog as a server does, and ends each at once with the outcome of its verb.
 
     A verb without an outcome stays pending.

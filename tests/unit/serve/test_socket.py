@@ -143,14 +143,14 @@ def test_a_reset_closes_with_1012_and_the_cursor_has_expired(log: PublishedLog, 
 
 def test_shutdown_closes_with_1012(log: PublishedLog) -> None:
     async def story() -> None:
-        client = await Client.open(server)
+        client = await Client.open(running)
         await client.subscribe(ALL)
         await client.updates(2)
-        server.served.live.close()
+        running.served.live.close()
 
         assert await client.close_code() == 1012
 
-    with serving(log.folder) as server:
+    with serving(log.folder) as running:
         play(story)
 
 
@@ -200,22 +200,22 @@ def test_who_does_not_begin_is_closed_and_so_is_who_speaks_something_else(
 
 def test_an_access_key_is_needed_and_comes_with_the_first_message(log: PublishedLog) -> None:
     async def story() -> None:
-        stranger = await Client.open(server, init=False)
+        stranger = await Client.open(running, init=False)
         await stranger.send(type="connection_init", payload={"access_key": "wrong"})
         assert await stranger.close_code() == 4403
-        wrong_role = await Client.open(server, init=False)
+        wrong_role = await Client.open(running, init=False)
         await wrong_role.send(type="connection_init", payload={"access_key": OTHER})
         assert await wrong_role.close_code() == 4403
-        nobody = await Client.open(server, init=False)
+        nobody = await Client.open(running, init=False)
         await nobody.send(type="connection_init")
         assert await nobody.close_code() == 4403
-        client = await Client.open(server, payload={"access_key": KEY})
+        client = await Client.open(running, payload={"access_key": KEY})
         await client.subscribe(ALL)
         assert len(await client.updates(2)) == 2
         await client.socket.close()
 
     log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
-    with serving(log.folder) as server:
+    with serving(log.folder) as running:
         play(story)
 
 
@@ -298,11 +298,11 @@ def test_the_snapshot_has_a_largest_size(log: PublishedLog, monkeypatch: pytest.
     monkeypatch.setattr(feed, "MOST_SNAPSHOT_ROWS", 1)
 
     async def story() -> None:
-        client = await Client.open(server)
+        client = await Client.open(running)
         await client.subscribe(ALL)
         error = await client.receive()
         assert error["payload"][0]["extensions"]["code"] == "SNAPSHOT_TOO_LARGE"
         await client.socket.close()
 
-    with serving(log.folder) as server:
+    with serving(log.folder) as running:
         play(story)

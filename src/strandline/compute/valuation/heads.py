@@ -1,9 +1,11 @@
 """The head of each key of a valuation: its epoch, its status, and the dates that wait."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from strandline.compute.timeline.layout import CURRENT, FAILED, REPROCESSING, spell_head
+from strandline.compute.timeline.layout import CURRENT, FAILED, RANGE_TYPE, REPROCESSING, spell_head
 from strandline.compute.timeline.superseding import HAD_HEAD, HEAD_DIFFERS, OLD_EPOCH, OLD_WATERMARK
 from strandline.lake.work import Work
 from strandline.model.columns import HEAD, KEY, quote
@@ -26,6 +28,7 @@ _WAITS, _WAITS_FOR, _FOLD, _WHY, _FIRST, _PENDING, _COMPUTED = (
     "__computed",
 )
 _OLD_HEAD = "__old_head"
+_RANGES = f"array<{RANGE_TYPE.simpleString()}>"
 
 
 def judge_heads(
@@ -43,12 +46,7 @@ def judge_heads(
     everything else.
     """
     names = [quote(c) for c in valuation.timeline.key]
-    history = work.read_heads(valuation.timeline.output, reached.kinds.hashes)
-    known = history.selectExpr(
-        f"{KEY} AS {KEY_HASH}", *names, f"{HEAD}.status AS {_FOLD}", f"{HEAD}.reason AS {_WHY}"
-    )
-    heads = known.join(_collect_ranges(reached), KEY_HASH, "left")
-    heads = heads.where(f"{_COMPUTED} IS NOT NULL OR {_FOLD} = '{FAILED}'")
+    heads = _with_failed(work, valuation, _collect_ranges(reached, names))
     published = None if own is None else work.read_heads(valuation.output, reached.kinds.hashes)
     heads = _with_published(heads, published, dates)
     heads = _with_waits(heads, missing).withColumn(_FIRST, F.expr(f"array_min({_WAITS})"))
@@ -80,11 +78,29 @@ def _judge(grid: Grid) -> dict[str, str]:
     }
 
 
-def _collect_ranges(reached: Reached) -> DataFrame:
+def _with_failed(work: Work, valuation: Valuation, ranges: DataFrame) -> DataFrame:
+    """The keys that are reached, whose folds do not fail, and those whose folds do."""
+    history, names = valuation.timeline.output, map(quote, valuation.timeline.key)
+    sound = ranges.withColumns({_FOLD: F.lit(CURRENT), _WHY: F.lit(None).cast("string")})
+    hashes = work.list_failed(history)
+    if hashes is not None and not len(hashes):
+        return sound
+    heads = work.read_heads(history, hashes).where(f"{HEAD}.status = '{FAILED}'")
+    failed = heads.selectExpr(
+        f"{KEY} AS {KEY_HASH}", *names, f"{HEAD}.status AS {_FOLD}", f"{HEAD}.reason AS {_WHY}"
+    )
+    return sound.unionByName(failed, allowMissingColumns=True)
+
+
+def _collect_ranges(reached: Reached, names: Sequence[str]) -> DataFrame:
     """The ranges of each key that are computed now, and those that wait for a later batch (NULL if none)."""
     one = F.struct(F.col(START).alias("start"), F.col(END).alias("end"))
+    if reached.kinds.once:
+        now = F.when(F.col(WAITS), F.array().cast(_RANGES)).otherwise(F.array(one))
+        waiting = F.when(F.col(WAITS), F.array(one))
+        return reached.ranges.select(KEY_HASH, *names, now.alias(_COMPUTED), waiting.alias(_PENDING))
     later = F.sort_array(F.collect_set(F.when(F.col(WAITS), one)))
-    return reached.ranges.groupBy(KEY_HASH).agg(
+    return reached.ranges.groupBy(KEY_HASH, *names).agg(
         F.collect_list(F.when(~F.col(WAITS), one)).alias(_COMPUTED),
         F.when(F.max(WAITS), later).alias(_PENDING),
     )

@@ -95,7 +95,8 @@ def _look_up(work: Work, reference: Reference, cells: DataFrame) -> DataFrame:
     if not reference.date:
         same = [F.col(name) == _ours(m) for m, name in zip(reference.on, ons, strict=True)]
         return cells.join(theirs, reduce(and_, same), "left").drop(*ons)
-    theirs = theirs.dropna(subset=[DATE, *ons])  # a NULL is equal to nothing, and on or before nothing
+    # A NULL is equal to nothing, and on or before nothing.
+    theirs = theirs.where(" AND ".join(f"{column} IS NOT NULL" for column in (DATE, *ons)))
     ours = {name: _ours(m) for m, name in zip(reference.on, ons, strict=True)}
     return _carry(theirs, cells.withColumns(ours), ons, reference.name).drop(*ons)
 

@@ -37,10 +37,12 @@ _NEXT = "__next"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
-    """Which keys there are among some ranges: some that are settled, some that are not."""
+    """What is known of some ranges: whether some of settled keys are among them, and some of others."""
 
     settled: bool
     moving: bool
+    once: bool = False
+    """Whether each key has a single range."""
     among: tuple[Among, ...] = ()
     """Values of the key that all of them have, if they are few."""
     hashes: pa.Array | None = None
@@ -79,13 +81,13 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid,
     columns = [KEY_HASH, *map(quote, timeline.key), DATE, *fields, _NEXT]
     steps: list[DataFrame] = []
     if kinds.settled:
-        settled = ranges.where(SETTLED).select(KEY_HASH).distinct()
+        settled = _list_keys(ranges.where(SETTLED), kinds)
         heads = work.read_heads(timeline.output, kinds.hashes).withColumnRenamed(KEY, KEY_HASH)
         heads = heads.join(settled, KEY_HASH, "left_semi")
         heads = heads.withColumns({DATE: of_head("last_on"), _NEXT: F.lit(None).cast("date")})
         steps.append(heads.select(*columns))
     if kinds.moving or not steps:
-        moving = ranges.where(f"NOT {SETTLED}").select(KEY_HASH).distinct()
+        moving = _list_keys(ranges.where(f"NOT {SETTLED}"), kinds)
         near = Near(dates=((None, following(grid.dates[-1])),), among=kinds.among)
         rows = work.read_rows(timeline.output, near)
         rows = rows.withColumn(KEY_HASH, hash_head(timeline.key)).join(moving, KEY_HASH, "left_semi")
@@ -94,6 +96,11 @@ def _find_steps(work: Work, valuation: Valuation, ranges: DataFrame, grid: Grid,
         rows = rows.where(f"{_NEXT} IS NULL OR {_NEXT} > DATE'{grid.dates[0]}'")
         steps.append(rows.select(*columns))
     return reduce(DataFrame.unionByName, steps)
+
+
+def _list_keys(ranges: DataFrame, kinds: Kinds) -> DataFrame:
+    keys = ranges.select(KEY_HASH)
+    return keys if kinds.once else keys.distinct()
 
 
 def resolve_references(

@@ -98,13 +98,15 @@ def find_scope(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) 
     ranges = _stage_ranges(work, valuation, found, dates, once=only_due)
     if before is not None and ranges.counts["cells"] > work.project.settings.batch_rows:
         ranges = _stage_ranges(work, valuation, _find_ranges(work, valuation, keys, dates, None), dates)
-    return _split(work, valuation, ranges, _find_waiting(work, valuation, ranges), Grid.of(dates.business))
+        only_due = False
+    waiting, grid = _find_waiting(work, valuation, ranges), Grid.of(dates.business)
+    return _split(work, valuation, ranges, waiting, grid, once=only_due)
 
 
 def find_everything(work: Work, valuation: Valuation, keys: DataFrame, dates: Dates) -> Reached:
     """All dates of all keys, published in one commit: until then the table is of no or of an older shape."""
     ranges = _stage_ranges(work, valuation, [_tag(reach_all(keys), BY_FACTS)], dates, once=True)
-    return _split(work, valuation, ranges, None, Grid.of(dates.business))
+    return _split(work, valuation, ranges, None, Grid.of(dates.business), once=True)
 
 
 def _find_ranges(
@@ -266,7 +268,7 @@ def _find_waiting(work: Work, valuation: Valuation, ranges: Staged) -> DataFrame
 
 
 def _split(
-    work: Work, valuation: Valuation, ranges: Staged, waiting: DataFrame | None, grid: Grid
+    work: Work, valuation: Valuation, ranges: Staged, waiting: DataFrame | None, grid: Grid, *, once: bool
 ) -> Reached:
     counted, every = ranges.counts, ranges.read(work.session).drop(*_REASONS.values())
     left = {"cells": 0, "keys": 0}
@@ -297,6 +299,7 @@ def _split(
         kinds=Kinds(
             settled=counted["settled"] > 0,
             moving=counted["moving"] > 0,
+            once=once,
             among=name_values(ranges, every.schema, valuation.timeline.key),
             hashes=_list_hashes(work, valuation, ranges, counted["keys"]),
         ),
@@ -306,7 +309,7 @@ def _split(
 
 
 def _list_hashes(work: Work, valuation: Valuation, ranges: Staged, keys: int) -> pa.Array | None:
-    if keys > work.project.settings.thresholds.held_keys:
+    if keys > work.project.settings.thresholds.narrowed_heads:
         return None
     failed = work.list_failed(valuation.timeline.output)
     if failed is None:

@@ -90,7 +90,7 @@ def _stage_differences(
         )
     with naming_expressions(valuation):
         cells = value_cells(work, valuation, reached)
-        if not whole and reached.count <= work.project.settings.thresholds.compared_at_once:
+        if not whole and _is_little(work, valuation, reached):
             observation = Observation()
             rows = cells.observe(observation, F.count_if(lacks()).alias("missing"))
             valued = Valued(rows=without_missing(valuation, rows))
@@ -106,6 +106,13 @@ def _stage_differences(
         )
         candidates = _make_candidates(work, valuation, own, reached, valued, dates)
         return valued, stage_superseding(work, candidates)
+
+
+def _is_little(work: Work, valuation: Valuation, reached: Reached) -> bool:
+    """Whether cells are compared in the query that computes them."""
+    thresholds = work.project.settings.thresholds
+    few_references = len(valuation.references) <= thresholds.references_at_once
+    return few_references and reached.count <= thresholds.compared_at_once
 
 
 def _write(

@@ -29,8 +29,8 @@ from .outbox import Outbox, Ticket
 SUBSCRIBERS, MESSAGES, SLOW = "subscribers", "subscription_messages_total", "slow_subscribers_total"
 """Metrics."""
 MOST_SNAPSHOT_ROWS = 100_000
-_REMEMBERED = 1_000
-"""Changes that are kept, so that a subscription that begins need not read the log."""
+_REMEMBERED, _LETTERS_REMEMBERED = 1_000, 4 << 20
+"""Changes that are kept, and their length, so that a subscription that begins need not read the log."""
 _SLICE = 50
 """Changes that are told before the readers get a turn."""
 _PATIENCE = 1.0
@@ -69,6 +69,7 @@ class Feed:
         self._count = count
         self._complete = self._told = self._remembered_from = str(log.end)
         self._remembered: deque[PublishedChange] = deque()
+        self._letters = 0
         self._groups: dict[Hashable, Group] = {}
         self._states: dict[tuple[Group, str], _State] = {}
         self._readers = asyncio.Semaphore(_READERS)
@@ -198,9 +199,7 @@ class Feed:
                 if group.members and (text := group.encode_change(change)) is not None:
                     self._count(MESSAGES, self.name, sum([self._push(m, text) for m in group.members]))
             self._told = change.cursor
-            self._remembered.append(change)
-            if len(self._remembered) > _REMEMBERED:
-                self._remembered_from = self._remembered.popleft().cursor
+            self._remember(change)
             if nth % _SLICE == 0:
                 await self._give_a_turn()
         self._told = part.cursor
@@ -209,6 +208,14 @@ class Feed:
         self._progress.set()
         self._progress = asyncio.Event()
         await self._give_a_turn()
+
+    def _remember(self, change: PublishedChange) -> None:
+        self._remembered.append(change)
+        self._letters += change.letters
+        while len(self._remembered) > _REMEMBERED or self._letters > _LETTERS_REMEMBERED:
+            forgotten = self._remembered.popleft()
+            self._letters -= forgotten.letters
+            self._remembered_from = forgotten.cursor
 
     async def _give_a_turn(self) -> None:
         """Wait for those who are half full and still read."""

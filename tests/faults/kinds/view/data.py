@@ -18,6 +18,7 @@ TRADES = Stream(
     declared="""require: [at]
 record_set: {key: [id], order_by: [at], deleted: "op = 'D'"}""",
     key=("id",),
+    posted=True,
 )
 VIEW = "large"
 
