@@ -53,6 +53,17 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "bad-origin",
         ),
     },
+    "tests/unit/serve/test_dispatcher.py": {
+        "test_only_what_the_table_of_work_has_can_be_asked_for": ("unknown-work",),
+        "test_a_request_that_ends_its_server_each_time_is_given_up": ("request-ends-server",),
+        "test_a_request_of_another_strandline_that_cannot_be_read_fails": ("request-unreadable",),
+        "test_a_moved_lake_asks_for_a_restart": ("restart-to-apply",),
+    },
+    "tests/unit/serve/test_server.py": {
+        "test_a_port_in_use_is_said": ("port-in-use",),
+        "test_another_project_over_the_lake_is_told_whose_it_is": ("other-project",),
+        "test_a_request_of_a_server_that_was_killed_is_done_once_by_the_next": ("server-lost",),
+    },
     "tests/unit/serve/test_routes.py": {
         "test_a_list_is_never_longer_than_a_thousand": ("bad-parameter",),
         "test_a_run_or_a_request_that_is_unknown_is_found_by_the_id_that_an_answer_gave": (
@@ -264,6 +275,9 @@ _HELD_FIRST = "readers of such a table are held before this can happen"
 _HASHES = "no two partition names with the same 64-bit hash are known"
 _VANISHES = "the table vanishes between two steps of a task; one that vanished before is `table-replaced`"
 _REMOTE = "the lake is in an object store, and no test has one"
+_SAME_VERSION = "a server and a command line of one version understand each other"
+_OTHER_USER = "the remedy is to be another user of the machine"
+_BY_ITSELF = "the server takes another id by itself"
 NOT_EXECUTED: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -278,6 +292,10 @@ NOT_EXECUTED: Mapping[str, str] = {
         _MACHINE,
     ),
     "spark-failed": _DEAD_SPARK,
+    "other-version": _MACHINE,
+    "handover-refused": _SAME_VERSION,
+    "server-of-another-user": _OTHER_USER,
+    "request-exists": _BY_ITSELF,
     "lake-unwritable": _MACHINE,
     "unexpected": _MACHINE,
     "catalog-address": _ANY_ADDRESS,

@@ -36,6 +36,7 @@ NOT_A_PATH = {
     "_MANY": "how many are named in a message",
     "_PATIENCE": "seconds",
     "TRIES": "of a task",
+    "_LOOK_UP": "seconds between two looks at whether a run is to stop",
     "GRACE": "seconds",
     "_MARGIN_SECONDS": "how long a claim outlives its attempt",
     "_AHEAD": "how many deliveries are claimed at once",

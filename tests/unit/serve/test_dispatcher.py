@@ -13,7 +13,7 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
-from strandline.catalog import read_runs
+from strandline.catalog import add_request, read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
 from strandline.model.errors import CallError
 from strandline.model.plan import Plan, Task, TaskResult
@@ -93,6 +93,8 @@ def test_only_what_the_table_of_work_has_can_be_asked_for(world: World) -> None:
             with pytest.raises(CallError) as refused:
                 dispatcher.submit(verb, request, "ci")
             assert refused.value.slug == "unknown-work"
+        assert "`run`" in refused.value.remedy
+        assert dispatcher.submit("run", RUN, "ci").status is RequestStatus.PENDING
 
 
 def test_files_are_taken_in_without_being_asked(world: World) -> None:
@@ -193,6 +195,8 @@ def test_a_moved_lake_asks_for_a_restart(world: World) -> None:
 
     assert "restart-to-apply" in error
     assert not lake.endswith("elsewhere")
+    with world.serving() as (_, served):
+        assert served.workspace.project.settings.lake.endswith("elsewhere")
 
 
 def test_a_server_that_stops_leaves_its_request_to_the_next(world: World, gate: Gate) -> None:
@@ -237,10 +241,26 @@ def test_a_request_that_ends_its_server_each_time_is_given_up(world: World) -> N
 
     with world.serving(NEVER) as (dispatcher, _):
         ended = asyncio.run(dispatcher.wait(record.request, 30))
+        again = asyncio.run(dispatcher.wait(dispatcher.submit("run", RUN, "ci").request, 30))
 
     assert ended.status is RequestStatus.FAILED
     assert ended.error is not None
     assert ended.error["slug"] == "request-ends-server"
+    assert again.status is RequestStatus.DONE
+
+
+@pytest.mark.parametrize("arguments", [{"$": "Faster"}, {"$": "MaintainRequest", "name": None}, None])
+def test_a_request_of_another_strandline_that_cannot_be_read_fails(world: World, arguments: object) -> None:
+    with world.workspace() as workspace:
+        add_request(workspace.catalog, "old", "run", arguments, "ci")
+
+    with world.serving(NEVER) as (dispatcher, _):
+        ended = asyncio.run(dispatcher.wait("old", 30))
+        again = asyncio.run(dispatcher.wait(dispatcher.submit("run", RUN, "ci").request, 30))
+
+    assert ended.error is not None
+    assert ended.error["slug"] == "request-unreadable"
+    assert again.status is RequestStatus.DONE
 
 
 def test_an_invalidation_that_is_repeated_after_a_crash_is_recorded_once(world: World) -> None:

@@ -210,6 +210,8 @@ def test_a_port_in_use_is_said(
 
     assert code == 3
     assert "[port-in-use]" in capfd.readouterr().err
+    with serving(other):  # another port
+        pass
 
 
 def test_without_keys_no_other_address_is_served(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -234,6 +236,7 @@ def test_another_project_over_the_lake_is_told_whose_it_is(
     assert code == 2
     assert "[other-project]" in told
     assert str(world.folder) in told
+    assert main(["plan", "--project", str(world.folder)]) == 0
 
 
 def test_another_strandline_is_told_to_restart_the_server(
