@@ -181,6 +181,7 @@ def _commit(
         status=Status.DONE,
         rows_written=prepared.rows_written,
         table_version=committed.version,
+        token=held.lease.token,
         tombstones=prepared.tombstones,
         notes=(*result.notes, *written.notes),
     )

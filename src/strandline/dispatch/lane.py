@@ -39,6 +39,8 @@ class Sent:
     """What was done, by endpoint and by what came of it: `delivered`, `failed`, `dead` or `lost`."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+    """By endpoint: how long each attempt took."""
 
     def total(self, word: str) -> int:
         return sum(count for (_, what), count in self.counts.items() if what == word)
@@ -143,6 +145,7 @@ class Lane:
         kept = await asyncio.to_thread(record_outcomes, self._catalog, self._endpoint.name, attempts)
         for one, is_kept in zip(attempts, kept, strict=True):
             self._sent.counts[self._endpoint.name, _word(one, is_kept)] += 1
+            self._sent.seconds.append((self._endpoint.name, one.outcome.seconds))
         self._may_be_due = True  # the next of a key is due once the one before it has ended
         if all(outcome.delivered for _, outcome in tried):
             self._ahead = min(2 * self._ahead, _AHEAD)

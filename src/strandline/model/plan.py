@@ -152,6 +152,8 @@ class TaskResult:
     rows_full: int = 0
     seconds: float = 0.0
     table_version: int | None = None
+    token: int | None = None
+    """The fence of its commit. None if nothing was written."""
     counts: Mapping[str, int]
     error: str = ""
     slug: str = ""

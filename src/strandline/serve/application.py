@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Match, Mount
+from starlette.routing import Match
 from starlette.routing import Route as Matcher
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -67,7 +67,10 @@ def make_application(
     """The application of these routes. Raises CallError if an access key cannot be read."""
     _refuse_undeclared(routes, sockets)
     front = Front(served=served, routes=routes, sockets=sockets, environ=environ or os.environ)
-    return Starlette(routes=[Mount("/", app=front)])
+    application = Starlette()
+    application.router.redirect_slashes = False
+    application.router.default = front  # a route of Starlette's would leave out paths such as `*`
+    return application
 
 
 def _refuse_undeclared(routes: Sequence[Route], sockets: Sequence[SocketRoute]) -> None:

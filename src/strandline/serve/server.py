@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
@@ -18,14 +17,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from strandline.app import serving
 from strandline.app.reading import open_reading
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.errors import CallError, OutsideError
-from strandline.model.project import Settings
+from strandline.model.errors import OutsideError
 
-from . import handover
+from . import counting, graphql_routes, handover, row_routes
+from .access import require_guarded
+from .application import make_application
 from .deliveries import Deliverer
 from .dispatcher import Dispatcher
+from .facts import make_facts_route
+from .logs import configure_logs
+from .routes import make_routes
 from .served import Served
-from .small import make_small_application
 
 _CONNECTIONS_END = 5
 """Seconds that answers have to end once the server stops. Sockets are closed at once, with 1012."""
@@ -54,7 +56,8 @@ def serve(
     `started` is called with the address once calls are answered. `quiet` is entered while Spark starts.
     """
     reading = open_reading(options.folder)
-    _refuse_open(reading.project.settings, options.host)
+    require_guarded(reading.project.settings.serve, options.host)
+    configure_logs()
     with ExitStack() as stack:
         listening = stack.enter_context(_listen(options.host, options.port))
         workspace = stack.enter_context(open_workspace(options.folder, project=reading.project))
@@ -72,8 +75,18 @@ def _serve(
 ) -> bool:
     dispatcher, deliverer = Dispatcher(dispatching=options.dispatch, quiet=quiet), Deliverer()
     served = Served(workspace=workspace, work=dispatcher, machine_key=serving.make_key())
-    watched = Activity(make_small_application(served, handover.ROUTES))
-    dispatcher.on_run.append(lambda _: deliverer.wake())
+    routes = (
+        *make_routes(),
+        make_facts_route(),
+        *row_routes.ROUTES,
+        *graphql_routes.ROUTES,
+        handover.make_handover_route(dispatcher),
+    )
+    watched = Activity(make_application(served, routes, graphql_routes.SOCKETS))
+    served.owed = deliverer.wake
+    dispatcher.on_run += [lambda _: deliverer.wake(), lambda run: counting.count_run(served.measures, run)]
+    dispatcher.on_published.append(lambda _: served.live.wake())
+    deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
     dispatcher.start(served)
@@ -81,13 +94,13 @@ def _serve(
         deliverer.start(served)
         machine = serving.MachineKey(address=reached, key=served.machine_key)
         serving.announce(workspace, machine)
-    served.missing = ""
     try:
         server.serve_until_stopped(
             lambda: started(shown),
             lambda: _is_idle(options.idle_stop, watched, dispatcher),
         )
     finally:
+        served.live.close()
         ended = dispatcher.stop(_WORK_ENDS)
         if options.dispatch:
             deliverer.stop(_CONNECTIONS_END)
@@ -219,23 +232,3 @@ def _addresses(host: str, listening: socket.socket) -> tuple[str, str]:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _refuse_open(settings: Settings, host: str) -> None:
-    """Without access keys, only this machine may call."""
-    if settings.serve.keys or is_loopback(host):
-        return
-    raise CallError(
-        f"Others can reach `{host}`, and without access keys only this machine is served.",
-        remedy="Declare a key under `settings.serve.keys`, made with `strandline key NAME --role ROLE`.",
-        slug="keys-required",
-    )
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

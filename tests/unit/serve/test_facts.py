@@ -108,7 +108,7 @@ def server(
 ) -> Iterator[tuple[TestClient, Served, Dispatcher]]:
     (folder / "strandline.yaml").write_text(PROJECT + keys)
     dispatcher = Dispatcher(works=works)
-    with serving(folder, routes=[make_facts_route()], work=dispatcher) as (http, served):
+    with serving(folder, routes=[make_facts_route()], work=lambda _: dispatcher) as (http, served):
         dispatcher.workspace = served.workspace
         yield http, served, dispatcher
 
