@@ -109,7 +109,7 @@ def put_away_before_it_is_committed(patch: Patch) -> None:
 
     def too_early(this: Any, prepared: Any, *more: Any) -> Any:
         if prepared.posts:
-            attempt.put_away(this.desk.lake.inbox(this.node.name), prepared.posts, this.desk.now())
+            inbox.put_away(this.desk.lake.inbox(this.node.name), prepared.posts, this.desk.now())
         return really(this, prepared, *more)
 
     patch.setattr(attempt, "_commit", too_early)

@@ -86,6 +86,9 @@ def _serve(
     served.owed = deliverer.wake
     dispatcher.on_run += [lambda _: deliverer.wake(), lambda run: counting.count_run(served.measures, run)]
     dispatcher.on_published.append(lambda _: served.live.wake())
+    dispatcher.on_published.append(
+        lambda run: served.receipts.time_published(served.workspace, run, served.measures)
+    )
     deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
