@@ -23,6 +23,8 @@ NOT_A_PATH = {
     "_TOLERATED": "when compaction is due",
     "MOST_COLUMNS": "by how many columns compaction sorts",
     "_ROWS_A_BLOCK": "how a file's lines are cut into rows of one write",
+    "_CHARACTERS_A_BLOCK": "how messages are cut into rows of one write",
+    "_NAMES_A_QUERY": "how many names one query looks for",
     "_BLOCK": "how much of a file is read at once",
     "MOST_FIELDS": "more are refused",
     "LONGEST_QUOTED": "a longer one is refused",

@@ -16,8 +16,8 @@ from strandline.app.rebuild_catalog import rebuild_catalog
 from strandline.app.receiving import Posted, Receipt, receive
 from strandline.app.workspace import open_workspace
 from strandline.catalog import find_node
-from strandline.ingest.inbox import Content, list_inbox
-from strandline.model.files import FileRead
+from strandline.ingest.inbox import list_inbox
+from strandline.model.files import Content, FileRead
 from strandline.model.plan import Status
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved
@@ -224,7 +224,7 @@ def test_a_fresh_query_folds_in_what_waits_and_receives_nothing(make_project: Ma
     with open_workspace(project.folder) as workspace:
         fresh = query_fresh(workspace, "select id from item order by id")
 
-    assert fresh.rows == [("a",), ("b",)]
+    assert list(fresh.rows) == [("a",), ("b",)]
     assert project.rows("item", "id") == {("a",)}
     assert len(list_inbox(inbox(project))) == 1
     project.run()

@@ -17,6 +17,7 @@ from strandline.model.partitions import decode_group, find_edges, find_span
 from strandline.model.plan import Plan
 from strandline.model.project import Partitioning
 from strandline.model.scope import Partitions, Rows
+from strandline.plan import Observed
 from strandline.plan.selection import get_nodes
 from strandline.sql.filters import parse_filter
 
@@ -64,6 +65,52 @@ def invalidate(
     Exactly one of `where`, `row_filter` and `partition` defines the scope. `request` is the id of a server's
     request, which is recorded once however often it is tried.
     """
+    found = _find_rows(workspace, name, where=where, row_filter=row_filter, partition=partition)
+    node, observed, jobs, checked = found.node, found.observed, found.jobs, found.rows
+    started_at = now()
+    invalidation = Invalidation(
+        id=_make_id(node.name, request or started_at.isoformat(), checked),
+        scope=Partitions(names=(partition,), where=checked) if partition else Rows(where=checked),
+        reason=reason,
+        source_event=source_event or {},
+    )
+    session = open_lake(workspace, started_at)
+    desk = make_desk(
+        workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest()
+    )
+    version = commit_invalidations(desk, node, (invalidation,))
+    audit(workspace.catalog, "invalidate", {"dataset": node.name, "id": invalidation.id, "reason": reason})
+    return Invalidated(
+        invalidation=invalidation,
+        dataset=node.name,
+        table_version=version,
+        jobs=tuple(n.name for n in jobs),
+        text=describe(checked),
+    )
+
+
+def check_invalidation(workspace: Workspace, request: InvalidateRequest) -> None:
+    """Raise what is wrong with a request, as `invalidate` would."""
+    _find_rows(
+        workspace,
+        request.dataset,
+        where=request.where,
+        row_filter=request.row_filter,
+        partition=request.partition,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    node: Node
+    observed: Observed
+    jobs: list[Node]
+    """The jobs that will process the invalidation."""
+    rows: AllOf
+
+
+def _find_rows(workspace: Workspace, name: str, *, where: str, row_filter: object, partition: str) -> _Found:
+    """What an invalidation is about, checked against the dataset's columns."""
     node = _find_dataset(workspace, name)
     observed = workspace.observe()
     if node.name not in observed.tables:
@@ -85,26 +132,7 @@ def invalidate(
     else:
         requested = parse_filter(where) if where else from_row_filter(row_filter)
     checked = check_filter(requested, dict(observed.tables[node.name].columns))
-    started_at = now()
-    invalidation = Invalidation(
-        id=_make_id(node.name, request or started_at.isoformat(), checked),
-        scope=Partitions(names=(partition,), where=checked) if partition else Rows(where=checked),
-        reason=reason,
-        source_event=source_event or {},
-    )
-    session = open_lake(workspace, started_at)
-    desk = make_desk(
-        workspace, observed, Plan(as_of=started_at, tasks=()), run_name(started_at), session, RunRequest()
-    )
-    version = commit_invalidations(desk, node, (invalidation,))
-    audit(workspace.catalog, "invalidate", {"dataset": node.name, "id": invalidation.id, "reason": reason})
-    return Invalidated(
-        invalidation=invalidation,
-        dataset=node.name,
-        table_version=version,
-        jobs=tuple(n.name for n in jobs),
-        text=describe(checked),
-    )
+    return _Found(node=node, observed=observed, jobs=jobs, rows=checked)
 
 
 def _find_dataset(workspace: Workspace, name: str) -> Node:

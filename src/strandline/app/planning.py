@@ -28,6 +28,8 @@ class RunRequest:
     """
 
     select: str | None = None
+    nodes: tuple[str, ...] | None = None
+    """Exactly these nodes. A name in `select` may mean several."""
     as_of: datetime | None = None
     goes_back: bool = True
     """A clock that has gone past `as_of` goes back to it."""
@@ -63,6 +65,8 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
         if "stale:" in request.select.split():
             stale = tuple(h.node for h in plan(project, observed, PlanRequest(as_of=as_of)).stale)
         selected = select_nodes(project, request.select, stale)
+    if request.nodes is not None:
+        selected = frozenset(request.nodes)
     backfill = None
     if request.backfill is not None:
         nodes = _check_backfill(project, request.backfill)

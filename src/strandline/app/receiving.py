@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Never
 
-from strandline.ingest.inbox import Content, Head, keep, make_key
+from strandline.catalog import read_runs, read_tasks
+from strandline.ingest.inbox import Head, is_waiting, keep, make_key
 from strandline.ingest.splitting import split_json, split_lines
 from strandline.model.errors import CallError
+from strandline.model.files import Content
+from strandline.model.plan import TaskResult
 from strandline.model.report import suggest
 
 from .clock import now
@@ -19,6 +22,7 @@ from .workspace import Workspace
 MOST_BYTES = 16 << 20
 MOST_MESSAGES = 100_000
 MOST_DEPTH = 64
+_RUNS_TO_SEARCH = 20
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
@@ -91,6 +95,26 @@ def receive(workspace: Workspace, posted: Posted, at: datetime | None = None) ->
         position=(kept.head.key, 1, kept.head.first_place),
         duplicate=kept.duplicate,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The run that has received a post, and the last attempt of each of its tasks."""
+
+    run: str
+    tasks: tuple[TaskResult, ...]
+
+
+def find_published(workspace: Workspace, receipt: Receipt) -> Published | None:
+    """The run that has received a post, once that run has ended. None if the post still waits."""
+    if is_waiting(workspace.lake.inbox(receipt.source), receipt.position[0]):
+        return None
+    for run in read_runs(workspace.catalog, _RUNS_TO_SEARCH):
+        tasks = {task.node: task for task in read_tasks(workspace.catalog, run.run)}
+        source = tasks.get(receipt.source)
+        if run.ended_at is not None and source is not None and source.rows_written >= receipt.received:
+            return Published(run=run.run, tasks=tuple(tasks.values()))
+    return None
 
 
 def require_source(workspace: Workspace, name: str) -> None:

@@ -114,6 +114,15 @@ def run(workspace: Workspace, request: RunRequest, watcher: Watcher) -> RunOutco
     )
 
 
+def check_request(workspace: Workspace, request: RunRequest) -> tuple[Plan, HeldWork]:
+    """The plan of a request as it is now. Raises what `run` would raise about the request itself."""
+    _find_quiet(workspace, request)
+    _accepted(workspace, request)
+    plan, observed = make_plan(workspace, request)
+    _refuse_impossible(workspace, plan, request)
+    return plan, find_held(workspace.project, observed, plan)
+
+
 def _count_quarantined(workspace: Workspace, results: tuple[TaskResult, ...]) -> dict[str, dict[str, int]]:
     """For each fact dataset whose quarantine this run wrote: the number of rows by reason."""
     counts = {}

@@ -104,7 +104,7 @@ def plan_served(workspace: Workspace, as_of: datetime) -> Plan:
 
 def served_run(as_of: datetime, nodes: frozenset[str] | None = None) -> RunRequest:
     """A run that nobody asked for. It never turns a clock back."""
-    return RunRequest(as_of=as_of, goes_back=False, select=" ".join(sorted(nodes)) if nodes else None)
+    return RunRequest(as_of=as_of, goes_back=False, nodes=None if nodes is None else tuple(sorted(nodes)))
 
 
 def look_at_project(folder: str, lake: Path | None) -> frozenset[tuple[str, int, int]]:

@@ -32,6 +32,12 @@ class VerifyRequest:
     sample_percent: float | None = None
 
 
+def check_names(workspace: Workspace, request: VerifyRequest) -> None:
+    """Raise what is wrong with the names, as `verify` would."""
+    if request.names:
+        select_nodes(workspace.project, " ".join(request.names))
+
+
 def verify(
     workspace: Workspace,
     names: tuple[str, ...],

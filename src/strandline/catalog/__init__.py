@@ -47,7 +47,7 @@ from .requests import (
     list_requests,
     renew_claims,
 )
-from .runs import audit, count_fenced, finish_run, read_runs, read_tasks, record_task, start_run
+from .runs import audit, count_fenced, find_run, finish_run, read_runs, read_tasks, record_task, start_run
 from .swap import find_file, opened_aside, swap
 from .view import find_node, read_view
 
@@ -76,6 +76,7 @@ __all__ = [
     "find_node",
     "find_oldest_waiting",
     "find_request",
+    "find_run",
     "finish_request",
     "finish_run",
     "forget_deliveries",

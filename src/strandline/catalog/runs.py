@@ -94,21 +94,31 @@ def record_task(catalog: Catalog, run: str, result: TaskResult) -> None:
         )
 
 
-def read_runs(catalog: Catalog, limit: int) -> tuple[RunRecord, ...]:
-    """The newest runs, newest first."""
+def read_runs(catalog: Catalog, limit: int, after: str | None = None) -> tuple[RunRecord, ...]:
+    """The newest runs, newest first. `after`: only those that come after this one in the list."""
+    listed = select(runs).order_by(runs.c.number.desc()).limit(limit)
+    if after is not None:
+        place = select(runs.c.number).where(runs.c.run == after).scalar_subquery()
+        listed = listed.where(runs.c.number < place)
     with catalog.reading() as connection:
-        rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit))
-        return tuple(
-            RunRecord(
-                run=r.run,
-                as_of=r.as_of,
-                cause=r.cause,
-                started_at=r.started_at,
-                ended_at=r.ended_at,
-                status=r.status,
-            )
-            for r in rows
-        )
+        return tuple(_run_record(row) for row in connection.execute(listed))
+
+
+def find_run(catalog: Catalog, run: str) -> RunRecord | None:
+    with catalog.reading() as connection:
+        row = connection.execute(select(runs).where(runs.c.run == run)).first()
+    return _run_record(row) if row else None
+
+
+def _run_record(row: Row[Any]) -> RunRecord:
+    return RunRecord(
+        run=row.run,
+        as_of=row.as_of,
+        cause=row.cause,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        status=row.status,
+    )
 
 
 def read_tasks(catalog: Catalog, run: str) -> tuple[TaskResult, ...]:

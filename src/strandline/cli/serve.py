@@ -46,10 +46,9 @@ def run(call: argparse.Namespace) -> int:
         dispatch=not call.no_dispatch,
         idle_stop=call.idle_stop,
     )
-    ended = serve(options, lambda address: say(f"Serving {address} (process {os.getpid()})"), quiet_spark)
-    if not ended:  # Spark does not answer, and would be waited for
-        interrupts.leave(0)
-    return 0
+    serve(options, lambda address: say(f"Serving {address} (process {os.getpid()})"), quiet_spark)
+    # Everything is given back. What still waits for Spark would only be waited for.
+    interrupts.leave(0)
 
 
 def _port(text: str) -> int:

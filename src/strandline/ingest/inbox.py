@@ -20,11 +20,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 
 from strandline.model.errors import ConflictError
-from strandline.model.files import FileSeen
+from strandline.model.files import Content, FileSeen
 
 REMEMBERED = timedelta(days=7)
 """A key is remembered for at least this long after its post was received."""
@@ -33,14 +32,6 @@ _RECEIVED, _WRITING, _LOCK = "received", "writing", "lock"
 _ALL_REMEMBERED = "all-remembered"
 _ABANDONED = timedelta(days=1)
 """What has been written for this long belongs to a process that died."""
-
-
-class Content(StrEnum):
-    """How a body contains its messages."""
-
-    JSON = "json"
-    """One message, or an array of messages."""
-    LINES = "ndjson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +90,11 @@ def keep(inbox: Path, head: Head, body: bytes, at: datetime) -> Kept:
             remedy="Post other messages under a key of their own. To repeat a post, send the same bytes.",
         )
     return Kept(head=earlier, duplicate=True)
+
+
+def is_waiting(inbox: Path, key: str) -> bool:
+    """Whether the post with this key was not received yet."""
+    return (inbox / _name(key)).exists()
 
 
 def make_key(at: datetime) -> str:

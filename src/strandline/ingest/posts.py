@@ -17,11 +17,11 @@ from strandline.lake.received import find_received
 from strandline.lake.work import Prepared, Work, Write
 from strandline.model.columns import INGESTED_AT, PAYLOAD, POSITION
 from strandline.model.commits import Operation
-from strandline.model.files import FileRead
+from strandline.model.files import Content, FileRead
 from strandline.model.project import HttpSource
 from strandline.model.scope import NOTHING, Rows
 
-from .inbox import REMEMBERED, Content, Head, begin, locate, open_post, remembers_all
+from .inbox import REMEMBERED, Head, begin, locate, open_post, remembers_all
 from .splitting import split_document, split_lines
 from .staging import TextWriter
 from .text import FileRefusedError, decode_line

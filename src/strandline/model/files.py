@@ -1,6 +1,7 @@
 """The files of a source: the listing, and how far each file has been read."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +34,11 @@ class FileSeen:
     path: str
     size: int
     modified_ns: int
+
+
+class Content(StrEnum):
+    """How a posted body contains its messages."""
+
+    JSON = "json"
+    """One message, or an array of messages."""
+    LINES = "ndjson"

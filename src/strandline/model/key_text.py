@@ -3,6 +3,7 @@
 The values are those of JSON output, joined by `,`. Different keys have different texts.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -11,11 +12,24 @@ from .typed_values import show_instant
 
 _ESCAPED = str.maketrans({"%": "%25", ":": "%3A", ",": "%2C"})
 _NULL = "%00"
+_BROKEN = re.compile("%(?!25|3A|2C)")
 
 
 def key_text(values: Iterable[object]) -> str:
     """The text of a key. A float is refused: two computations of it may differ in the last digit."""
     return ",".join(_NULL if value is None else _show(value).translate(_ESCAPED) for value in values)
+
+
+def split_key(text: str) -> tuple[str | None, ...] | None:
+    """The texts of a key's values, NULL as None: the inverse of `key_text`. None if it is no such text."""
+    parts = text.split(",")
+    if any(part != _NULL and _BROKEN.search(part) for part in parts):
+        return None
+    return tuple(None if part == _NULL else _unescape(part) for part in parts)
+
+
+def _unescape(part: str) -> str:
+    return part.replace("%3A", ":").replace("%2C", ",").replace("%25", "%")
 
 
 def _show(value: object) -> str:

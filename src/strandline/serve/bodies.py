@@ -15,7 +15,6 @@ from .refused import RefusedError
 
 DEEPEST = 64
 """Lists and objects inside each other."""
-MOST_LISTED, USUALLY_LISTED = 1_000, 100
 LONGEST_WAIT = 300.0
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
@@ -134,20 +133,16 @@ def _describe(detail: ErrorDetails, shape: type[BaseModel]) -> RefusedError:
     return RefusedError(what, remedy=f"The keys are {known}.", slug="bad-body", status=400)
 
 
-def read_limit(call: Call) -> int:
-    return _read(call, "limit", USUALLY_LISTED, int, lambda n: 1 <= n <= MOST_LISTED, f"1 to {MOST_LISTED:,}")
-
-
 def read_wait(call: Call) -> float:
     """The seconds that the caller waits for the end of the work. 0: not at all."""
     longest = f"0 to {LONGEST_WAIT:.0f}"
-    return _read(call, "wait", 0.0, float, lambda n: 0 <= n <= LONGEST_WAIT, longest)
+    return read_number(call, "wait", 0.0, float, lambda n: 0 <= n <= LONGEST_WAIT, longest)
 
 
 Number = TypeVar("Number", int, float)
 
 
-def _read(
+def read_number(
     call: Call,
     name: str,
     default: Number,
@@ -155,6 +150,7 @@ def _read(
     fits: Callable[[Number], bool],
     span: str,
 ) -> Number:
+    """A parameter. `span` says which numbers fit."""
     text = call.request.query_params.get(name)
     if text is None:
         return default

@@ -125,16 +125,12 @@ class Dispatcher:
 
     async def wait(self, request: str, seconds: float) -> RequestRecord:
         """The request as it is when it has ended, or when the time is up."""
-        following = self._followings.find(request)
-        if following is None:
-            return self._find(request)
-        until = seconds
-        while True:
-            step = min(until, _ELSEWHERE)
-            await following.wait(step)
-            record, until = self._find(request), until - step
-            if record.status.is_over or until <= 0:
-                return record
+        record, left = self._find(request), seconds
+        while not record.status.is_over and left > 0:
+            step = min(left, _ELSEWHERE)
+            await self._followings.get(request).wait(step)
+            record, left = self._find(request), left - step
+        return record
 
     async def watch(self, request: str) -> AsyncIterator[Happening]:
         """What happens while a request is executed, from its beginning to its end."""
@@ -165,6 +161,7 @@ class Dispatcher:
 
     def start(self, served: Served) -> None:
         self._served = served
+        served.missing = "Spark is starting." if self._dispatching and self._warm else ""
         self._seen.project = self._look_at_project()
         if self._dispatching:
             requests.give_back_of_the_dead(served.workspace)
@@ -195,6 +192,8 @@ class Dispatcher:
             try:
                 busy = self._step()
                 self._note_trouble(None)
+                if busy:
+                    self._served.missing = ""
             except Exception as error:  # noqa: BLE001 - the catalog or the disk: it is shown, and tried again
                 self._note_trouble(serving.as_told(error))
                 busy = False
@@ -205,8 +204,10 @@ class Dispatcher:
         try:
             with self._quiet():
                 serving.warm_up(self._served.workspace)
+            self._served.missing = ""
         except Exception as error:  # noqa: BLE001 - it is shown, and tried again with the first work
             self._note_trouble(serving.as_told(error))
+            self._served.missing = "Spark has not started."
 
     def _step(self) -> bool:
         """One piece of work. False if there is none."""

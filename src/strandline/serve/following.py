@@ -107,11 +107,9 @@ class Followings:
                 self._forget()
             return self._by_request[request]
 
-    def find(self, request: str) -> Following | None:
-        with self._lock:
-            return self._by_request.get(request)
-
     def _forget(self) -> None:
         over = len(self._by_request) - _KEPT
         for name in [n for n, f in self._by_request.items() if f.ended][: max(0, over)]:
             del self._by_request[name]
+        if over > _KEPT:  # those of other servers end elsewhere
+            self._by_request.popitem(last=False)

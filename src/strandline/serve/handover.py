@@ -19,11 +19,19 @@ from strandline.model.requests import COMMAND_LINE
 from strandline.model.serving import Role
 
 from .declared import Call, Route
+from .served import Dispatching
 
 _MOST_BYTES = 4 << 20
 
 
-async def answer_handover(call: Call) -> Response:
+def make_handover_route(work: Dispatching) -> Route:
+    async def answer(call: Call) -> Response:
+        return await _answer(call, work)
+
+    return Route(method="POST", path=PATH, role=Role.OPERATE, answer=answer, most_bytes=_MOST_BYTES)
+
+
+async def _answer(call: Call, work: Dispatching) -> Response:
     """Do what the command line asks for, and tell everything that happens."""
     served = call.served
     scheme, _, key = call.request.headers.get("authorization", "").partition(" ")
@@ -40,10 +48,10 @@ async def answer_handover(call: Call) -> Response:
     try:
         if verb not in WORK:
             raise CallError(f"There is no work `{verb}`.", remedy="Name a verb.", slug="unknown-work")
-        record = served.work.submit(verb, request, COMMAND_LINE)
+        record = work.submit(verb, request, COMMAND_LINE)
     except StrandlineError as error:
         return StreamingResponse(_only(error), media_type="application/x-ndjson")
-    return StreamingResponse(_tell(call, record.request, verb), media_type="application/x-ndjson")
+    return StreamingResponse(_tell(work, record.request, verb), media_type="application/x-ndjson")
 
 
 def _find_other(body: Any, folder: str) -> Response | None:
@@ -63,8 +71,7 @@ async def _only(error: StrandlineError) -> AsyncIterator[str]:
     yield _line({"error": to_wire(error)})
 
 
-async def _tell(call: Call, request: str, verb: str) -> AsyncIterator[str]:
-    work = call.served.work
+async def _tell(work: Dispatching, request: str, verb: str) -> AsyncIterator[str]:
     ended = False
     try:
         yield _line({"request": request, "recorded": WORK[verb].recorded})
@@ -80,8 +87,3 @@ async def _tell(call: Call, request: str, verb: str) -> AsyncIterator[str]:
 
 def _line(document: object) -> str:
     return json.dumps(document, separators=(",", ":")) + "\n"
-
-
-ROUTES: tuple[Route, ...] = (
-    Route(method="POST", path=PATH, role=Role.OPERATE, answer=answer_handover, most_bytes=_MOST_BYTES),
-)

@@ -13,9 +13,10 @@ from strandline.model.errors import StrandlineError
 from strandline.model.serving import Role
 
 from .answers import answer, describe_error, write
-from .bodies import bad_parameter, check_parameters, parse_json, read_limit, read_wait
+from .bodies import bad_parameter, check_parameters, parse_json, read_wait
 from .declared import Call, Route
 from .graphql_routes import begin
+from .paging import read_limit
 from .subscriptions.feed import Feed
 from .threads import in_thread
 

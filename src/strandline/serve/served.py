@@ -1,6 +1,6 @@
 """What all routes share: the project that is in force, and the parts of the server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class Work(Protocol):
     def wake(self) -> None:
         """There is something new to look for, such as received facts."""
         ...
+
+
+class Dispatching(Work, Protocol):
+    """What the parts of the server beyond the routes use."""
 
     def watch(self, request: str) -> AsyncIterator[Happening]:
         """What happens while a request is executed, from its beginning to its end."""
@@ -57,6 +61,8 @@ class Served:
     machine_key: str = field(default="", repr=False)
     """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
     measures: Measures = field(default_factory=Measures)
+    owed: Callable[[], None] = lambda: None
+    """Called when a route has deliveries owed again, so that they are sent at once."""
     live: Live = field(default_factory=Live)
     """GraphQL, and who follows changes. The dispatcher wakes it when something was published."""
     missing: str = "The dispatcher has not started yet."

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
@@ -18,19 +17,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from strandline.app import serving
 from strandline.app.reading import open_reading
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.model.errors import CallError, OutsideError
-from strandline.model.project import Settings
+from strandline.model.errors import OutsideError
 
-from . import handover
+from . import counting, graphql_routes, handover, row_routes
+from .access import require_guarded
+from .application import make_application
 from .deliveries import Deliverer
 from .dispatcher import Dispatcher
+from .facts import make_facts_route
+from .logs import configure_logs
+from .routes import make_routes
 from .served import Served
-from .small import make_small_application
 
 _CONNECTIONS_END = 5
 """Seconds that answers have to end once the server stops. Sockets are closed at once, with 1012."""
 _WORK_ENDS = 15.0
 """Seconds that the work in progress has to end."""
+_LARGEST_MESSAGE = 1 << 20
+"""Bytes that a client may send over a WebSocket at once, as in a body."""
 _UNASKED = ("/healthz", "/readyz", "/metrics")
 """Calls of monitoring systems do not keep a server awake that ends when nobody asks."""
 
@@ -54,7 +58,8 @@ def serve(
     `started` is called with the address once calls are answered. `quiet` is entered while Spark starts.
     """
     reading = open_reading(options.folder)
-    _refuse_open(reading.project.settings, options.host)
+    require_guarded(reading.project.settings.serve, options.host)
+    configure_logs()
     with ExitStack() as stack:
         listening = stack.enter_context(_listen(options.host, options.port))
         workspace = stack.enter_context(open_workspace(options.folder, project=reading.project))
@@ -72,8 +77,18 @@ def _serve(
 ) -> bool:
     dispatcher, deliverer = Dispatcher(dispatching=options.dispatch, quiet=quiet), Deliverer()
     served = Served(workspace=workspace, work=dispatcher, machine_key=serving.make_key())
-    watched = Activity(make_small_application(served, handover.ROUTES))
-    dispatcher.on_run.append(lambda _: deliverer.wake())
+    routes = (
+        *make_routes(),
+        make_facts_route(),
+        *row_routes.ROUTES,
+        *graphql_routes.ROUTES,
+        handover.make_handover_route(dispatcher),
+    )
+    watched = Activity(make_application(served, routes, graphql_routes.SOCKETS))
+    served.owed = deliverer.wake
+    dispatcher.on_run += [lambda _: deliverer.wake(), lambda run: counting.count_run(served.measures, run)]
+    dispatcher.on_published.append(lambda _: served.live.wake())
+    deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
     dispatcher.start(served)
@@ -81,11 +96,11 @@ def _serve(
         deliverer.start(served)
         machine = serving.MachineKey(address=reached, key=served.machine_key)
         serving.announce(workspace, machine)
-    served.missing = ""
     try:
         server.serve_until_stopped(
             lambda: started(shown),
             lambda: _is_idle(options.idle_stop, watched, dispatcher),
+            served.live.close,
         )
     finally:
         ended = dispatcher.stop(_WORK_ENDS)
@@ -140,19 +155,26 @@ class Server:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_CONNECTIONS_END,
+            ws_per_message_deflate=False,  # it costs memory for each connection, and time for each message
+            ws_max_size=_LARGEST_MESSAGE,
         )
         self._server = _Uvicorn(config)
         self._listening = listening
 
-    def serve_until_stopped(self, started: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+    def serve_until_stopped(
+        self, started: Callable[[], None], is_idle: Callable[[], bool], stopping: Callable[[], None]
+    ) -> None:
+        """`stopping` is called in the event loop before answers that are being given have to end."""
+
         async def watch() -> None:
             while not self._server.started:
                 await asyncio.sleep(0.02)
             started()
             while not self._server.should_exit:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.1)
                 if is_idle():
                     self._server.should_exit = True
+            stopping()
 
         async def run() -> None:
             watching = asyncio.create_task(watch())
@@ -219,23 +241,3 @@ def _addresses(host: str, listening: socket.socket) -> tuple[str, str]:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _refuse_open(settings: Settings, host: str) -> None:
-    """Without access keys, only this machine may call."""
-    if settings.serve.keys or is_loopback(host):
-        return
-    raise CallError(
-        f"Others can reach `{host}`, and without access keys only this machine is served.",
-        remedy="Declare a key under `settings.serve.keys`, made with `strandline key NAME --role ROLE`.",
-        slug="keys-required",
-    )
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -8,8 +8,9 @@ import pytest
 from strandline.app.planning import RunRequest, make_plan
 from strandline.app.receiving import MOST_BYTES, MOST_MESSAGES, Posted, Receipt, receive
 from strandline.app.workspace import Workspace, open_workspace
-from strandline.ingest.inbox import Content, list_inbox
+from strandline.ingest.inbox import list_inbox
 from strandline.model.errors import StrandlineError
+from strandline.model.files import Content
 
 YAML = """
 project: shop

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.ingest.inbox import (
-    Content,
     Head,
     KeyTakenError,
     begin,
@@ -29,6 +28,7 @@ from strandline.ingest.inbox import (
     put_away,
     remembers_all,
 )
+from strandline.model.files import Content
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strandline.ingest.inbox import Content
 from strandline.ingest.posts import split_body
 from strandline.ingest.splitting import LENIENT, split_json
+from strandline.model.files import Content
 
 BLANKS = st.text(" \t\r\n", max_size=3)
 NUMBERS = st.one_of(

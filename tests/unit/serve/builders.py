@@ -1,14 +1,17 @@
 """A server over a small project, called by Starlette's client."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from strandline.app.workspace import open_workspace
+from strandline.app.work import from_wire, to_wire
+from strandline.app.workspace import Workspace, open_workspace
+from strandline.catalog import add_request, claim_request, find_request, finish_request
+from strandline.model.errors import StrandlineError
 from strandline.model.requests import RequestRecord
 from strandline.model.serving import Role
 from strandline.serve.answers import answer
@@ -41,6 +44,43 @@ class NoWork:
 
     def wake(self) -> None:
         raise AssertionError("no work is handed in here")
+
+
+class AtOnce:
+    """Records requests in the catalog as a server does, and ends each at once with the outcome of its verb.
+
+    A verb without an outcome stays pending.
+    """
+
+    def __init__(self, workspace: Workspace, outcomes: Mapping[str, object]) -> None:
+        self._catalog = workspace.catalog
+        self._outcomes = outcomes
+        self.requests: list[object] = []
+        """The values that were handed in."""
+
+    def submit(self, verb: str, request: object, actor: str) -> RequestRecord:
+        name = f"request-{len(self.requests)}"
+        record = add_request(self._catalog, name, verb, to_wire(request), actor)
+        self.requests.append(from_wire(record.arguments))
+        if verb not in self._outcomes:
+            return record
+        claim = claim_request(self._catalog, "here", 60)
+        assert claim is not None
+        match self._outcomes[verb]:
+            case StrandlineError() as error:
+                told = {"slug": error.slug, "message": error.what, "remedy": error.remedy, "exit_code": 1}
+                finish_request(self._catalog, claim, error=told)
+            case outcome:
+                finish_request(self._catalog, claim, result=to_wire(outcome))
+        return record
+
+    async def wait(self, request: str, seconds: float) -> RequestRecord:
+        record = find_request(self._catalog, request)
+        assert record is not None
+        return record
+
+    def wake(self) -> None:
+        """Everything was done at once."""
 
 
 class Echoed(StrictBody):
@@ -85,7 +125,7 @@ def serving(
     routes: Sequence[Route] = ROUTES,
     sockets: Sequence[SocketRoute] = (),
     *,
-    work: Work | None = None,
+    work: Callable[[Workspace], Work] = lambda _: NoWork(),
     client: str = "127.0.0.1",
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[TestClient, Served]]:
@@ -93,7 +133,7 @@ def serving(
     if not (folder / "strandline.yaml").exists():
         write_project(folder, serve)
     with open_workspace(folder, {}) as workspace:
-        served = Served(workspace=workspace, work=work or NoWork())
+        served = Served(workspace=workspace, work=work(workspace))
         application = make_application(served, routes, sockets, environ or {})
         with TestClient(
             application,
