@@ -88,6 +88,21 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
         "test_too_many_calls_with_one_key_are_refused_with_a_time_to_call_again": ("too-many-calls",),
         "test_an_address_that_others_reach_needs_keys_and_a_name": ("keys-required", "hosts-required"),
     },
+    "tests/unit/app/test_changes.py": {
+        "test_what_a_refused_reader_is_told_to_do_settles_it": (
+            "bad-cursor",
+            "cursor-of-another-dataset",
+            "cursor-expired",
+            "no-change-log",
+        ),
+    },
+    "tests/unit/app/test_rows.py": {
+        "test_what_a_refused_reader_of_rows_is_told_to_do_settles_it": (
+            "bad-order",
+            "bad-page",
+            "snapshot-too-large",
+        ),
+    },
     "tests/unit/declare/test_sources.py": {
         "test_an_http_source_needs_a_lake_that_is_a_folder": ("inbox-not-local",),
     },

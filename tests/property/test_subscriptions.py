@@ -15,7 +15,7 @@ from graphql import parse, subscribe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.app.changes import Change, ChangeLog, PublishedChange
+from strandline.app.changes import Change, FollowedLog, PublishedChange
 from strandline.app.keyed import KeyedTable
 from strandline.model.condition_json import parse_condition
 from strandline.publish.filtered_changes import make_filter
@@ -327,7 +327,7 @@ def test_whoever_joins_leaves_and_resumes_has_every_change_once(steps: list[tupl
     async def story(folder: Path) -> None:
         log = PublishedLog.create(folder)
         log.commit({n: trade(n, quantity=n * 3) for n in range(1, 6)})
-        feed = Feed(ChangeLog(log.open(), "trades"), log.open().project.row_keys["trades"], lambda *_: None)
+        feed = Feed(FollowedLog(log.open(), "trades"), log.open().project.row_keys["trades"], lambda *_: None)
         readers: list[Reader] = []
         for step, value in steps:
             match step:

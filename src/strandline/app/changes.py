@@ -67,7 +67,7 @@ def find_published(project: Project) -> dict[str, str]:
     }
 
 
-class ChangeLog:
+class FollowedLog:
     """The change log of one dataset, as one reader follows it. Not for two threads at once."""
 
     def __init__(self, workspace: Readable, name: str) -> None:
@@ -198,11 +198,11 @@ class ChangeLog:
 
 def read_changes(workspace: Readable, name: str, after: str | None, where: object, limit: int) -> ChangesPage:
     """At most `limit` changes after a cursor. Without one: all that the log can tell."""
-    log = ChangeLog(workspace, name)
+    log = FollowedLog(workspace, name)
     return read_page(log, log.find_begin(after), log.make_filter(where), limit)
 
 
-def read_page(log: ChangeLog, begin: ChangeCursor, row_filter: RowFilter, limit: int) -> ChangesPage:
+def read_page(log: FollowedLog, begin: ChangeCursor, row_filter: RowFilter, limit: int) -> ChangesPage:
     """The same for a log that is followed. Raises CallError if the cursor expires meanwhile."""
     cursor, page, end = str(begin), list[SeenChange](), str(log.end)
     try:

@@ -105,9 +105,14 @@ class Published:
     tasks: tuple[TaskResult, ...]
 
 
+def still_waits(workspace: Workspace, receipt: Receipt) -> bool:
+    """Whether no run has received a post yet."""
+    return is_waiting(workspace.lake.inbox(receipt.source), receipt.position[0])
+
+
 def find_published(workspace: Workspace, receipt: Receipt) -> Published | None:
     """The run that has received a post, once that run has ended. None if the post still waits."""
-    if is_waiting(workspace.lake.inbox(receipt.source), receipt.position[0]):
+    if still_waits(workspace, receipt):
         return None
     for run in read_runs(workspace.catalog, _RUNS_TO_SEARCH):
         tasks = {task.node: task for task in read_tasks(workspace.catalog, run.run)}

@@ -12,6 +12,7 @@ from strandline.model.requests import RequestRecord
 
 from .live import Live
 from .measures import Measures
+from .receipts import Receipts
 
 
 class Work(Protocol):
@@ -63,6 +64,7 @@ class Served:
     measures: Measures = field(default_factory=Measures)
     owed: Callable[[], None] = lambda: None
     """Called when a route has deliveries owed again, so that they are sent at once."""
+    receipts: Receipts = field(default_factory=Receipts)
     live: Live = field(default_factory=Live)
     """GraphQL, and who follows changes. The dispatcher wakes it when something was published."""
     missing: str = "The dispatcher has not started yet."

@@ -33,6 +33,8 @@ _CONNECTIONS_END = 5
 """Seconds that answers have to end once the server stops. Sockets are closed at once, with 1012."""
 _WORK_ENDS = 15.0
 """Seconds that the work in progress has to end."""
+_LARGEST_MESSAGE = 1 << 20
+"""Bytes that a client may send over a WebSocket at once, as in a body."""
 _UNASKED = ("/healthz", "/readyz", "/metrics")
 """Calls of monitoring systems do not keep a server awake that ends when nobody asks."""
 
@@ -86,6 +88,9 @@ def _serve(
     served.owed = deliverer.wake
     dispatcher.on_run += [lambda _: deliverer.wake(), lambda run: counting.count_run(served.measures, run)]
     dispatcher.on_published.append(lambda _: served.live.wake())
+    dispatcher.on_published.append(
+        lambda run: served.receipts.time_published(served.workspace, run, served.measures)
+    )
     deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
@@ -98,9 +103,9 @@ def _serve(
         server.serve_until_stopped(
             lambda: started(shown),
             lambda: _is_idle(options.idle_stop, watched, dispatcher),
+            served.live.close,
         )
     finally:
-        served.live.close()
         ended = dispatcher.stop(_WORK_ENDS)
         if options.dispatch:
             deliverer.stop(_CONNECTIONS_END)
@@ -153,19 +158,26 @@ class Server:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_CONNECTIONS_END,
+            ws_per_message_deflate=False,  # it costs memory for each connection, and time for each message
+            ws_max_size=_LARGEST_MESSAGE,
         )
         self._server = _Uvicorn(config)
         self._listening = listening
 
-    def serve_until_stopped(self, started: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+    def serve_until_stopped(
+        self, started: Callable[[], None], is_idle: Callable[[], bool], stopping: Callable[[], None]
+    ) -> None:
+        """`stopping` is called in the event loop before answers that are being given have to end."""
+
         async def watch() -> None:
             while not self._server.started:
                 await asyncio.sleep(0.02)
             started()
             while not self._server.should_exit:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.1)
                 if is_idle():
                     self._server.should_exit = True
+            stopping()
 
         async def run() -> None:
             watching = asyncio.create_task(watch())

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from strandline.app.changes import (
-    ChangeLog,
     ChangesReplacedError,
+    FollowedLog,
     SeenChange,
     find_published,
     read_changes,
@@ -115,7 +115,7 @@ def test_a_compacted_log_is_read_as_before(log: PublishedLog) -> None:
 
 
 def test_a_log_that_is_followed_gives_each_change_once(log: PublishedLog) -> None:
-    follower = ChangeLog(log.open(), "trades")
+    follower = FollowedLog(log.open(), "trades")
     assert not follower.has_grown()
     assert list(follower.grow()) == []
 
@@ -135,7 +135,7 @@ def test_a_log_that_is_followed_gives_each_change_once(log: PublishedLog) -> Non
 
 
 def test_a_reset_ends_following(log: PublishedLog) -> None:
-    follower = ChangeLog(log.open(), "trades")
+    follower = FollowedLog(log.open(), "trades")
     log.reset()
 
     with pytest.raises(ChangesReplacedError):
@@ -147,7 +147,7 @@ def test_a_reset_ends_following(log: PublishedLog) -> None:
 )
 def test_a_dataset_without_a_log_is_refused(tmp_path: Path, name: str, slug: str) -> None:
     with pytest.raises(CallError) as refused:
-        ChangeLog(PublishedLog.create(tmp_path).open(), name)
+        FollowedLog(PublishedLog.create(tmp_path).open(), name)
 
     assert refused.value.slug == slug
 
@@ -169,7 +169,7 @@ def test_what_a_refused_reader_is_told_to_do_settles_it(log: PublishedLog) -> No
     begun_anew = read_changes(log.open(), "trades", None, None, 10)
 
     with pytest.raises(CallError) as unpublished:
-        ChangeLog(log.open(), "quotes")
+        FollowedLog(log.open(), "quotes")
     log.folder.joinpath("strandline.yaml").write_text(
         PROJECT.replace("publish: [trades]", "publish: [trades, quotes]")
     )

@@ -13,11 +13,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from strandline.app.planning import RunRequest
+from strandline.app.run import RunOutcome
 from strandline.app.workspace import Workspace
 from strandline.catalog import finish_run, record_task, start_run
 from strandline.ingest.inbox import list_inbox, open_post, put_away
 from strandline.model.kind import NodeKind
-from strandline.model.plan import Cause, Status, Strategy, TaskResult
+from strandline.model.plan import Cause, Plan, Status, Strategy, TaskResult
 from strandline.model.requests import RequestRecord, RequestStatus
 from strandline.model.scope import NOTHING
 from strandline.serve.declared import Route
@@ -272,3 +273,26 @@ def test_the_route_asks_for_the_role_of_feeds() -> None:
 
     assert (route.method, route.path, str(route.role)) == ("POST", "/v1/facts/{source}", "ingest")
     assert json.dumps(route.content_types) == '["application/json", "application/x-ndjson"]'
+
+
+def test_what_a_run_has_published_is_timed_once(tmp_path: Path) -> None:
+    def outcome(*sources: str) -> RunOutcome:
+        plan = Plan(as_of=datetime.now(UTC), tasks=())
+        return RunOutcome(run="r", plan=plan, results=tuple(done(source, 1) for source in sources))
+
+    def count(served: Served) -> float:
+        metric = next(m for m in served.measures.read() if m.name == "fact_to_publish_seconds")
+        return next((s.value for s in metric.samples if s.suffix == "_count"), 0.0)
+
+    with server(tmp_path) as (http, served, dispatcher):
+        for source in ("pushed", "pushed", "other"):
+            post(http, "1", source)
+        served.receipts.time_published(served.workspace, outcome("pushed"), served.measures)
+        waiting = count(served)
+        dispatcher.run()
+        post(http, "1")
+
+        for sources in (("pushed",), ("pushed", "other"), ("other",)):
+            served.receipts.time_published(served.workspace, outcome(*sources), served.measures)
+
+        assert (waiting, count(served)) == (0.0, 3.0)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from strandline.app.changes import (
-    ChangeLog,
     ChangesReplacedError,
+    FollowedLog,
     Grown,
     PublishedChange,
     RowFilter,
@@ -58,7 +58,7 @@ Count = Callable[[str, str, int], None]
 class Feed:
     """Used by one event loop alone. The log is read in threads."""
 
-    def __init__(self, log: ChangeLog, key: RowKey, count: Count) -> None:
+    def __init__(self, log: FollowedLog, key: RowKey, count: Count) -> None:
         self.log = log
         self.name = log.name
         self.ended = False

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from strandline.app.changes import ChangeLog
+from strandline.app.changes import FollowedLog
 from strandline.app.reading import Readable
 from strandline.model.errors import StrandlineError
 
@@ -75,7 +75,7 @@ class Hub:
                 await feed.grow()  # nobody listened, so it was not followed
             if feed is None or feed.ended:
                 workspace = self.workspace
-                log = await asyncio.to_thread(ChangeLog, workspace, name)
+                log = await asyncio.to_thread(FollowedLog, workspace, name)
                 feed = self._feeds[name] = Feed(log, workspace.project.row_keys[name], self._count)
             return feed
 
