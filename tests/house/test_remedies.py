@@ -115,21 +115,6 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
     "tests/unit/serve/test_facts.py": {
         "test_a_key_posts_to_its_sources_alone": ("source-not-allowed",),
     },
-    "tests/unit/app/test_changes.py": {
-        "test_what_a_refused_reader_is_told_to_do_settles_it": (
-            "bad-cursor",
-            "cursor-of-another-dataset",
-            "cursor-expired",
-            "no-change-log",
-        ),
-    },
-    "tests/unit/app/test_rows.py": {
-        "test_what_a_refused_reader_of_rows_is_told_to_do_settles_it": (
-            "bad-order",
-            "bad-page",
-            "snapshot-too-large",
-        ),
-    },
     "tests/contract/test_outbox.py": {
         "test_a_replay_of_what_is_unknown_or_has_not_ended_is_refused_until_it_has": (
             "unknown-delivery",

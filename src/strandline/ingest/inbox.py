@@ -62,8 +62,6 @@ class Kept:
 class KeyTakenError(ConflictError):
     """A key was posted before, with another body."""
 
-    slug = "idempotency-key-taken"
-
 
 def keep(inbox: Path, head: Head, body: bytes, at: datetime) -> Kept:
     """Keep a post, unless its key is remembered. It is on disk, and stays there, when this returns.
@@ -88,6 +86,7 @@ def keep(inbox: Path, head: Head, body: bytes, at: datetime) -> Kept:
         raise KeyTakenError(
             f"The key `{head.key}` was posted before, with another body.",
             remedy="Post other messages under a key of their own. To repeat a post, send the same bytes.",
+            slug="idempotency-key-taken",
         )
     return Kept(head=earlier, duplicate=True)
 
