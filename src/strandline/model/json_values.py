@@ -60,3 +60,8 @@ def instant_text(value: datetime) -> str:
     """An instant in UTC, always with microseconds. One without a zone is already UTC."""
     at = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def recorded_instant(text: str) -> str:
+    """An instant that was recorded as ISO text, as all instants are shown. Empty if none was recorded."""
+    return instant_text(datetime.fromisoformat(text)) if text else ""
