@@ -16,6 +16,7 @@ from .refused import RefusedError
 DEEPEST = 64
 """Lists and objects inside each other."""
 LONGEST_WAIT = 300.0
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 Body = TypeVar("Body", bound="StrictBody")
@@ -155,7 +156,7 @@ def read_number(
     if text is None:
         return default
     try:
-        if fits(number := parse(text)):
+        if _NUMBER.fullmatch(text) and fits(number := parse(text)):
             return number
     except ValueError:
         pass
