@@ -10,6 +10,8 @@ from pydantic_core import ErrorDetails
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
+from strandline.model.json_values import read_json
+
 from .declared import Call, Route
 from .refused import RefusedError
 
@@ -88,7 +90,7 @@ def parse_json(raw: bytes) -> Any:
     """JSON that is not deeper than 64. Raises RefusedError for anything else."""
     check_depth(raw)
     try:
-        return json.loads(raw.decode(), parse_constant=_refuse_constant)
+        return read_json(raw.decode(), parse_constant=_refuse_constant)
     except ValueError as error:
         place = f": {error.msg} in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise RefusedError(

@@ -166,7 +166,15 @@ def test_shutdown_closes_with_1012(log: PublishedLog) -> None:
             [{"type": "connection_init"}, *[{"type": "subscribe", "id": "1", "payload": {"query": ALL}}] * 2],
             4409,
         ),
+        (
+            [
+                {"type": "connection_init"},
+                *[{"type": "subscribe", "id": "\U0001f600" * 60, "payload": {"query": ALL}}] * 2,
+            ],
+            4409,
+        ),
         ([[]], 4400),
+        ([{"type": "connection_init"}, {"type": "complete", "id": "half \ud83d"}], 4400),
     ],
 )
 def test_what_breaks_the_protocol_is_closed_with_its_code(
