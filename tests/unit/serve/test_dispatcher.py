@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
 from strandline.catalog import add_request, read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
-from strandline.model.errors import CallError
+from strandline.model.errors import CallError, OutsideError
 from strandline.model.plan import Plan, Task, TaskResult
 from strandline.model.requests import COMMAND_LINE, RequestStatus
 from tests.unit.serve.served_world import Gate, World, make_world, wait_until
@@ -247,6 +248,35 @@ def test_a_request_that_ends_its_server_each_time_is_given_up(world: World) -> N
     assert ended.error is not None
     assert ended.error["slug"] == "request-ends-server"
     assert again.status is RequestStatus.DONE
+
+
+@pytest.mark.parametrize("select", [None, "nobody"])
+def test_a_request_whose_end_could_not_be_recorded_is_ended_later_and_executed_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, select: str | None
+) -> None:
+    world.send("events", "a")
+    failures = [OutsideError("The catalog is away.", remedy="Wait.", slug="catalog-unreachable")] * 2
+    really = requests.finish_request
+
+    def finish(*parts: Any, **results: Any) -> object:
+        if failures:
+            raise failures.pop()
+        return really(*parts, **results)
+
+    monkeypatch.setattr(requests, "finish_request", finish)
+
+    with world.serving(0.1) as (dispatcher, served):
+        dispatcher._has_news = lambda: False  # type: ignore[method-assign]
+        record = dispatcher.submit("run", replace(RUN, select=select), "ci")
+        next_one = dispatcher.submit("run", RUN, "ci")
+        ended = asyncio.run(dispatcher.wait(record.request, 30))
+        after = asyncio.run(dispatcher.wait(next_one.request, 30))
+        runs = read_runs(served.workspace.catalog, 10)
+
+    assert not failures
+    assert ended.status is (RequestStatus.FAILED if select else RequestStatus.DONE)
+    assert after.status is RequestStatus.DONE
+    assert len(runs) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"$": "Faster"}, {"$": "MaintainRequest", "name": None}, None])
