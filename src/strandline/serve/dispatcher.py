@@ -267,7 +267,7 @@ class Dispatcher:
     def _record_end(self) -> None:
         """Record the end of what was executed. Until the catalog has it nothing else is done.
 
-        Otherwise the request would be running for ever: its claim is renewed for as long as this server lives.
+        Otherwise the request would be running for ever, because this server renews its claim.
         """
         ended, workspace = self._ended, self._served.workspace
         if ended is None:
