@@ -14,7 +14,7 @@ from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
-from strandline.catalog import add_request, read_runs
+from strandline.catalog import add_request, finish_request, read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.plan import Plan, Task, TaskResult
@@ -256,12 +256,10 @@ def test_a_request_whose_end_could_not_be_recorded_is_ended_later_and_executed_o
 ) -> None:
     world.send("events", "a")
     failures = [OutsideError("The catalog is away.", remedy="Wait.", slug="catalog-unreachable")] * 2
-    really = requests.finish_request
-
     def finish(*parts: Any, **results: Any) -> object:
         if failures:
             raise failures.pop()
-        return really(*parts, **results)
+        return finish_request(*parts, **results)
 
     monkeypatch.setattr(requests, "finish_request", finish)
 

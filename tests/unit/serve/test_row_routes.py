@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from strandline.lake import change_rows
+from strandline.lake.log import find_log
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Server, serving
 
@@ -157,12 +158,12 @@ def test_who_follows_a_log_that_cannot_be_read_is_told_so_and_goes_on_after_his_
     server: Server, log: PublishedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor = get(server, "changes")[1]["next"]
-    really, failing = change_rows.find_log, threading.Event()
+    failing = threading.Event()
 
     def find(uri: str) -> Any:
         if failing.is_set():
             raise OSError(24, "Too many open files")
-        return really(uri)
+        return find_log(uri)
 
     monkeypatch.setattr(change_rows, "find_log", find)
 
