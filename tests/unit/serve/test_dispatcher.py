@@ -256,6 +256,7 @@ def test_a_request_whose_end_could_not_be_recorded_is_ended_later_and_executed_o
 ) -> None:
     world.send("events", "a")
     failures = [OutsideError("The catalog is away.", remedy="Wait.", slug="catalog-unreachable")] * 2
+
     def finish(*parts: Any, **results: Any) -> object:
         if failures:
             raise failures.pop()
