@@ -11,12 +11,14 @@ import pytest
 from strandline.app import requests, serving
 from strandline.app.invalidate import Invalidated, InvalidateRequest, invalidate
 from strandline.app.planning import RunRequest
+from strandline.app.receiving import Posted, find_published, receive
 from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
 from strandline.catalog import add_request, finish_request, read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
 from strandline.model.errors import CallError, OutsideError
+from strandline.model.files import Content
 from strandline.model.plan import Plan, Task, TaskResult
 from strandline.model.requests import COMMAND_LINE, RequestStatus
 from tests.unit.serve.served_world import Gate, World, make_world, wait_until
@@ -342,6 +344,24 @@ def test_served_runs_have_the_as_of_of_the_clock_and_the_command_line_its_own(wo
     assert from_wire(by_key.result).plan.as_of == serving.floor(from_wire(by_key.result).plan.as_of, clock)
     as_of = from_wire(by_hand.result).plan.as_of
     assert as_of != serving.floor(as_of, clock)
+
+
+def test_a_post_that_is_repeated_is_answered_with_the_run_that_published_it(world: World) -> None:
+    file = world.folder / "strandline.yaml"
+    file.write_text(file.read_text().replace("sources:", "sources:\n  pushed: {http: {}}"))
+    posts = [Posted(source="pushed", key=key, content=Content.JSON, body=b"[1, 2]") for key in "abc"]
+    receipts, runs = [], []
+
+    with world.serving(NEVER) as (dispatcher, served):
+        for post in posts:
+            receipts.append(receive(served.workspace, post))
+            ended = asyncio.run(dispatcher.wait(dispatcher.submit("run", RUN, "ci").request, 30))
+            runs.append(from_wire(ended.result).run)
+        published = [find_published(served.workspace, receipt) for receipt in receipts]
+
+    assert len(set(runs)) == 3
+    assert [one and one.run for one in published] == runs
+    assert [one and one.tasks[0].rows_written for one in published] == [2, 2, 2]
 
 
 def test_others_are_told_of_a_run_that_published_and_of_no_other(world: World) -> None:
