@@ -178,6 +178,8 @@ class Dispatcher:
             requests.give_back_of_the_dead(served.workspace)
             self._thread.start()
             self._beat.start()
+        else:
+            threading.Thread(target=self._follow_project, name="project", daemon=True).start()
 
     def stop(self, seconds: float) -> bool:
         """End the thread. Work in progress is interrupted and waits for the next server. Whether it ended."""
@@ -427,6 +429,12 @@ class Dispatcher:
         with self._lock:
             self._pauses.clear()
         self._look = True
+
+    def _follow_project(self) -> None:
+        """Without work to do, only the project is looked at: a key that it revokes is revoked here too."""
+        while not self._stop.wait(self._served.workspace.project.settings.serve.poll.total_seconds()):
+            with suppress(OSError):  # files may go while they are read
+                self._reload()
 
     def _current(self) -> Workspace:
         """The project as its files are now, for a plan that is made beside a run."""

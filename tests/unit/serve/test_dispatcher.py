@@ -188,6 +188,19 @@ def test_a_changed_project_is_read_again_and_a_wrong_one_is_shown(world: World) 
     assert "another" in mended.names
 
 
+def test_a_server_without_work_to_do_reads_a_changed_project_too(world: World) -> None:
+    file = world.folder / "strandline.yaml"
+    right = file.read_text()
+
+    with world.serving(dispatching=False) as (_, served):
+        file.write_text(right.replace("from: events", "from: evnts"))
+        wait_until(lambda: "evnts" in served.project_error, "the error of the project")
+        file.write_text(right.replace("  other:", "  another:"))
+        wait_until(lambda: "another" in served.workspace.project.names, "the mended project")
+
+    assert not served.project_error
+
+
 def test_a_moved_lake_asks_for_a_restart(world: World) -> None:
     file = world.folder / "strandline.yaml"
 
