@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Never
 
-from strandline.catalog import read_runs, read_tasks
+from strandline.catalog import find_run, read_runs, read_tasks
 from strandline.ingest.inbox import Head, is_waiting, keep, make_key
 from strandline.ingest.splitting import split_json, split_lines
+from strandline.lake.received import find_receiver
 from strandline.model.errors import CallError
 from strandline.model.files import Content
 from strandline.model.plan import TaskResult
@@ -114,10 +115,12 @@ def find_published(workspace: Workspace, receipt: Receipt) -> Published | None:
     """The run that has received a post, once that run has ended. None if the post still waits."""
     if still_waits(workspace, receipt):
         return None
-    for run in read_runs(workspace.catalog, _RUNS_TO_SEARCH):
+    receiver = find_receiver(workspace.lake.table(receipt.source), receipt.position[0])
+    known = find_run(workspace.catalog, receiver) if receiver else None
+    # A post without messages has no rows. Of a run that the catalog has lost, a later one is as good.
+    for run in (known,) if known else read_runs(workspace.catalog, _RUNS_TO_SEARCH):
         tasks = {task.node: task for task in read_tasks(workspace.catalog, run.run)}
-        source = tasks.get(receipt.source)
-        if run.ended_at is not None and source is not None and source.rows_written >= receipt.received:
+        if run.ended_at is not None and receipt.source in tasks:
             return Published(run=run.run, tasks=tuple(tasks.values()))
     return None
 

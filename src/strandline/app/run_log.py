@@ -18,8 +18,10 @@ class RunDetail:
     """Every attempt of every task, in the order in which they ended."""
 
 
-def list_runs(workspace: Workspace, limit: int, after: str | None = None) -> tuple[RunRecord, ...]:
-    """The newest first. `after` is the last run of the part before."""
+def list_runs(workspace: Workspace, limit: int, after: str | None = None) -> tuple[RunRecord, ...] | None:
+    """The newest first. `after` is the last run of the part before. None if there is no such run."""
+    if after is not None and find_run(workspace.catalog, after) is None:
+        return None
     return read_runs(workspace.catalog, limit, after)
 
 

@@ -20,10 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scope = parser.add_mutually_exclusive_group(required=True)
     scope.add_argument("--stale", action="store_true", help="what an older configuration wrote")
     scope.add_argument("--all", action="store_true", help="everything")
-    scope.add_argument("--partitions", metavar="A,B", help="these partitions of a job in mode `partition`")
+    scope.add_argument(
+        "--partitions", metavar="A,B", type=_names, help="these partitions of a job in mode `partition`"
+    )
     scope.add_argument(
         "--where",
         metavar="EXPR",
+        type=_filter,
         help="the scopes of the output rows that match: comparisons, BETWEEN, IN and AND",
     )
     parser.add_argument("--reason", metavar="R", default="", help="why, for the record")
@@ -34,13 +37,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: argparse.Namespace) -> int:
-    partitions = tuple(p.strip() for p in (call.partitions or "").split(",") if p.strip())
     request = replace(
         make_request(call),
         backfill=" ".join(call.names),
         only_stale=call.stale,
         reason=call.reason,
-        partitions=partitions,
+        partitions=call.partitions or (),
         where=call.where or "",
     )
     return work(Path(call.project), request, call.output, "backfill")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """An empty list is refused, because a backfill without a scope is one of everything: that is `--all`."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("no partition is named; `--all` means all")
+    return names
+
+
+def _filter(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the filter is empty; `--all` means everything")
+    return text

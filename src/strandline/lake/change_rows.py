@@ -5,6 +5,7 @@ a reader who comes now.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from strandline.model.commits import Operation
+from strandline.model.errors import OutsideError
 
 from .appended import EVERY_ROW, Place, RowsGoneError, at_or_after, read_windows
 from .log import LogEntry, find_log, read_entries
@@ -75,6 +77,11 @@ class LogReplacedError(Exception):
 
 def find_place(uri: str, dataset: str) -> LogPlace | None:
     """What a log has told so far. None if there is no log. `dataset` is the node whose changes it tells."""
+    with _explained(uri):
+        return _find_place(uri, dataset)
+
+
+def _find_place(uri: str, dataset: str) -> LogPlace | None:
     table = open_table(uri)
     if table is None:
         return None
@@ -95,11 +102,17 @@ def find_place(uri: str, dataset: str) -> LogPlace | None:
 
 def look(uri: str) -> tuple[int, int]:
     """Differs whenever there may be something to read, or another table. It costs a look at a few files."""
-    return find_log(uri).newest()
+    with _explained(uri):
+        return find_log(uri).newest()
 
 
 def read_told(uri: str, dataset: str, place: LogPlace, most: int) -> Iterator[Told]:
     """What was appended after a place, about `most` rows at once. Raises LogReplacedError."""
+    with _explained(uri):
+        yield from _read_told(uri, dataset, place, most)
+
+
+def _read_told(uri: str, dataset: str, place: LogPlace, most: int) -> Iterator[Told]:
     for entry in read_entries(uri, place.log_version):
         if entry.version != place.log_version + 1 or _is_anew(entry):
             raise LogReplacedError
@@ -123,6 +136,19 @@ def read_after(uri: str, place: LogPlace, after: Place, most: int) -> Iterator[t
         wanted &= (published > began) | ((published == began) & (version > place.reset_at))
     for rows in _read(table, _COLUMNS, table.paths, table.bytes, wanted, table.rows <= most, most):
         yield tuple(_make_row(row) for row in rows)
+
+
+@contextmanager
+def _explained(uri: str) -> Iterator[None]:
+    """Turn the error of a storage that fails while a log is read into one that says so."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OutsideError(
+            f"The log of `{uri}` cannot be read: {' '.join(str(error).split())}",
+            remedy="Run `strandline doctor`. If the storage can be reached, the table's log is damaged.",
+            slug="table-unreadable",
+        ) from error
 
 
 def _read_added(uri: str, entry: LogEntry, place: LogPlace, most: int) -> Iterator[Told]:

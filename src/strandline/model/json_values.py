@@ -2,10 +2,15 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape of half of a character. Two of them in a row are a whole one."""
 
 
 def json_value(value: object) -> object:
@@ -51,6 +56,14 @@ def write_json(value: object) -> str:
     return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))
 
 
+def read_json(text: str, **options: Any) -> Any:
+    """JSON that somebody sent. Raises ValueError for half of a character too, which no text can contain."""
+    value = json.loads(text, **options)
+    if _HALF.search(text):
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def _name(key: object) -> str:
     """A key of a mapping, which is text in JSON."""
     return str(key).lower() if isinstance(key, bool) else str(json_value(key))
@@ -60,3 +73,8 @@ def instant_text(value: datetime) -> str:
     """An instant in UTC, always with microseconds. One without a zone is already UTC."""
     at = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def recorded_instant(text: str) -> str:
+    """An instant that was recorded as ISO text, as all instants are shown. Empty if none was recorded."""
+    return instant_text(datetime.fromisoformat(text)) if text else ""

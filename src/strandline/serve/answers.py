@@ -46,7 +46,8 @@ def answer(
 
 def write(thing: str, document: Mapping[str, object]) -> bytes:
     named = {"schema": f"strandline/{thing}/v1", **document}
-    return json.dumps(json_value(named), ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(json_value(named), ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")  # such as a file's name that is not UTF-8
 
 
 def answer_error(error: StrandlineError) -> Response:

@@ -10,12 +10,15 @@ from pydantic_core import ErrorDetails
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
+from strandline.model.json_values import read_json
+
 from .declared import Call, Route
 from .refused import RefusedError
 
 DEEPEST = 64
 """Lists and objects inside each other."""
 LONGEST_WAIT = 300.0
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 Body = TypeVar("Body", bound="StrictBody")
@@ -87,7 +90,7 @@ def parse_json(raw: bytes) -> Any:
     """JSON that is not deeper than 64. Raises RefusedError for anything else."""
     check_depth(raw)
     try:
-        return json.loads(raw.decode(), parse_constant=_refuse_constant)
+        return read_json(raw.decode(), parse_constant=_refuse_constant)
     except ValueError as error:
         place = f": {error.msg} in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise RefusedError(
@@ -155,7 +158,7 @@ def read_number(
     if text is None:
         return default
     try:
-        if fits(number := parse(text)):
+        if _NUMBER.fullmatch(text) and fits(number := parse(text)):
             return number
     except ValueError:
         pass

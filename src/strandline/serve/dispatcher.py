@@ -45,6 +45,15 @@ class Passing:
     request: object
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A request that has been executed, and whose end is still to be recorded."""
+
+    claim: RequestClaim
+    outcome: object = None
+    error: StrandlineError | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Seen:
     """What the dispatcher had seen when it last looked for work."""
@@ -81,6 +90,7 @@ class Dispatcher:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._look = True
+        self._ended: Ended | None = None
         self._seen = Seen()
         self._state = DispatcherState(dispatching=dispatching)
         self._pauses: dict[str, Pause] = {}
@@ -168,6 +178,8 @@ class Dispatcher:
             requests.give_back_of_the_dead(served.workspace)
             self._thread.start()
             self._beat.start()
+        else:
+            threading.Thread(target=self._follow_project, name="project", daemon=True).start()
 
     def stop(self, seconds: float) -> bool:
         """End the thread. Work in progress is interrupted and waits for the next server. Whether it ended."""
@@ -182,6 +194,7 @@ class Dispatcher:
                 with suppress(Exception):  # Spark may be gone, or just starting
                     serving.stop_jobs()
         with suppress(StrandlineError):
+            self._record_end()
             requests.give_back(self._served.workspace, self.name)
         return not self._thread.is_alive()
 
@@ -212,6 +225,7 @@ class Dispatcher:
 
     def _step(self) -> bool:
         """One piece of work. False if there is none."""
+        self._record_end()
         self._reload()
         claim = requests.take_request(self._served.workspace, self.name)
         if claim is not None:
@@ -243,15 +257,31 @@ class Dispatcher:
             if self._stop.is_set():
                 following.begin_again()
                 requests.give_back(workspace, self.name)
-            elif requests.end_with_error(workspace, claim, told):
-                following.end(error=told)
+            else:
+                self._ended = Ended(claim=claim, error=told)
         else:
-            if requests.end_with_outcome(workspace, claim, outcome):
-                following.end(outcome)
-                self._conclude(outcome)
+            self._ended = Ended(claim=claim, outcome=outcome)
         finally:
             self._note()
             self._look = True
+        self._record_end()
+
+    def _record_end(self) -> None:
+        """Record the end of what was executed. Until the catalog has it nothing else is done.
+
+        Otherwise the request would be running for ever, because this server renews its claim.
+        """
+        ended, workspace = self._ended, self._served.workspace
+        if ended is None:
+            return
+        if ended.error is not None:
+            recorded = requests.end_with_error(workspace, ended.claim, ended.error)
+        else:
+            recorded = requests.end_with_outcome(workspace, ended.claim, ended.outcome)
+        self._ended = None
+        if recorded:
+            self._followings.get(recorded.request).end(ended.outcome, ended.error)
+            self._conclude(ended.outcome)
 
     def _answer(self, passing: Passing) -> None:
         record = passing.record
@@ -399,6 +429,12 @@ class Dispatcher:
         with self._lock:
             self._pauses.clear()
         self._look = True
+
+    def _follow_project(self) -> None:
+        """Without work to do, only the project is looked at: a key that it revokes is revoked here too."""
+        while not self._stop.wait(self._served.workspace.project.settings.serve.poll.total_seconds()):
+            with suppress(OSError):  # files may go while they are read
+                self._reload()
 
     def _current(self) -> Workspace:
         """The project as its files are now, for a plan that is made beside a run."""

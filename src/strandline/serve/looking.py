@@ -25,7 +25,7 @@ from strandline.pages.documents.timeline_history import timeline_history_documen
 from .answers import answer
 from .bodies import bad_parameter, check_parameters
 from .declared import Call, Route
-from .paging import page, read_limit
+from .paging import page, read_limit, refuse_place
 from .threads import in_thread
 
 
@@ -51,6 +51,8 @@ async def show_runs(call: Call) -> Response:
     check_parameters(call, "limit", "after")
     limit, after = read_limit(call), call.request.query_params.get("after")
     runs = await in_thread(lambda: list_runs(call.served.workspace, limit + 1, after))
+    if runs is None:
+        raise refuse_place()
     last = runs[limit - 1].run if len(runs) > limit else None
     return answer("runs", {"runs": [run_record_document(r) for r in runs[:limit]], "next": last})
 

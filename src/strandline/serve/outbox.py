@@ -1,5 +1,6 @@
 """Routes about triggers, endpoints and deliveries."""
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -21,10 +22,12 @@ from strandline.pages.documents.outbox import (
 from .answers import answer
 from .bodies import StrictBody, bad_parameter, check_parameters, read_body
 from .declared import Call, Route
-from .paging import page, read_limit
+from .paging import page, read_limit, refuse_place
 from .refused import RefusedError
 from .threads import in_thread
 
+_NUMBER = re.compile("[0-9]{1,18}")
+"""As catalogs number deliveries."""
 _FILTERS = ("endpoint", "trigger", "status", "since", "until")
 
 
@@ -48,8 +51,8 @@ async def show_deliveries(call: Call) -> Response:
     check_parameters(call, *_FILTERS, "limit", "after")
     asked = call.request.query_params
     after = asked.get("after")
-    if after is not None and not after.isdecimal():
-        raise bad_parameter("after", "is in no list", "Use what the answer before calls `next`.")
+    if after is not None and not _NUMBER.fullmatch(after):
+        raise refuse_place()
     if asked.get("status") not in (None, *DeliveryStatus):
         raise bad_parameter("status", "is not one of a delivery", f"Use one of {', '.join(DeliveryStatus)}.")
     wanted = _wanted(*(asked.get(name) for name in _FILTERS))

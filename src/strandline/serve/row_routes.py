@@ -85,14 +85,16 @@ async def _read_waiting(
             news = feed.news()
             page = await _read_page(feed, after, row_filter, limit)
             left = until - monotonic()
-            if page.changes or left <= 0 or not await feed.wait_for(news, left):
+            if page.changes or left <= 0 or feed.stopped or not await feed.wait_for(news, left):
                 return page
             after = page.next
 
 
 async def _read_page(feed: Feed, after: str, row_filter: RowFilter, limit: int) -> ChangesPage:
-    if feed.ended and not feed.stopped:
+    if feed.began_anew:
         raise expired(feed.name)
+    if feed.failure is not None:
+        raise feed.failure
     return await in_thread(lambda: read_page(feed.log, feed.log.parse_cursor(after), row_filter, limit))
 
 

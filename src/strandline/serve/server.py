@@ -215,8 +215,10 @@ class _Uvicorn(uvicorn.Server):
 def _listen(host: str, port: int) -> Iterator[socket.socket]:
     """Take the port before anything else is done. Otherwise the error says that it is in use."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Without the protocol asyncio does not know that it is TCP, and each answer waits 40 ms for the
+        # client to acknowledge its head.
+        listening = socket.socket(family, kind, protocol)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)

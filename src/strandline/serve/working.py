@@ -23,37 +23,39 @@ from .declared import Call, Route
 from .refused import RefusedError
 from .threads import in_thread
 
-Names = Annotated[list[str], Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
+"""Not empty: for a request, an empty scope is everything."""
+Names = Annotated[list[Text], Field(min_length=1)]
 NamesOrAll = bool | Names | None
 """`true` stands for all."""
 
 
 class RunBody(StrictBody):
-    select: str | Names | None = None
+    select: Text | Names | None = None
     as_of: str | None = None
     accept_guard: NamesOrAll = None
     quiet: NamesOrAll = None
 
 
 class BackfillBody(StrictBody):
-    job: str
+    job: Text
     partitions: Names | Literal["all"] | None = None
-    where: str | None = None
+    where: Text | None = None
     stale: bool = False
     reason: str = ""
     dry_run: bool = False
 
 
 class InvalidationBody(StrictBody):
-    dataset: str
-    partition_key: str | None = None
+    dataset: Text
+    partition_key: Text | None = None
     row_filter: dict[str, Any] | None = None
-    reason: Annotated[str, Field(min_length=1)]
+    reason: Text
     source_event: dict[str, Any] = Field(default_factory=dict)
 
 
 class VerifyBody(StrictBody):
-    names: list[str] = Field(default_factory=list)
+    names: list[Text] = Field(default_factory=list)
 
 
 async def ask_for_run(call: Call) -> Response:

@@ -257,3 +257,15 @@ def test_a_share_is_a_percentage() -> None:
     for wrong in ("0%", "101%", "x", "nan%"):
         with pytest.raises(CallError):
             parse_percent(wrong)
+
+
+@pytest.mark.parametrize("scope", [("--where", ""), ("--where", " "), ("--partitions", " , ")])
+def test_a_backfill_of_an_empty_scope_is_not_one_of_everything(
+    scope: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_shop(tmp_path)
+
+    code = main(["backfill", "customer_totals", *scope, "--project", str(tmp_path)])
+
+    assert code == 2
+    assert "`--all` means" in capsys.readouterr().err

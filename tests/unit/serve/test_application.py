@@ -333,6 +333,8 @@ def test_a_body_of_17_mib_is_refused_before_it_is_read_whole(tmp_path: Path) -> 
         (b"\xff\xfe", "not-json"),
         (b'{"text": NaN}', "not-json"),
         (b"{} {}", "not-json"),
+        (b'{"text": "half of a character: \\ud83d"}', "not-json"),
+        (b'{"text": "\\uD83D\\uDE00"}', ""),
         (b"[" * 65 + b"]" * 65, "body-too-deep"),
         (b"[" * 500_000, "body-too-deep"),
         (b'{"text": "' + b"[" * 100 + b'"}', ""),
@@ -358,6 +360,14 @@ def test_json_of_64_levels_is_taken(tmp_path: Path) -> None:
     from strandline.serve.bodies import parse_json
 
     assert parse_json(b"[" * 64 + b"]" * 64)
+
+
+def test_an_answer_escapes_what_utf_8_cannot_write() -> None:
+    from strandline.serve.answers import write
+
+    name = b"orders-\xff.jsonl".decode("utf-8", "surrogateescape")  # as Python lists such a file
+
+    assert json.loads(write("plan", {"files": [name]}))["files"] == [name]
 
 
 def test_an_error_of_our_own_tells_the_caller_nothing_of_its_inside(tmp_path: Path) -> None:

@@ -4,18 +4,21 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from strandline.app import requests, serving
 from strandline.app.invalidate import Invalidated, InvalidateRequest, invalidate
 from strandline.app.planning import RunRequest
+from strandline.app.receiving import Posted, find_published, receive
 from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
-from strandline.catalog import add_request, read_runs
+from strandline.catalog import add_request, finish_request, read_runs
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
-from strandline.model.errors import CallError
+from strandline.model.errors import CallError, OutsideError
+from strandline.model.files import Content
 from strandline.model.plan import Plan, Task, TaskResult
 from strandline.model.requests import COMMAND_LINE, RequestStatus
 from tests.unit.serve.served_world import Gate, World, make_world, wait_until
@@ -185,6 +188,19 @@ def test_a_changed_project_is_read_again_and_a_wrong_one_is_shown(world: World) 
     assert "another" in mended.names
 
 
+def test_a_server_without_work_to_do_reads_a_changed_project_too(world: World) -> None:
+    file = world.folder / "strandline.yaml"
+    right = file.read_text()
+
+    with world.serving(dispatching=False) as (_, served):
+        file.write_text(right.replace("from: events", "from: evnts"))
+        wait_until(lambda: "evnts" in served.project_error, "the error of the project")
+        file.write_text(right.replace("  other:", "  another:"))
+        wait_until(lambda: "another" in served.workspace.project.names, "the mended project")
+
+    assert not served.project_error
+
+
 def test_a_moved_lake_asks_for_a_restart(world: World) -> None:
     file = world.folder / "strandline.yaml"
 
@@ -247,6 +263,34 @@ def test_a_request_that_ends_its_server_each_time_is_given_up(world: World) -> N
     assert ended.error is not None
     assert ended.error["slug"] == "request-ends-server"
     assert again.status is RequestStatus.DONE
+
+
+@pytest.mark.parametrize("select", [None, "nobody"])
+def test_a_request_whose_end_could_not_be_recorded_is_ended_later_and_executed_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, select: str | None
+) -> None:
+    world.send("events", "a")
+    failures = [OutsideError("The catalog is away.", remedy="Wait.", slug="catalog-unreachable")] * 2
+
+    def finish(*parts: Any, **results: Any) -> object:
+        if failures:
+            raise failures.pop()
+        return finish_request(*parts, **results)
+
+    monkeypatch.setattr(requests, "finish_request", finish)
+
+    with world.serving(0.1) as (dispatcher, served):
+        dispatcher._has_news = lambda: False  # type: ignore[method-assign]
+        record = dispatcher.submit("run", replace(RUN, select=select), "ci")
+        next_one = dispatcher.submit("run", RUN, "ci")
+        ended = asyncio.run(dispatcher.wait(record.request, 30))
+        after = asyncio.run(dispatcher.wait(next_one.request, 30))
+        runs = read_runs(served.workspace.catalog, 10)
+
+    assert not failures
+    assert ended.status is (RequestStatus.FAILED if select else RequestStatus.DONE)
+    assert after.status is RequestStatus.DONE
+    assert len(runs) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"$": "Faster"}, {"$": "MaintainRequest", "name": None}, None])
@@ -313,6 +357,24 @@ def test_served_runs_have_the_as_of_of_the_clock_and_the_command_line_its_own(wo
     assert from_wire(by_key.result).plan.as_of == serving.floor(from_wire(by_key.result).plan.as_of, clock)
     as_of = from_wire(by_hand.result).plan.as_of
     assert as_of != serving.floor(as_of, clock)
+
+
+def test_a_post_that_is_repeated_is_answered_with_the_run_that_published_it(world: World) -> None:
+    file = world.folder / "strandline.yaml"
+    file.write_text(file.read_text().replace("sources:", "sources:\n  pushed: {http: {}}"))
+    posts = [Posted(source="pushed", key=key, content=Content.JSON, body=b"[1, 2]") for key in "abc"]
+    receipts, runs = [], []
+
+    with world.serving(NEVER) as (dispatcher, served):
+        for post in posts:
+            receipts.append(receive(served.workspace, post))
+            ended = asyncio.run(dispatcher.wait(dispatcher.submit("run", RUN, "ci").request, 30))
+            runs.append(from_wire(ended.result).run)
+        published = [find_published(served.workspace, receipt) for receipt in receipts]
+
+    assert len(set(runs)) == 3
+    assert [one and one.run for one in published] == runs
+    assert [one and one.tasks[0].rows_written for one in published] == [2, 2, 2]
 
 
 def test_others_are_told_of_a_run_that_published_and_of_no_other(world: World) -> None:

@@ -217,6 +217,13 @@ def test_an_invalidation_is_checked_then_handed_in(server: Server) -> None:
         ("/v1/backfill", {"job": "customer_totals"}, 400, "bad-body"),
         ("/v1/backfill", {"job": "customer_totals", "stale": True, "where": "a = 1"}, 400, "bad-body"),
         ("/v1/backfill", {"stale": True}, 400, "bad-body"),
+        ("/v1/backfill", {"job": "", "stale": True}, 400, "bad-body"),
+        ("/v1/backfill", {"job": "customer_totals", "where": ""}, 400, "bad-body"),
+        ("/v1/backfill", {"job": "customer_totals", "where": " "}, 400, "filter-unknown"),
+        ("/v1/backfill", {"job": "customer_totals", "partitions": [""]}, 400, "bad-body"),
+        ("/v1/runs", {"select": ""}, 400, "bad-body"),
+        ("/v1/runs", {"as_of": "0001-01-01T00:00:00+14:00"}, 400, "bad-instant"),
+        ("/v1/invalidations", {"dataset": "orders", "partition_key": "", "reason": "x"}, 400, "bad-body"),
         ("/v1/invalidations", {"dataset": "orders", "reason": "x"}, 400, "bad-body"),
         ("/v1/invalidations", {"dataset": "orders", "row_filter": {"id": {"gte": 1}}}, 400, "bad-body"),
         (
@@ -320,9 +327,11 @@ def test_runs_are_listed_newest_first_and_in_parts(server: Server) -> None:
             break
         after = {"after": part["next"]}
     newest, running = server.get("/v1/runs/run-4"), server.get("/v1/runs/run-3")
+    moments = {newest["as_of"], server.get("/v1/runs")["runs"][0]["as_of"]}
 
     assert listed == [f"run-{number}" for number in (4, 3, 2, 1, 0)]
     assert (newest["status"], newest["tasks"], running["status"]) == ("done", [], "running")
+    assert moments == {"2024-01-13T08:30:00.000000Z"}
 
 
 def test_invalidations_have_the_columns_of_the_seed_and_who_processed_them(server: Server) -> None:
@@ -345,7 +354,7 @@ def test_a_run_or_a_request_that_is_unknown_is_found_by_the_id_that_an_answer_ga
     assert server.get(f"/v1/requests/{request}")["request"] == request
 
 
-@pytest.mark.parametrize("limit", ["0", "1001", "-1", "ten", "1.5", ""])
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "ten", "1.5", "", "1_0", "\uff11"])
 @pytest.mark.parametrize("path", ["/v1/runs", "/v1/datasets", "/v1/deliveries", "/v1/invalidations"])
 def test_a_list_is_never_longer_than_a_thousand(server: Server, path: str, limit: str) -> None:
     refused(server.http.get(path, params={"limit": limit}), 400, "bad-parameter")
@@ -353,9 +362,14 @@ def test_a_list_is_never_longer_than_a_thousand(server: Server, path: str, limit
 
 
 def test_a_place_that_is_in_no_list_is_refused_until_it_is_one_that_an_answer_gave(server: Server) -> None:
-    refused(server.http.get("/v1/datasets?after=nothing"), 400, "bad-parameter")
-    given = server.get("/v1/datasets", limit=1)["next"]
-    assert server.http.get(f"/v1/datasets?after={given}").status_code == 200
+    start_run(server.served.workspace.catalog, "run-1", AT.isoformat(), "run")
+    start_run(server.served.workspace.catalog, "run-2", AT.isoformat(), "run")
+    for path in ("datasets", "runs", "deliveries", "invalidations", "triggers", "endpoints"):
+        for place in ("nothing", "9" * 40):
+            refused(server.http.get(f"/v1/{path}?after={place}"), 400, "bad-parameter")
+    for path in ("datasets", "runs"):
+        given = server.get(f"/v1/{path}", limit=1)["next"]
+        assert server.http.get(f"/v1/{path}?after={given}").status_code == 200
 
 
 def test_history_needs_the_text_of_a_key(server: Server) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from strandline.lake import change_rows
+from strandline.lake.log import find_log
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Server, serving
 
@@ -150,6 +152,38 @@ def test_a_stream_ends_with_an_error_after_a_reset(server: Server, log: Publishe
         last = [event for _, event in events][-1]
 
     assert last["error"]["slug"] == "cursor-expired"
+
+
+def test_who_follows_a_log_that_cannot_be_read_is_told_so_and_goes_on_after_his_cursor(
+    server: Server, log: PublishedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = get(server, "changes")[1]["next"]
+    failing = threading.Event()
+
+    def find(uri: str) -> Any:
+        if failing.is_set():
+            raise OSError(24, "Too many open files")
+        return find_log(uri)
+
+    monkeypatch.setattr(change_rows, "find_log", find)
+
+    def fail() -> None:
+        failing.set()
+        log.commit({9: trade(9)})
+
+    threading.Timer(0.5, fail).start()
+    away = get(server, "changes", after=cursor, wait=20)
+    still = get(server, "changes", after=cursor)
+    failing.clear()
+    threading.Timer(0.5, lambda: log.commit({10: trade(10)})).start()
+    back = get(server, "changes", after=cursor)
+    next_one = get(server, "changes", after=back[1]["next"], wait=20)
+
+    assert [(status, answer["error"]["slug"]) for status, answer in (away, still)] == [
+        (503, "table-unreadable")
+    ] * 2
+    assert [change["key"] for change in back[1]["changes"]] == ["9"]
+    assert [change["key"] for change in next_one[1]["changes"]] == ["10"]
 
 
 def test_reading_needs_a_key_that_allows_it(log: PublishedLog) -> None:

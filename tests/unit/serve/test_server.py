@@ -1,5 +1,6 @@
 """`strandline serve` as a process, with plain workers, and the command line beside it."""
 
+import http.client
 import json
 import os
 import re
@@ -100,6 +101,21 @@ def test_the_holder_file_is_for_its_owner_alone(world: World, server: Process) -
     assert said["server"]["address"] in server.address
     assert len(said["server"]["key"]) >= 32
     assert said["server"]["key"] not in json.dumps([server.address, *server.popen.args])  # type: ignore[misc]
+
+
+def test_an_answer_does_not_wait_until_its_head_is_acknowledged(server: Process) -> None:
+    host, _, port = server.address.removeprefix("http://").rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port))
+
+    seconds = []
+    for _ in range(30):
+        began = time.monotonic()
+        connection.request("GET", "/v1/runs")
+        assert connection.getresponse().read()
+        seconds.append(time.monotonic() - began)
+    connection.close()
+
+    assert min(seconds[10:]) < 0.035
 
 
 def test_a_run_beside_a_server_prints_what_it_prints_alone(

@@ -4,10 +4,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets
 
+from strandline.app import changes
+from strandline.lake import change_rows
 from strandline.serve.graphql import socket
 from strandline.serve.subscriptions import feed
 from tests.published_log import PROJECT, PublishedLog, trade
@@ -141,6 +144,37 @@ def test_a_reset_closes_with_1012_and_the_cursor_has_expired(log: PublishedLog, 
     play(story)
 
 
+def test_a_log_that_cannot_be_read_closes_with_1012_and_its_followers_resume(
+    log: PublishedLog, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, failing = change_rows.read_told, [True]
+
+    def read_told(*parts: Any) -> Iterator[Any]:
+        yield from really(*parts)
+        if failing.pop():
+            raise OSError(5, "Input/output error")
+
+    async def story() -> None:
+        client = await Client.open(server)
+        await client.subscribe(ALL)
+        cursor = (await client.updates(2))[-1]["ts_cursor"]
+        monkeypatch.setattr(changes, "read_told", read_told)
+        log.commit({3: trade(3)}, timestamp=8)
+        (told,) = await client.updates(1)
+        assert await client.close_code() == 1012
+        monkeypatch.setattr(changes, "read_told", really)
+
+        again = await Client.open(server)
+        await again.subscribe(AFTER, after=cursor)
+        assert await again.updates(1) == [
+            {k: told[k] for k in ("operation", "ts_cursor")} | {"data": {"trade_id": "3"}}
+        ]
+        log.commit({4: trade(4)}, timestamp=9)
+        assert (await again.updates(1))[0]["data"] == {"trade_id": "4"}
+
+    play(story)
+
+
 def test_shutdown_closes_with_1012(log: PublishedLog) -> None:
     async def story() -> None:
         client = await Client.open(running)
@@ -166,7 +200,15 @@ def test_shutdown_closes_with_1012(log: PublishedLog) -> None:
             [{"type": "connection_init"}, *[{"type": "subscribe", "id": "1", "payload": {"query": ALL}}] * 2],
             4409,
         ),
+        (
+            [
+                {"type": "connection_init"},
+                *[{"type": "subscribe", "id": "\U0001f600" * 60, "payload": {"query": ALL}}] * 2,
+            ],
+            4409,
+        ),
         ([[]], 4400),
+        ([{"type": "connection_init"}, {"type": "complete", "id": "half \ud83d"}], 4400),
     ],
 )
 def test_what_breaks_the_protocol_is_closed_with_its_code(

@@ -2,6 +2,7 @@
 
 from strandline.app.run_log import RunDetail
 from strandline.model.catalog_records import RunRecord
+from strandline.model.json_values import recorded_instant
 
 from .run import task_document
 
@@ -9,7 +10,7 @@ from .run import task_document
 def run_record_document(record: RunRecord) -> dict[str, object]:
     return {
         "run": record.run,
-        "as_of": record.as_of,
+        "as_of": recorded_instant(record.as_of),
         "cause": record.cause,
         "status": record.status or "running",
         "started_at": record.started_at,

@@ -1,5 +1,6 @@
 """The result of a verification, dataset by dataset."""
 
+from strandline.model.json_values import recorded_instant
 from strandline.model.verified import VerifiedDataset, VerifyOutcome
 
 
@@ -17,7 +18,7 @@ def _dataset(verified: VerifiedDataset) -> dict[str, object]:
         "stale_rows": verified.stale_rows,
         "kept_rows": verified.kept_rows,
         "input_versions": dict(verified.input_versions),
-        "as_of": verified.as_of,
+        "as_of": recorded_instant(verified.as_of),
         "examples": list(verified.examples),
         **({"reason": verified.reason} if verified.reason else {}),
         **(_keys_left_out(verified) if verified.failed_keys is not None else {}),

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from strandline.model.errors import CallError, StrandlineError
+from strandline.model.json_values import read_json
 from strandline.serve.subscriptions.outbox import Outbox, Ticket
 
 from .engine import Engine, describe, show_errors
@@ -25,6 +26,8 @@ PATIENCE = 10.0
 """Seconds until a connection has to say who calls."""
 _CLOSING = 5.0
 """Seconds for which the close of a connection is waited for."""
+_LONGEST_REASON = 123
+"""Bytes that the frame of a close has room for."""
 Identify = Callable[[str], object]
 """Who has an access key. Raises CallError if nobody has it, or if it does not allow to read."""
 
@@ -107,10 +110,11 @@ class _Connection:
 
     async def _close(self, closed: _ClosedError) -> None:
         """Whoever does not read does not answer the close either."""
+        reason = closed.reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
         if self._socket.client_state is WebSocketState.CONNECTED:
             with suppress(TimeoutError, RuntimeError, OSError, WebSocketDisconnect):
                 async with asyncio.timeout(_CLOSING):
-                    await self._socket.close(closed.code, closed.reason)
+                    await self._socket.close(closed.code, reason)
 
     def _fell_behind(self) -> None:
         self.close_soon(Close.TRY_AGAIN_LATER, "too far behind: resume after the last cursor")
@@ -142,7 +146,7 @@ class _Connection:
         if received["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(received.get("code") or 1005)
         try:
-            message = json.loads(received.get("text") or "")
+            message = read_json(received.get("text") or "")
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
@@ -169,7 +173,7 @@ class _Connection:
         if not isinstance(payload, dict) or not isinstance(payload.get("query"), str):
             raise _ClosedError(Close.BAD_REQUEST, "Invalid message received")
         if name in self._subscriptions:
-            raise _ClosedError(Close.SUBSCRIBER_EXISTS, f"Subscriber for {name[:60]} already exists")
+            raise _ClosedError(Close.SUBSCRIBER_EXISTS, f"Subscriber for {name} already exists")
         if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
             what = f"A connection may have at most {MOST_SUBSCRIPTIONS} subscriptions."
             self._fail(name, show_errors(refuse(what, "TOO_MANY_SUBSCRIPTIONS")))

@@ -21,6 +21,8 @@ from strandline.app.changes import (
 )
 from strandline.app.reading import Readable
 from strandline.app.rows import read_state
+from strandline.app.serving import as_told
+from strandline.model.errors import StrandlineError
 from strandline.model.publishing import RowKey
 
 from .group import Group, Member, Wanted
@@ -37,10 +39,6 @@ _PATIENCE = 1.0
 """Seconds for which a change waits for readers that are half full."""
 _READERS = 2
 """States of tables that are read at once."""
-
-
-class FeedEndedError(Exception):
-    """The log began anew. Subscribers begin with a snapshot."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,8 +61,10 @@ class Feed:
         self.name = log.name
         self.ended = False
         """Nothing more will be told."""
-        self.stopped = False
-        """The server ends: what was told before can be resumed."""
+        self.began_anew = False
+        """That is why it ended: cursors have expired. Otherwise readers may resume."""
+        self.failure: StrandlineError | None = None
+        """That is why it ended: the log cannot be read at the moment."""
         self._key = key
         self._count = count
         self._complete = self._told = self._remembered_from = str(log.end)
@@ -78,8 +78,17 @@ class Feed:
         self._closers: set[Callable[[], None]] = set()
         self.listeners = 0
 
+    @property
+    def stopped(self) -> bool:
+        """It ended because the server ends: all of the log can still be read."""
+        return self.ended and not self.began_anew and self.failure is None
+
     async def grow(self) -> None:
-        """Read what came, and tell it to all who listen. Ends the feed if the log began anew."""
+        """Read what came, and tell it to all who listen. Ends the feed if the log began anew.
+
+        Raises StrandlineError if the log cannot be read, and ends the feed too: a part of a commit may have
+        been told, and must not be told again. Readers resume after their cursors when the log can be read.
+        """
         async with self._growing:
             try:
                 if self.ended or not await asyncio.to_thread(self.log.has_grown):
@@ -88,15 +97,15 @@ class Feed:
                 while (part := await asyncio.to_thread(next, parts, None)) is not None:
                     await self._tell(part)
             except ChangesReplacedError:
+                self.began_anew = True
                 self.end()
-
-    def stop(self) -> None:
-        """Close all who listen. They may resume."""
-        self.stopped = True
-        self.end()
+            except Exception as error:
+                self.failure = as_told(error)
+                self.end()
+                raise self.failure from error
 
     def end(self) -> None:
-        """Close all who listen. They may begin again with a snapshot."""
+        """Close all who listen. They may resume, unless the log began anew."""
         self.ended = True
         self._progress.set()
         for close in list(self._closers):
@@ -174,8 +183,10 @@ class Feed:
                     return member
                 cursor = missing[_SLICE - 1].cursor
                 await outbox.wait_for_room()
-            if self.ended:
+            if self.began_anew:
                 raise expired(self.name)
+            if self.ended:
+                await asyncio.Event().wait()  # until the connection is closed: its reader may resume
 
     async def _read_log(self, cursor: str, group: Group, outbox: Outbox, ticket: Ticket) -> str:
         """Send what the log has after a cursor. Returns the cursor after that."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from strandline.app.changes import FollowedLog
@@ -60,10 +60,8 @@ class Hub:
         for name, feed in list(self._feeds.items()):
             if not feed.listeners:
                 continue
-            try:
+            with suppress(StrandlineError):  # the storage fails: readers resume when it works
                 await feed.grow()
-            except StrandlineError:  # the storage fails: subscribers begin again when it works
-                feed.end()
             if feed.ended:
                 self._feeds.pop(name, None)
 
@@ -96,4 +94,4 @@ class Hub:
         for connection in list(self._connections):
             connection.close_soon(RESTARTING, "the server restarts")
         for feed in self._feeds.values():
-            feed.stop()
+            feed.end()
