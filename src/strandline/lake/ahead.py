@@ -74,7 +74,9 @@ def _as_map(session: SparkSession, jvm: Any, tokens: Any) -> Any:
     # Scala takes no integer for a long, and Python hands small numbers on as integers.
     longs = jvm.java.util.stream.LongStream.of(numbers).boxed().toList()
     pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(longs))
-    return pairs.toMap(getattr(jvm.scala, "$less$colon$less").refl())
+    # Scala's proof that each element is a pair. It is a method of the companion, which has no static form.
+    companion = getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$")
+    return pairs.toMap(companion.refl())
 
 
 def _jvm(session: SparkSession) -> Any:
