@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,12 @@ from starlette.testclient import TestClient
 
 from strandline.app.run import RunOutcome
 from strandline.catalog import enqueue_deliveries
+from strandline.declare import load_project
 from strandline.model.deliveries import NewDelivery
 from strandline.model.plan import Cause, Plan, Status, Strategy, Task, conclude
 from strandline.model.project import Snapshot
 from strandline.model.scope import NOTHING
-from strandline.serve import counting
+from strandline.serve import counting, deliveries
 from strandline.serve.deliveries import Deliverer
 from strandline.serve.logs import configure_logs
 from strandline.serve.routes import make_routes
@@ -61,13 +62,14 @@ def owe(served: Served, event_id: str, *endpoints: str) -> None:
 
 @contextmanager
 def delivering(
-    folder: Path, ops: str, desk: str, environ: dict[str, str] = SECRETS, hosts: str = ""
+    folder: Path, ops: str, desk: str, *owed: str, environ: dict[str, str] = SECRETS, hosts: str = ""
 ) -> Iterator[tuple[TestClient, Served, Deliverer]]:
     (folder / "strandline.yaml").write_text(PROJECT.format(ops=ops, desk=desk) + hosts)
     with serving(folder, routes=make_routes()) as (http, served):
         deliverer = Deliverer(environ=environ)
         deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
         served.address = "127.0.0.1:8321"
+        owe(served, "e1", *owed)
         deliverer.start(served)
         try:
             yield http, served, deliverer
@@ -90,9 +92,7 @@ def find_error(http: TestClient, endpoint: str) -> dict[str, str] | None:
 def test_what_is_owed_is_sent_when_it_is_woken_and_each_attempt_is_timed(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    with delivering(tmp_path, receiver.url, receiver.url) as (http, served, deliverer):
-        owe(served, "e1", "ops", "desk")
-        deliverer.wake()
+    with delivering(tmp_path, receiver.url, receiver.url, "ops", "desk") as (http, _, _deliverer):
         wait_until(lambda: len(receiver.received) == 2, "two webhooks")
         wait_until(lambda: http.get("/v1/deliveries").json()["counts"] == {"delivered": 2}, "their records")
         metrics = http.get("/metrics").text
@@ -113,15 +113,18 @@ def test_what_is_owed_is_sent_when_it_is_woken_and_each_attempt_is_timed(
     ],
 )
 def test_an_endpoint_that_is_the_server_itself_is_told_and_the_others_are_served(
-    url: str, hosts: str, tmp_path: Path, receiver: Receiver
+    url: str, hosts: str, tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with delivering(tmp_path, receiver.url, url, hosts=hosts) as (http, served, deliverer):
-        owe(served, "e1", "ops", "desk")
-        deliverer.wake()
+    monkeypatch.setattr(deliveries, "_REST", timedelta(seconds=0.1))
+    with delivering(tmp_path, receiver.url, url, "ops", "desk", hosts=hosts) as (http, served, _deliverer):
         wait_until(lambda: find_error(http, "desk") is not None, "the refusal")
         wait_until(lambda: len(receiver.received) == 1, "the other webhook")
         error, tested = find_error(http, "desk"), http.post("/v1/endpoints/desk/test")
         waiting = http.get("/v1/deliveries", params={"endpoint": "desk"}).json()["counts"]
+
+        (tmp_path / "strandline.yaml").write_text(PROJECT.format(ops=receiver.url, desk=receiver.url))
+        served.workspace = replace(served.workspace, project=load_project(tmp_path, {}))
+        wait_until(lambda: len(receiver.received) == 2, "what had waited, at the receiver's address")
 
     assert error is not None
     assert error["slug"] == tested.json()["error"]["slug"] == "endpoint-is-server"
@@ -129,13 +132,7 @@ def test_an_endpoint_that_is_the_server_itself_is_told_and_the_others_are_served
 
 
 def test_another_port_of_this_machine_is_another_server(tmp_path: Path, receiver: Receiver) -> None:
-    with delivering(tmp_path, receiver.url, receiver.url.replace("127.0.0.1", "localhost")) as (
-        _,
-        served,
-        deliverer,
-    ):
-        owe(served, "e1", "desk")
-        deliverer.wake()
+    with delivering(tmp_path, receiver.url, receiver.url.replace("127.0.0.1", "localhost"), "desk"):
         wait_until(lambda: len(receiver.received) == 1, "the webhook")
 
 
@@ -146,13 +143,9 @@ def test_an_endpoint_whose_secret_is_not_set_is_told_by_its_status_and_the_log(
 
     configure_logs(sys.stderr)
     try:
-        with delivering(tmp_path, receiver.url, receiver.url, {"OPS_SECRET": SECRET}) as (
-            http,
-            served,
-            deliverer,
-        ):
-            owe(served, "e1", "ops", "desk")
-            deliverer.wake()
+        with delivering(
+            tmp_path, receiver.url, receiver.url, "ops", "desk", environ={"OPS_SECRET": SECRET}
+        ) as (http, _, _deliverer):
             wait_until(lambda: len(receiver.received) == 1, "the other webhook")
             wait_until(lambda: find_error(http, "desk") is not None, "the reason")
             error = find_error(http, "desk")
