@@ -1,22 +1,25 @@
 """`python -m bench.endurance --minutes 60`: `serve` at one post a second, watched for growth.
 
-A receiver takes the webhooks, subscribers follow, others connect and leave, a monitor asks for metrics and
-queries. The exit code is 1 if the memory, the handles or the threads of the server or its JVM grew after the
-first ten minutes, or if a subscriber was told anything wrong. Ctrl-C ends it earlier, with a report.
+A receiver takes the webhooks, subscribers follow, others connect and leave, and a monitor asks for metrics and
+queries. `maintain` is called every five minutes, as a timer does: without it each query reads more files. The
+exit code is 1 if the memory, the handles or the threads of the server or its JVM grew after the first ten
+minutes, or if a subscriber was told anything wrong. Ctrl-C ends it earlier, with a report.
 """
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +32,7 @@ from .served_project import ENVIRON, LARGE, trade, trade_lines, write_project
 
 WARM_UP = 600.0
 SAMPLE_EVERY = 5.0
+MAINTAIN_EVERY = 300.0
 ROWS = 5_000
 MOST_MEMORY, MOST_HANDLES, MOST_THREADS = 1.05, 5, 3
 """Growth from the window after the warm-up to the last one that counts as none: a factor, and numbers."""
@@ -54,7 +58,7 @@ class Endurance:
 
     folder: Path
     server: ServedProcess
-    came: Sequence[object]
+    environ: Mapping[str, str]
     stop: threading.Event = field(default_factory=threading.Event)
     posts: int = 0
     failed: list[str] = field(default_factory=list)
@@ -89,6 +93,21 @@ class Endurance:
             self.stop.wait(2)
             leaving.stop()
             self.failed += leaving.broken
+
+    def maintain_always(self) -> None:
+        """A timer calls it beside the server. The server does it between two runs."""
+        words = [
+            sys.executable,
+            "-m",
+            "strandline.cli",
+            "maintain",
+            "--project",
+            str(self.folder / "project"),
+        ]
+        while not self.stop.wait(MAINTAIN_EVERY):
+            ended = subprocess.run(words, capture_output=True, text=True, timeout=600, env=self.environ)
+            if ended.returncode:
+                self.failed.append(f"maintain ended with {ended.returncode}: {ended.stderr[-300:]}")
 
     def sample_always(self) -> None:
         jvm = find_jvm(self.server.popen.pid)
@@ -131,7 +150,7 @@ def endure(folder: Path, minutes: float) -> bool:
                 "/v1/facts/pushed?wait=300", trade_lines(0, ROWS), {"content-type": "application/x-ndjson"}
             )
             assert first.status == 200, first.body
-            run = Endurance(folder=folder, server=server, came=receiver.received)
+            run = Endurance(folder=folder, server=server, environ={**os.environ, **ENVIRON})
             followers = [
                 follow(server, "trades", ("trade_id", "quantity"), "trade_id"),
                 follow(
@@ -163,7 +182,7 @@ def endure(folder: Path, minutes: float) -> bool:
 def _work(run: Endurance, followers: list[Follower], seconds: float) -> None:
     threads = [
         threading.Thread(target=work, daemon=True)
-        for work in (run.post_always, run.visit_always, run.sample_always)
+        for work in (run.post_always, run.visit_always, run.maintain_always, run.sample_always)
     ]
     for follower in followers:
         follower.start()
