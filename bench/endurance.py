@@ -1,6 +1,6 @@
 """`python -m bench.endurance --minutes 60`: `serve` at one post a second, watched for growth.
 
-A receiver takes the webhooks, subscribers follow, others connect and leave, and a monitor asks for metrics and
+A receiver takes the webhooks, subscribers follow, others connect and leave, a monitor asks for metrics and
 queries. `maintain` is called every five minutes, as a timer does: without it each query reads more files. The
 exit code is 1 if the memory, the handles or the threads of the server or its JVM grew after the first ten
 minutes, or if a subscriber was told anything wrong. Ctrl-C ends it earlier, with a report.
