@@ -17,6 +17,7 @@ import pytest
 from strandline.catalog import enqueue_deliveries
 from strandline.catalog import outbox as catalog_outbox
 from strandline.dispatch import failpoints, lane, outbox
+from strandline.lake import appended as lake_appended
 from strandline.lake import events as lake_events
 from strandline.lake.events import RecordedEvents, read_told_events
 from strandline.lake.log import AddedFile, read_entries
@@ -186,7 +187,7 @@ def events_in_the_order_of_the_file(patch: pytest.MonkeyPatch) -> None:
         def sort(self, **_: Any) -> None:
             pass
 
-    patch.setattr(lake_events, "plain_rows", lambda table: Unsorted(plain_rows(table)))
+    patch.setattr(lake_appended, "plain_rows", lambda table: Unsorted(plain_rows(table)))
 
 
 def an_outcome_before_its_attempt(patch: pytest.MonkeyPatch) -> None:
