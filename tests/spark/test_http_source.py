@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +21,12 @@ from strandline.catalog import find_node
 from strandline.ingest.inbox import list_inbox
 from strandline.model.files import Content, FileRead
 from strandline.model.plan import Status
+from tests.follower import Follower
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved
 from tests.spark.test_real_publishing import FILES, PRODUCTS
+from tests.unit.serve.served_world import wait_until
+from tests.unit.serve.serving import Server, serving
 
 pytestmark = pytest.mark.spark
 
@@ -266,10 +271,24 @@ def test_doctor_and_maintain_take_the_inbox_for_no_table(make_project: Make) -> 
     assert project.rows("item", "id") == {("a",), ("b",)}
 
 
+def post_over_http(server: Server, source: str, line: str) -> None:
+    request = urllib.request.Request(
+        f"{server.url}/v1/facts/{source}", line.encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert json.load(answer)["received"] == 1
+
+
+def _shown(rows: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """By id: name, description and weight, as a query gives them."""
+    return {key: (row["name"], row["description"], row["weight"]) for key, row in rows.items()}
+
+
 @pytest.mark.real_data
-def test_change_messages_posted_one_by_one_end_as_those_in_files(
+def test_a_subscriber_of_change_messages_posted_one_by_one_ends_with_the_table_of_each_system(
     make_project: Make, tmp_path: Path, shared_data: Path
 ) -> None:
+    """As it does when they come in files."""
     folder = shared_data / "4_live_changes/cdc_envelopes"
     from_files = make_project(PRODUCTS)
     posted = PRODUCTS
@@ -277,16 +296,36 @@ def test_change_messages_posted_one_by_one_end_as_those_in_files(
         line = next(line for line in PRODUCTS.splitlines() if f"{system}_messages:" in line)
         posted = posted.replace(line, f"{line.partition(':')[0]}: {{http: {{}}}}")
     over_http = TestProject.create(tmp_path / "posted", posted)
-    for system, name in FILES.items():
-        text = (folder / name).read_text()
-        from_files.write(f"{system}/all.jsonl", text)
-        for line in text.splitlines():
-            assert post(over_http, line.encode(), to=f"{system}_messages").received == 1
+    messages = {system: (folder / name).read_text().splitlines() for system, name in FILES.items()}
+    for system, lines in messages.items():
+        from_files.write(f"{system}/all.jsonl", "".join(f"{line}\n" for line in lines))
+    columns = ("id", "name", "description", "weight")
 
     from_files.run()
-    over_http.run()
+    with serving(over_http.folder) as server:
+        followers = {system: Follower(system, columns, "id", lambda: server.port) for system in FILES}
+        for part in range(3):
+            for system, lines in messages.items():
+                third = len(lines) // 3 + 1
+                for line in lines[part * third : (part + 1) * third]:
+                    post_over_http(server, f"{system}_messages", line)
+            over_http.run()
+            if part == 0:
+                for follower in followers.values():
+                    follower.start()
+                wait_until(lambda: all(f.cursor for f in followers.values()), "the first rows")
+        expected = {
+            system: {str(row[0]): row[1:] for row in over_http.rows(system, *columns)} for system in FILES
+        }
+        wait_until(
+            lambda: {system: _shown(f.rows) for system, f in followers.items()} == expected,
+            "the rows of each subscriber",
+        )
+        for follower in followers.values():
+            follower.stop()
 
-    columns = ("id", "name", "description", "weight")
+    assert [f.broken for f in followers.values()] == [[]] * 4
+    assert sum(f.messages for f in followers.values()) > sum(map(len, expected.values()))
     for system in FILES:
         assert over_http.rows(system, *columns) == from_files.rows(system, *columns) != set()
         facts = f"select id, name, description, weight, _source_ts from {system}_facts"
