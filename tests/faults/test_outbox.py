@@ -5,6 +5,7 @@ played. A law must break under each mutant.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from strandline.model.events import Event, make_body
 from tests.events import Fired
 
 from .fate import Fate, soon
-from .outbox_world import POINTS, STORY, OutboxWorld, is_clean, play_at_random
+from .outbox_world import POINTS, SHORT, STORY, OutboxWorld, is_clean, play_at_random, play_deaths
 
 pytestmark = pytest.mark.faults
 
@@ -114,6 +115,24 @@ def test_schedules_of_faults_lose_nothing(make_world: Callable[[], OutboxWorld],
         except AssertionError as error:
             error.add_note(f"schedule {seed}")
             raise
+
+
+def test_what_died_or_is_forgotten_comes_again_with_the_same_id_and_bytes(
+    worlds: Path, fate: Fate, say: Callable[[str], None]
+) -> None:
+    ended = Counter[str]()
+    for seed in range(SCHEDULES):
+        world = OutboxWorld(worlds / "deaths", fate, SHORT)
+        try:
+            ended += play_deaths(world, seed, STEPS)
+        except AssertionError as error:
+            error.add_note(f"schedule {seed}")
+            raise
+        finally:
+            world.close()
+
+    assert {"dead", "delivered", "held", "pending"} <= ended.keys()
+    say(f"outbox: {SCHEDULES} schedules in which deliveries die and are replayed, laws broken 0")
 
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
