@@ -7,13 +7,12 @@ plain Python makes of the dataset, and its trigger has told what a fold of those
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import cycle
 
 import pytest
 
-from strandline.app.planning import RunRequest
 from strandline.app.query import query
 from strandline.app.workspace import open_workspace
 from tests.harness import PATHS, TestProject, at
@@ -112,6 +111,7 @@ FOLD = """
 def add(state, facts):
     return {"amount": (state or {"amount": 0})["amount"] + sum(fact["amount"] for fact in facts)}
 """
+NOW = "2024-01-05T12:00:00+00:00"
 DAYS = [date(2024, 1, day).isoformat() for day in range(2, 6)]
 
 
@@ -244,7 +244,7 @@ def test_whatever_is_computed_can_be_published(
         sent.send()
         monkeypatch.setenv("STRANDLINE_THRESHOLDS", next(paths))
 
-        project.run(at("2024-01-05T12:00:00+00:00"))
+        project.run(at(NOW))
 
         for name, keys in KEYS.items():
             view = f"some_{name}"
@@ -270,5 +270,5 @@ def test_whatever_is_computed_can_be_published(
     assert {"INSERT", "DELETE"} <= operations["chain"]
     assert all(trigger.events for trigger in triggers.values())
     project.assert_verified(*(f"{name}_alert" for name in KEYS), *(f"{name}_changes" for name in seen))
-    project.run(RunRequest(backfill="trades"))
+    project.run(replace(at(NOW), backfill="trades"))
     assert {name: len(read_log(project, name, 0)) for name in seen} == told
