@@ -37,6 +37,7 @@ PROJECT = """
           l_shipdate:      {path: l_shipdate, type: date}
           op:              op
         record_set: {key: [l_orderkey, l_linenumber], order_by: [_source_position], deleted: "op = 'D'"}
+        guard: {max_deleted: 60%}  # half of all orders are deleted at once
       q1: {key: [l_returnflag, l_linestatus]}
       q6: {key: [query]}
     jobs:

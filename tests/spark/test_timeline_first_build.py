@@ -16,15 +16,15 @@ sources:
 datasets:
   trades:
     from: trade
-    columns: {{id: id, item: item, traded_on: {{path: on, type: date}}, n: {{path: n, type: bigint}}}}
+    columns: {{id: id, item: what, traded_on: {{path: on, type: date}}, n: {{path: n, type: bigint}}}}
     record_set: {{key: [id], order_by: [n]}}
   items:
     from: item
-    columns: {{item: item, currency: currency}}
+    columns: {{item: what, currency: currency}}
     record_set: {{key: [item], order_by: [currency]}}
   listings:
     from: listing
-    columns: {{item: item, since: {{path: on, type: date}}, currency: currency}}
+    columns: {{item: what, since: {{path: on, type: date}}, currency: currency}}
     record_set: {{key: [item, since], order_by: [currency]}}
   rates:
     from: rate
@@ -52,11 +52,11 @@ FOLD = """
 def add(state, facts):
     return {"amount": (state or {"amount": 0})["amount"] + sum(fact["n"] for fact in facts)}
 """
-BY_ITEM = "item: {dataset: items, on: [item]REQUIRED}"
+BY_ITEM = "thing: {dataset: items, on: [item]REQUIRED}"
 BY_LISTING = "listing: {dataset: listings, on: [item], date: since}"
 RATE = "fx: {dataset: rates, on: {currency: FROM.currency}, date: rated_on, required: true}"
 TIMELINES = {
-    "rated": (f"{BY_ITEM}, {RATE.replace('FROM', 'item')}", "fx.rate"),
+    "rated": (f"{BY_ITEM}, {RATE.replace('FROM', 'thing')}", "fx.rate"),
     "known": (BY_ITEM.replace("REQUIRED", ", required: true"), "1"),
     "listed": (f"{BY_LISTING}, {RATE.replace('FROM', 'listing')}", "fx.rate"),
 }
@@ -79,13 +79,13 @@ def project(make_project: Callable[[str], TestProject]) -> TestProject:
     project = make_project(YAML.format(sources=sources, timelines=timelines))
     project.write("folds.py", FOLD)
     first = {"a": "01", "b": "01", "c": "02", "d": "01"}
-    trades = [{"id": i, "item": i, "on": f"2024-01-{day}", "n": 2} for i, day in first.items()]
-    project.lines("trade/1.jsonl", *trades, {"id": "e", "item": "a", "on": "2024-01-04", "n": 3})
+    trades = [{"id": i, "what": i, "on": f"2024-01-{day}", "n": 2} for i, day in first.items()]
+    project.lines("trade/1.jsonl", *trades, {"id": "e", "what": "a", "on": "2024-01-04", "n": 3})
     known = {"a": "EUR", "b": "USD", "c": "GBP"}
-    project.lines("item/1.jsonl", *({"item": i, "currency": currency} for i, currency in known.items()))
+    project.lines("item/1.jsonl", *({"what": i, "currency": currency} for i, currency in known.items()))
     listed = [("a", "01", "EUR"), ("a", "04", "GBP"), ("b", "08", "USD")]
     project.lines(
-        "listing/1.jsonl", *({"item": i, "on": f"2024-01-{on}", "currency": c} for i, on, c in listed)
+        "listing/1.jsonl", *({"what": i, "on": f"2024-01-{on}", "currency": c} for i, on, c in listed)
     )
     rates = [("EUR", "2023-12-01"), ("EUR", "2024-01-03"), ("USD", "2024-01-05")]
     project.lines("rate/1.jsonl", *({"currency": c, "on": on, "rate": 2} for c, on in rates))

@@ -231,11 +231,11 @@ def test_odd_names_far_dates_and_a_late_calendar(
     # A calendar of hundreds of dates comes late, with one at the end of time.
     world.open(*(date(2015, 1, 1) + timedelta(days=10 * n) for n in range(300)), date(9999, 12, 30))
     world.close(date(1582, 10, 10), date(9999, 12, 31))
-    monkeypatch.setattr(scope, "_MOST_PAIRS", 0)  # the dates that are read are one range
+    monkeypatch.setattr(scope, "MOST_PAIRS", 0)  # the dates that are read are one range
     project.run(replace(NOW, batches=1))
     world.move((None, 1, "x"), date(2019, 2, 3))  # a fact comes while keys wait
     monkeypatch.undo()
-    monkeypatch.setattr(scope, "_MOST_RANGES", 0)  # the same, found in another way
+    monkeypatch.setattr(scope, "MOST_RANGES", 0)  # the same, found in another way
     project.run(replace(NOW, batches=1))
     published, wanted = read(project), world.expect(LAST)
     assert published not in (complete, wanted)

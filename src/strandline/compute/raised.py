@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _RAISED = re.compile(
-    r"\[(?P<condition>[A-Z_.]+)\] (?P<what>.+?)\.? SQLSTATE: 22\w+\s+== SQL .*? ==\n(?P<sql>.*?)\n *\^",
+    r"\[(?P<condition>[A-Z_.]+)\] (?P<what>(?:(?!SQLSTATE: ).)+?)\.? SQLSTATE: 22\w+\s+== SQL .*? ==\n"
+    r"(?P<sql>.*?)\n *\^",
     re.DOTALL,
 )
 """Spark's text for a value that an expression cannot be computed from (SQLSTATE class 22).
 
-Spark shows the line of the SQL, with marks below it.
+Spark shows the line of the SQL, with marks below it. While a table is written, the text of another condition
+(`TASK_WRITE_FAILED`, with an SQLSTATE of its own) stands before.
 """
 _TOLERANT = re.compile(r"`(try_\w+)`")
 """The function that Spark recommends."""
