@@ -91,6 +91,8 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
     from .published_runs import measure_published_runs
     from .recovery import measure_recovery
     from .register import make_register
+    from .serve_report import Served
+    from .served_runs import measure_served_runs
     from .small_runs import measure_small_runs
     from .startup import measure_startup
     from .subscribers import measure_subscribers
@@ -122,7 +124,12 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
             webhooks=measure_webhooks(folder / "webhooks", call.events),
             runs=measure_published_runs(folder / "published", 100 * call.events),
         )
-    subscribers = measure_subscribers(folder / "subscribers") if "serve" in sections else None
+    served = None
+    if "serve" in sections:
+        served = Served(
+            subscribers=measure_subscribers(folder / "subscribers"),
+            runs=measure_served_runs(folder / "served"),
+        )
     others: dict[str, Any] = {
         "startup": startup,
         "small_runs": small_runs,
@@ -133,7 +140,7 @@ def _measure(folder: Path, call: argparse.Namespace, sections: tuple[str, ...]) 
         "portfolio": portfolio,
         "entities": entities,
         "publish": publish,
-        "subscribers": subscribers,
+        "served": served,
     }
     if not {"increments", "history"} & set(sections):
         return Results(machine=machine(None), scale=scale, register=None, **others)

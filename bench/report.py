@@ -24,10 +24,9 @@ from .portfolio_report import portfolio_lines, portfolio_targets
 from .publish_report import Publish, publish_lines, publish_targets
 from .recovery import Again
 from .register import Register
-from .serve_report import serve_lines, serve_targets
+from .serve_report import Served, serve_lines, serve_targets
 from .small_runs import SmallRuns, small_lines, small_targets
 from .startup import START_SECONDS, Start
-from .subscribers import Subscribers
 from .target import Target
 
 FULL_NAMES = {
@@ -63,7 +62,7 @@ class Results:
     portfolio: Portfolio | None = None
     entities: Entities | None = None
     publish: Publish | None = None
-    subscribers: Subscribers | None = None
+    served: Served | None = None
 
 
 def find_targets(results: Results) -> Iterator[Target]:
@@ -115,8 +114,8 @@ def find_targets(results: Results) -> Iterator[Target]:
         yield from entity_targets(results.entities)
     if results.publish:
         yield from publish_targets(results.publish)
-    if results.subscribers:
-        yield from serve_targets(results.subscribers)
+    if results.served:
+        yield from serve_targets(results.served)
     if results.overhead:
         text = f"{len(DAYS)} days of the example: failpoints and confirming, of the runs' time"
         worst = max(one.percent for one in results.overhead)
@@ -205,7 +204,7 @@ def _document(results: Results) -> dict[str, object]:
         "portfolio": results.portfolio and asdict(results.portfolio),
         "entities": results.entities and asdict(results.entities),
         "publish": results.publish and asdict(results.publish),
-        "subscribers": results.subscribers and asdict(results.subscribers),
+        "served": results.served and asdict(results.served),
         "startup": results.startup and {name: asdict(start) for name, start in results.startup.items()},
         "small_runs": results.small_runs and [asdict(one) for one in results.small_runs],
         "targets": [{**asdict(target), "met": target.met} for target in find_targets(results)],
@@ -252,8 +251,8 @@ def _lines(results: Results) -> Iterator[str]:
         yield from entity_lines(results.entities)
     if results.publish:
         yield from publish_lines(results.publish)
-    if results.subscribers:
-        yield from serve_lines(results.subscribers)
+    if results.served:
+        yield from serve_lines(results.served)
     yield ""
     yield from (target.line() for target in find_targets(results))
 

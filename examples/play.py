@@ -21,9 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
-MADE_BY_RUNNING = shutil.ignore_patterns("data", ".strandline", "received", "__pycache__")
+MADE_BY_RUNNING = shutil.ignore_patterns(
+    "data", ".strandline", "received", "served", "subscribed", "__pycache__"
+)
 SHOWS_CODE = ' || echo "exit code $?"'
 """The end of a command that may fail. The story goes on, as it does in a shell."""
+IN_BACKGROUND = " &"
+"""The end of a command that goes on beside the story. There is one at a time: `kill %1` ends it."""
+_ENDS_WITHIN = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class Command:
 
     @property
     def words(self) -> list[str]:
-        return shlex.split(self.text.removesuffix(SHOWS_CODE))
+        return shlex.split(self.text.removesuffix(SHOWS_CODE).removesuffix(IN_BACKGROUND))
 
     @property
     def may_fail(self) -> bool:
@@ -96,9 +101,12 @@ def run_command(command: Command) -> int:
     """Run a command in the working directory.
 
     `strandline` runs in this process, so that one Spark session serves all commands, and `export` sets a
-    variable of it. Other programs run in their own process. A command that may fail shows its exit code and
-    ends well.
+    variable of it. Other programs run in their own process, and so does what runs in the background. A
+    command that may fail shows its exit code and ends well.
     """
+    if command.text.endswith(IN_BACKGROUND):
+        _start(command.words)
+        return 0
     code = _run_program(command.words)
     if code and command.may_fail:
         print(f"exit code {code}")
@@ -112,6 +120,11 @@ def _run_program(words: list[str]) -> int:
         name, _, value = arguments[0].partition("=")
         os.environ[name] = value
         return 0
+    if program == "kill":
+        _background[-1].terminate()
+        return 0
+    if program == "wait":
+        return _background.pop().wait(_ENDS_WITHIN)
     if program == "strandline":
         # Imported here, because a story can be read without the engine.
         from strandline.cli import main as strandline
@@ -125,6 +138,27 @@ def _run_program(words: list[str]) -> int:
     )
     print(ended.stdout, end="")
     return ended.returncode
+
+
+_background: list[subprocess.Popen[bytes]] = []
+
+
+def _start(words: list[str]) -> None:
+    """Start a program in the background. `2> FILE` at its end is where it says what it does."""
+    *words, _, log = words
+    with Path(log).open("ab") as said:
+        program = [sys.executable, "-m", "strandline.cli"] if words[0] == "strandline" else words[:1]
+        _background.append(
+            subprocess.Popen([*program, *words[1:]], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        )
+
+
+def end_background() -> None:
+    """End what a story that stopped has left."""
+    while _background:
+        process = _background.pop()
+        process.kill()
+        process.wait()
 
 
 def run_and_show(command: Command) -> int:
@@ -169,11 +203,14 @@ def play(example: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="strandline-demo-", ignore_cleanup_errors=True) as folder:
         project = Path(shutil.copytree(example, Path(folder) / example.name, ignore=MADE_BY_RUNNING))
         with chdir(project):
-            for part in read_story(project / "README.md"):
-                tell(part)
-                if isinstance(part, Command) and (code := run_and_show(part)) != 0:
-                    print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
-                    return code
+            try:
+                for part in read_story(project / "README.md"):
+                    tell(part)
+                    if isinstance(part, Command) and (code := run_and_show(part)) != 0:
+                        print(f"\nThe story stops here: this command ended with {code}.", file=sys.stderr)
+                        return code
+            finally:
+                end_background()
     print(
         f"\nThat took {time.monotonic() - began:.0f} seconds. "
         f"Play it yourself in {os.path.relpath(example)}: the commands are the same."

@@ -10,8 +10,9 @@ import random
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,14 +27,20 @@ from strandline.catalog import (
     count_deliveries,
     enable_endpoint,
     find_delivery_cursor,
+    forget_deliveries,
+    has_delivery,
+    replay_deliveries,
+    replay_delivery,
 )
 from strandline.catalog.tables import deliveries
 from strandline.dispatch import failpoints, outbox
 from strandline.dispatch.deliver import send_due
 from strandline.dispatch.lane import Pace
+from strandline.dispatch.replay import RemovedRange, owe_removed, owe_removed_one
 from strandline.lake.location import Lake
 from strandline.model.deliveries import Outcome
 from strandline.model.endpoints import Endpoint
+from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.publish.trigger.event_file import EVENT_SCHEMA
 from tests.contract.test_outbox import pass_time
@@ -45,14 +52,11 @@ from .fate import START, Fate, Killed
 from .world import _copy_database, give_up, new_catalog
 
 TRIGGER = "large_trade_alert"
-_RETRY = f"    retry: [{', '.join(['1 min'] * 40)}]\n"
-"""Long enough that nothing dies, or leaves its schedule, before a schedule of the suite ends."""
-_EDITS = (
-    ("    endpoint: ops\n", "    endpoint: [ops, desk]\n"),
-    ('    secret: "${OPS_SECRET}"\n', f'    secret: "${{OPS_SECRET}}"\n    in_flight: 3\n{_RETRY}'),
-    ("    retry: [1 s, 5 min]\n", _RETRY),
-    ("    rate: 20\n", ""),
-)
+LONG, SHORT = ", ".join(["1 min"] * 40), "1 min, 2 min"
+"""Pauses between attempts. With the first, nothing dies before a schedule of the suite ends."""
+KEEP = timedelta(hours=1)
+"""What ended longer ago may be forgotten."""
+_BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
 ENDPOINTS = ("ops", "desk")
 POINTS = ("before-fill", "after-fill", "before-send", "after-send")
 
@@ -77,13 +81,14 @@ class Receivers:
 
 
 class OutboxWorld:
-    def __init__(self, folder: Path, fate: Fate) -> None:
+    def __init__(self, folder: Path, fate: Fate, retry: str = LONG) -> None:
         self.fate, self.catalog, self.receivers = fate, new_catalog(), Receivers()
-        self.project = _load(folder)
+        self.project = _load(folder, retry)
         lake = folder / f"lake-{uuid.uuid4().hex}"
         self.lake = Lake(root=str(lake))
         self.log = EventLog(trigger=TRIGGER, uri=lake / TRIGGER)
         self.recorded: list[Recorded] = []
+        self.nothing_dies = retry == LONG
         self.clock = START
         self._counts: Counter[tuple[str, int]] = Counter()
         self._kept: Catalog | None = None
@@ -148,6 +153,25 @@ class OutboxWorld:
             _copy_database(self._kept, catalog)
             self._use(catalog)
 
+    def forget(self) -> None:
+        """What `maintain` does with deliveries that ended long ago."""
+        forget_deliveries(self.catalog, KEEP)
+
+    def replay(self, event: Recorded, endpoint: str) -> None:
+        """Owe one delivery again. One that has not ended is owed already, and one of no event is unknown."""
+        name = f"{event.id}-{endpoint}"
+        with suppress(CallError):
+            if has_delivery(self.catalog, name) or not owe_removed_one(
+                self.project, self.catalog, self.lake, name
+            ):
+                replay_delivery(self.catalog, name, ENDPOINTS)
+
+    def replay_all(self) -> None:
+        """Owe again all that ended, also what is forgotten."""
+        replay_deliveries(self.catalog, DeliveryFilter(since=_BEFORE_ALL), ENDPOINTS)
+        removed = RemovedRange(since=_BEFORE_ALL, until=self.clock - KEEP)
+        owe_removed(self.project, self.catalog, self.lake, removed)
+
     def compact(self) -> None:
         if self.log.version >= 0:
             self.log.compact()
@@ -174,6 +198,25 @@ class OutboxWorld:
             missing = [event for event in self.told if event.id not in ids]
             require(not missing, "none is lost", endpoint, missing)
 
+    def rest_after_deaths(self) -> None:
+        """Receivers take everything. Whatever died or is forgotten, a replay brings every event once more."""
+        self.receivers.answers = dict.fromkeys(ENDPOINTS, 200)
+        before = 0
+        for nth in range(6):
+            self.fill()
+            for endpoint in ENDPOINTS:
+                enable_endpoint(self.catalog, endpoint)
+            self.wait(timedelta(hours=2))
+            self.send()
+            if nth == 2:
+                before = len(self.receivers.came)
+                self.replay_all()
+        self.check()
+        for endpoint in ENDPOINTS:
+            ids = {event_id for where, event_id, _ in self.receivers.came[before:] if where == endpoint}
+            missing = [event for event in self.told if event.id not in ids]
+            require(not missing, "a replay brings everything once more", endpoint, missing)
+
     def check(self) -> None:
         """What holds at any moment, whatever died."""
         known = {event.id: event for event in self.recorded}
@@ -189,10 +232,11 @@ class OutboxWorld:
             if (endpoint, event_id) not in seen:
                 seen.add((endpoint, event_id))
                 first[endpoint, event.key].append(self.recorded.index(event))
-        for (endpoint, key), places in first.items():
-            if endpoint == "ops":
-                require(places == sorted(places), "those of a key come in order", key, places)
-        self._check_cursor()
+        if self.nothing_dies:
+            for (endpoint, key), places in first.items():
+                if endpoint == "ops":
+                    require(places == sorted(places), "those of a key come in order", key, places)
+            self._check_cursor()
 
     def _check_cursor(self) -> None:
         cursor = find_delivery_cursor(self.catalog, TRIGGER)
@@ -254,8 +298,15 @@ class _Sender:
         return Outcome(delivered=status < 300, status_code=status, error="" if status < 300 else "refused")
 
 
-def _load(folder: Path) -> Project:
-    return load_trades(folder / "project", *_EDITS)
+def _load(folder: Path, retry: str) -> Project:
+    pauses = f"    retry: [{retry}]\n"
+    return load_trades(
+        folder / "project",
+        ("    endpoint: ops\n", "    endpoint: [ops, desk]\n"),
+        ('    secret: "${OPS_SECRET}"\n', f'    secret: "${{OPS_SECRET}}"\n    in_flight: 3\n{pauses}'),
+        ("    retry: [1 s, 5 min]\n", pauses),
+        ("    rate: 20\n", ""),
+    )
 
 
 def _recorded(event: Fired, at: datetime, version: int) -> Recorded:
@@ -314,6 +365,20 @@ STORY: Mapping[str, Step] = {
 """Each step in which a process may be killed takes failpoints."""
 
 
+def _record_some(world: OutboxWorld, chance: random.Random) -> None:
+    events = [
+        Fired(
+            key=chance.choice("abcde"),
+            timestamp=chance.randrange(2),
+            match=chance.random() < 0.5,
+            quiet=chance.random() < 0.3,
+            data=f'{{"n":{chance.randrange(10**6)}.50}}',
+        )
+        for _ in range(chance.randrange(1, 6))
+    ]
+    world.record(*events, dies_before=chance.random() < 0.2)
+
+
 def play_at_random(world: OutboxWorld, seed: int, steps: int) -> None:
     """A schedule of what triggers, processes, receivers and catalogs do."""
     chance = random.Random(seed)
@@ -321,17 +386,7 @@ def play_at_random(world: OutboxWorld, seed: int, steps: int) -> None:
         fail = "" if chance.random() < 0.4 else f"{chance.choice(POINTS)}#{{}}=kill"
         match chance.randrange(11):
             case 0 | 1 | 2:
-                events = [
-                    Fired(
-                        key=chance.choice("abcde"),
-                        timestamp=chance.randrange(2),
-                        match=chance.random() < 0.5,
-                        quiet=chance.random() < 0.3,
-                        data=f'{{"n":{chance.randrange(10**6)}.50}}',
-                    )
-                    for _ in range(chance.randrange(1, 6))
-                ]
-                world.record(*events, dies_before=chance.random() < 0.2)
+                _record_some(world, chance)
             case 3 | 4:
                 world.fill(_soon(fail, chance))
             case 5 | 6:
@@ -346,6 +401,33 @@ def play_at_random(world: OutboxWorld, seed: int, steps: int) -> None:
                 chance.choice((world.lose_catalog, world.keep_catalog, world.put_back_catalog))()
         world.check()
     world.rest()
+
+
+def play_deaths(world: OutboxWorld, seed: int, steps: int) -> Counter[str]:
+    """A schedule in which deliveries die, are forgotten and owed again. Returns how each of them ended."""
+    chance, ended = random.Random(seed), Counter[str]()
+    for _ in range(steps):
+        fail = "" if chance.random() < 0.5 else f"{chance.choice(POINTS)}#{{}}=kill"
+        match chance.randrange(9):
+            case 0 | 1:
+                _record_some(world, chance)
+                world.fill(_soon(fail, chance))
+            case 2 | 3 | 4:
+                for _ in range(chance.randrange(1, 5)):
+                    world.send(_soon(fail, chance))
+                    world.wait(chance.choice((timedelta(minutes=5), timedelta(hours=3))))
+            case 5:
+                world.receivers.answers[chance.choice(ENDPOINTS)] = chance.choice((0, 200, 410, 429, 500))
+            case 6:
+                world.forget()
+            case 7 if world.told:
+                world.replay(chance.choice(world.told), chance.choice(ENDPOINTS))
+            case _:
+                world.replay_all()
+        world.check()
+        ended.update({str(k): v for k, v in count_deliveries(world.catalog, DeliveryFilter()).items()})
+    world.rest_after_deaths()
+    return ended
 
 
 def _soon(fail: str, chance: random.Random) -> str:

@@ -5,6 +5,7 @@ played. A law must break under each mutant.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ import pytest
 from strandline.catalog import enqueue_deliveries
 from strandline.catalog import outbox as catalog_outbox
 from strandline.dispatch import failpoints, lane, outbox
+from strandline.lake import appended as lake_appended
 from strandline.lake import events as lake_events
 from strandline.lake.events import RecordedEvents, read_told_events
 from strandline.lake.log import AddedFile, read_entries
@@ -27,7 +29,7 @@ from strandline.model.events import Event, make_body
 from tests.events import Fired
 
 from .fate import Fate, soon
-from .outbox_world import POINTS, STORY, OutboxWorld, is_clean, play_at_random
+from .outbox_world import POINTS, SHORT, STORY, OutboxWorld, is_clean, play_at_random, play_deaths
 
 pytestmark = pytest.mark.faults
 
@@ -115,6 +117,24 @@ def test_schedules_of_faults_lose_nothing(make_world: Callable[[], OutboxWorld],
             raise
 
 
+def test_what_died_or_is_forgotten_comes_again_with_the_same_id_and_bytes(
+    worlds: Path, fate: Fate, say: Callable[[str], None]
+) -> None:
+    ended = Counter[str]()
+    for seed in range(SCHEDULES):
+        world = OutboxWorld(worlds / "deaths", fate, SHORT)
+        try:
+            ended += play_deaths(world, seed, STEPS)
+        except AssertionError as error:
+            error.add_note(f"schedule {seed}")
+            raise
+        finally:
+            world.close()
+
+    assert {"dead", "delivered", "held", "pending"} <= ended.keys()
+    say(f"outbox: {SCHEDULES} schedules in which deliveries die and are replayed, laws broken 0")
+
+
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -186,7 +206,7 @@ def events_in_the_order_of_the_file(patch: pytest.MonkeyPatch) -> None:
         def sort(self, **_: Any) -> None:
             pass
 
-    patch.setattr(lake_events, "plain_rows", lambda table: Unsorted(plain_rows(table)))
+    patch.setattr(lake_appended, "plain_rows", lambda table: Unsorted(plain_rows(table)))
 
 
 def an_outcome_before_its_attempt(patch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,11 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
             "unknown-request",
         ),
     },
+    "tests/unit/serve/test_deliveries.py": {
+        "test_an_endpoint_that_is_the_server_itself_is_told_and_the_others_are_served": (
+            "endpoint-is-server",
+        ),
+    },
     "tests/unit/serve/test_application.py": {
         "test_with_keys_a_caller_of_this_machine_needs_one_too": ("no-access-key", "unknown-access-key"),
         "test_a_key_allows_what_its_role_says": ("role-refused",),

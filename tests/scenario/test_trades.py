@@ -1,6 +1,7 @@
 """The story of examples/trades: the commands of its README, checked after each run.
 
 Every dataset, change and event is compared with a model in plain Python, and so is what the receiver took.
+The second half plays the same days over HTTP, and ends with the same rows and events.
 """
 
 import base64
@@ -17,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from examples.play import Command, run_command
+from examples.play import Command, end_background, run_command
 from tests.scenario.story import Played, ask, commands_of, copy_project, in_some_order, play, query
 from tests.scenario.trades_model import KEPT_TIMES, PUBLISHED, TRIGGERS, State, after_run, event_id
-from tests.scenario.trades_receiver import PORT, SECRET, move_receiver
+from tests.scenario.trades_receiver import PORT, SECRET, move_receiver, move_server
 
 pytestmark = pytest.mark.spark
 
@@ -48,11 +49,19 @@ class Received:
 
 @dataclass
 class Story:
+    commands: tuple[Command, ...] = ()
+    """Those of the README, with other ports."""
     played: list[Played] = field(default_factory=list)
     looks: dict[str, Look] = field(default_factory=dict)
     after_loss: Look | None = None
     received: list[tuple[str, Received]] = field(default_factory=list)
     """The day, and what had been taken when the README shows it."""
+    over_http: Received | None = None
+    """What had been taken at the end of the second half."""
+    served: dict[str, Rows] = field(default_factory=dict)
+    """What is published by the server at its end."""
+    subscribed: Rows = field(default_factory=list)
+    """What the subscriber has at its end."""
     deliveries: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """After each `--send`."""
     secret_in: list[str] = field(default_factory=list)
@@ -64,7 +73,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """Plays the README once. A day is checked when its run has ended."""
     project = copy_project("trades", tmp_path_factory.mktemp("readme"))
     move_receiver(project)
-    story, state, day = Story(), State(), ""
+    commands = move_server(project, COMMANDS)
+    story, state, day = Story(commands=commands), State(), ""
 
     def look(command: Command) -> None:
         nonlocal state, day
@@ -76,6 +86,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                 story.looks[day] = look_at(state)
             case ["strandline", "rebuild-catalog"]:
                 story.after_loss = look_at(state)
+            case ["python", "receiver.py", "show"] if (project / "served").exists():
+                story.over_http = read_received(project)
+            case ["python", "subscriber.py", "show", "14"]:
+                story.subscribed = read_subscribed(project)
+            case ["kill", *_]:
+                with chdir(project / "served"):
+                    story.served = look_at(state).published
             case ["python", "receiver.py", "show"]:
                 story.received.append((day, read_received(project)))
             case ["strandline", "deliveries", "--send"]:
@@ -85,10 +102,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         patch.setenv("DESK_SECRET", "")  # the README sets it, and it is gone afterwards
         patch.delenv("DESK_SECRET")
         try:
-            story.played = play(COMMANDS, look)
+            story.played = play(commands, look)
             story.secret_in = find_secret(project)
             yield story
         finally:
+            end_background()
             run_command(Command(text="python receiver.py stop"))
 
 
@@ -109,6 +127,12 @@ def read_received(project: Path) -> Received:
     )
 
 
+def read_subscribed(project: Path) -> Rows:
+    with closing(sqlite3.connect(project / "subscribed" / "large_trades.db")) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute("SELECT * FROM large_trades")]
+
+
 def find_secret(project: Path) -> list[str]:
     encoded = SECRET.removeprefix("whsec_").encode()
     wanted = (encoded, base64.b64decode(encoded))
@@ -122,7 +146,7 @@ def told(events: Rows) -> Rows:
 
 def test_every_command_of_the_readme_succeeds(story: Story) -> None:
     assert [(ended.command.text, ended.code, ended.printed * bool(ended.code)) for ended in story.played] == [
-        (command.text, 0, "") for command in COMMANDS
+        (command.text, 0, "") for command in story.commands
     ]
     assert tuple(story.looks) == DAYS
 
@@ -272,3 +296,58 @@ def test_nothing_is_owed_in_the_end_and_what_the_receiver_refused_was_kept(story
 def test_the_secret_is_in_no_file_and_nothing_that_was_printed(story: Story) -> None:
     assert story.secret_in == []
     assert not [ended.command.text for ended in story.played if SECRET[6:] in ended.printed]
+
+
+@pytest.mark.parametrize("dataset", PUBLISHED)
+def test_the_same_days_over_http_end_with_the_same_rows(story: Story, dataset: str) -> None:
+    by_files = story.looks["4"].published[dataset]
+
+    assert in_some_order(story.served[dataset]) == in_some_order(by_files)
+
+
+def test_the_subscriber_ends_with_the_table(story: Story) -> None:
+    columns = ("trade_id", "symbol", "quantity", "notional")
+    shown = [{c: str(row[c]) for c in columns} for row in story.served["large_trades"]]
+
+    assert in_some_order(story.subscribed) == in_some_order(shown)
+
+
+def test_over_http_the_desk_is_told_the_same_once_under_the_same_ids(story: Story) -> None:
+    """Nobody asked for quiet there. A loss has the time of its commit, so its id is another one."""
+    assert story.over_http is not None
+    recorded = {event["event_id"]: event for event in story.looks["4"].published["large_trade_alert"]}
+    bodies = {name: json.loads(body) for name, body in story.over_http.bodies.items()}
+    trades = {name: one for name, one in bodies.items() if one["trigger_name"] == "large_trade_alert"}
+
+    assert trades.keys() == recorded.keys()
+    for name, body in trades.items():
+        event = recorded[name]
+        assert body["data"] == as_value(event["data"])
+        assert (body["event_type"], body["source_timestamp"]) == (
+            event["event_type"],
+            str(event["source_timestamp"]),
+        )
+    assert [one["event_type"] for one in bodies.values() if one["trigger_name"] == "loss_alert"] == [
+        "MATCH",
+        "UNMATCH",
+    ]
+    assert set(story.over_http.came.values()) == {1}
+
+
+def test_what_the_server_was_asked_for_is_answered(story: Story) -> None:
+    answers = {
+        re.sub(r".*/v1/|[?].*", "", ended.command.words[-1]): json.loads(ended.printed)
+        for ended in story.played
+        if ended.command.words[0] == "curl" and ended.printed
+    }
+
+    assert {one["dataset"]: one["result"] for one in answers["verify"]["datasets"]} == {
+        "large_trades": "equal",
+        "profit_and_loss": "equal",
+    }
+    assert (answers["facts/trade_messages"]["received"], answers["facts/price_messages"]["received"]) == (
+        3,
+        1,
+    )
+    (replayed,) = (answer for path, answer in answers.items() if path.endswith("/replay"))
+    assert replayed["schema"] == "strandline/delivery/v1"

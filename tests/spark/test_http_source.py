@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +21,12 @@ from strandline.catalog import find_node
 from strandline.ingest.inbox import list_inbox
 from strandline.model.files import Content, FileRead
 from strandline.model.plan import Status
+from tests.follower import Follower
 from tests.harness import TestProject, result_of
 from tests.spark.counts import assert_conserved
 from tests.spark.test_real_publishing import FILES, PRODUCTS
+from tests.unit.serve.served_world import wait_until
+from tests.unit.serve.serving import Server, serving
 
 pytestmark = pytest.mark.spark
 
@@ -88,7 +93,8 @@ def set_back(project: TestProject, days: int) -> None:
 def test_what_is_posted_is_received_once_with_its_text_and_position(make_project: Make) -> None:
     project = make_project(YAML)
     project.run()  # an empty table, so that readers exist
-    raw = b'{"kind":"item", "id":"b","n":1,"n":2, "x":1.00000000000000000000001}'
+    raw = b'{"kind":"item",  "id":"b","n":1, "x":1.00000000000000000000001}'
+    twice = b'{"kind": "item", "id": "e", "n": 1, "n": 2}'
     post(
         project,
         b"[" + raw + b',\n{"id": "p", "parts": [{"name": "x", "weight": 1.00000000000000000001}]}]',
@@ -97,6 +103,7 @@ def test_what_is_posted_is_received_once_with_its_text_and_position(make_project
     post(project, b'\n{"kind": "item", "id": "c", "n": "bad"}\n"scalar"\n', "a/2", content=Content.LINES)
     post(project, item("d", 1), "a/3")
     post(project, [], "a/4")
+    post(project, twice, "a/5")
 
     outcome = project.run()
 
@@ -106,8 +113,9 @@ def test_what_is_posted_is_received_once_with_its_text_and_position(make_project
         ("a/2", 1, 2, '{"kind": "item", "id": "c", "n": "bad"}'),
         ("a/2", 1, 3, '"scalar"'),
         ("a/3", 1, 1, '{"kind": "item", "id": "d", "n": 1}'),
+        ("a/5", 1, 1, twice.decode()),  # kept as it came, and refused by what decodes it
     ]
-    assert result_of(outcome, "pushed").counts == {"received": 5}
+    assert result_of(outcome, "pushed").counts == {"received": 6}
     assert {id_ for id_, _ in project.rows("item", "id", "n")} == {"b", "d"}
     ((weight,),) = project.query("select weight from part")
     assert str(weight) == "1.00000000000000000001"
@@ -263,10 +271,24 @@ def test_doctor_and_maintain_take_the_inbox_for_no_table(make_project: Make) -> 
     assert project.rows("item", "id") == {("a",), ("b",)}
 
 
+def post_over_http(server: Server, source: str, line: str) -> None:
+    request = urllib.request.Request(
+        f"{server.url}/v1/facts/{source}", line.encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert json.load(answer)["received"] == 1
+
+
+def _shown(rows: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """By id: name, description and weight, as a query gives them."""
+    return {key: (row["name"], row["description"], row["weight"]) for key, row in rows.items()}
+
+
 @pytest.mark.real_data
-def test_change_messages_posted_one_by_one_end_as_those_in_files(
+def test_a_subscriber_of_change_messages_posted_one_by_one_ends_with_the_table_of_each_system(
     make_project: Make, tmp_path: Path, shared_data: Path
 ) -> None:
+    """As it does when they come in files."""
     folder = shared_data / "4_live_changes/cdc_envelopes"
     from_files = make_project(PRODUCTS)
     posted = PRODUCTS
@@ -274,18 +296,38 @@ def test_change_messages_posted_one_by_one_end_as_those_in_files(
         line = next(line for line in PRODUCTS.splitlines() if f"{system}_messages:" in line)
         posted = posted.replace(line, f"{line.partition(':')[0]}: {{http: {{}}}}")
     over_http = TestProject.create(tmp_path / "posted", posted)
-    for system, name in FILES.items():
-        text = (folder / name).read_text()
-        from_files.write(f"{system}/all.jsonl", text)
-        for line in text.splitlines():
-            assert post(over_http, line.encode(), to=f"{system}_messages").received == 1
+    messages = {system: (folder / name).read_text().splitlines() for system, name in FILES.items()}
+    for system, lines in messages.items():
+        from_files.write(f"{system}/all.jsonl", "".join(f"{line}\n" for line in lines))
+    columns = ("id", "name", "description", "weight")
 
     from_files.run()
-    over_http.run()
+    with serving(over_http.folder) as server:
+        followers = {system: Follower(system, columns, "id", lambda: server.port) for system in FILES}
+        for part in range(3):
+            for system, lines in messages.items():
+                third = len(lines) // 3 + 1
+                for line in lines[part * third : (part + 1) * third]:
+                    post_over_http(server, f"{system}_messages", line)
+            over_http.run()
+            if part == 0:
+                for follower in followers.values():
+                    follower.start()
+                wait_until(lambda: all(f.cursor for f in followers.values()), "the first rows")
+        expected = {
+            system: {str(row[0]): row[1:] for row in over_http.rows(system, *columns)} for system in FILES
+        }
+        wait_until(
+            lambda: {system: _shown(f.rows) for system, f in followers.items()} == expected,
+            "the rows of each subscriber",
+        )
+        for follower in followers.values():
+            follower.stop()
 
-    columns = ("id", "name", "description", "weight")
+    assert [f.broken for f in followers.values()] == [[]] * 4
+    assert sum(f.messages for f in followers.values()) > sum(map(len, expected.values()))
     for system in FILES:
         assert over_http.rows(system, *columns) == from_files.rows(system, *columns) != set()
-        facts = f"select id, name, description, weight, _source_ts, _payload from {system}_facts"
+        facts = f"select id, name, description, weight, _source_ts from {system}_facts"
         assert sorted(over_http.query(facts), key=str) == sorted(from_files.query(facts), key=str)
     over_http.assert_verified()

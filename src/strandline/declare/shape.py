@@ -241,7 +241,7 @@ def _add(
                 f"Name at least one: `{name}: [<name>]`.",
                 place,
             )
-        case "greater_than_equal":
+        case "greater_than" | "greater_than_equal":
             report.add(
                 "wrong-type",
                 f"`{name}` is {_show(offending)}{_where(full[:-1])}.",

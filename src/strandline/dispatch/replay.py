@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from strandline.catalog import Catalog, enqueue_deliveries, find_delivery_cursor
-from strandline.lake.events import find_event_table, read_event, read_recent_events
+from strandline.lake.events import EventTable, find_event_table, read_event, read_recent_events
 from strandline.lake.location import Lake
 from strandline.model.errors import ConflictError
 from strandline.model.node import Node, Project
@@ -38,8 +38,9 @@ def owe_removed(project: Project, catalog: Catalog, lake: Lake, wanted: RemovedR
     for node in _find_triggers(project, wanted.trigger):
         endpoints = [name for name in node.traits.told_to or () if wanted.endpoint in (None, name)]
         table, cursor = find_event_table(lake.table(node.name)), find_delivery_cursor(catalog, node.name)
-        if not endpoints or table is None or cursor is None or cursor[0] != table.id:
+        if not endpoints or table is None or not _has_passed_events(cursor, table):
             continue  # filling the outbox comes first, and has said why it did not
+        assert cursor is not None
         recent = read_recent_events(lake.table(node.name), node.name, cursor[1], wanted.since, _AT_ONCE)
         for events in explaining_gone(node.name, recent):
             chosen = tuple(one for one in events if one[1] < wanted.until)
@@ -52,14 +53,20 @@ def owe_removed_one(project: Project, catalog: Catalog, lake: Lake, delivery_id:
     event_id, _, endpoint = delivery_id.partition("-")
     for node in _find_triggers(project, None):
         table, cursor = find_event_table(lake.table(node.name)), find_delivery_cursor(catalog, node.name)
-        if endpoint not in (node.traits.told_to or ()) or table is None or cursor is None:
+        if endpoint not in (node.traits.told_to or ()) or table is None:
             continue
-        if cursor[0] != table.id:
+        if not _has_passed_events(cursor, table):
             continue
+        assert cursor is not None
         found = explaining_gone(node.name, read_event(lake.table(node.name), node.name, cursor[1], event_id))
         if events := tuple(one for part in found for one in part):
             return _owe(catalog, node.name, events, [endpoint]) > 0
     return False
+
+
+def _has_passed_events(cursor: tuple[str, int] | None, table: EventTable) -> bool:
+    """Whether a cursor has passed a whole commit of this table."""
+    return cursor is not None and cursor[0] == table.id and cursor[1] >= 0
 
 
 def _find_triggers(project: Project, name: str | None) -> Iterator[Node]:

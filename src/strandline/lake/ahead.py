@@ -74,9 +74,9 @@ def _as_map(session: SparkSession, jvm: Any, tokens: Any) -> Any:
     # Scala takes no integer for a long, and Python hands small numbers on as integers.
     longs = jvm.java.util.stream.LongStream.of(numbers).boxed().toList()
     pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(longs))
-    # Scala's proof that each element is a pair. It is a method of the companion, which has no static form.
-    companion = getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$")
-    return pairs.toMap(companion.refl())
+    # In Scala this is `<:<.refl`, of the object `<:<`: the class of that name has no static method.
+    each_is_a_pair = getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$").refl()
+    return pairs.toMap(each_is_a_pair)
 
 
 def _jvm(session: SparkSession) -> Any:

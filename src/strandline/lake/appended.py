@@ -76,7 +76,7 @@ def _cut(
 ) -> list[pyarrow.dataset.Expression]:
     """Conditions that divide rows into windows of about `most`, in order. Only their places are read."""
     places = content.to_table(_PLACE, wanted).sort_by([(name, "ascending") for name in _PLACE])
-    starts = places.take(list(range(0, places.num_rows, most)))
+    starts = places.take(pa.array(range(0, places.num_rows, most), pa.int64()))  # none if no row is wanted
     edges: list[Place] = list(dict.fromkeys(zip(*(starts[name].to_pylist() for name in _PLACE), strict=True)))
     return [
         at_or_after(edge) & ~at_or_after(edges[nth + 1]) if nth + 1 < len(edges) else at_or_after(edge)

@@ -83,11 +83,16 @@ _PART = re.compile(r"0x[0-9a-f]*|[0-9]+")
 def may_reach(address: Address, allowed: Iterable[Network] = (), *, only_allowed: bool = False) -> bool:
     """Whether a webhook may be sent to an address. `only_allowed`: not even to a public one."""
     judged = _unwrap(address)
-    if _lies_in(judged, NEVER):
+    if is_never_reached(address):
         return False
     if _lies_in(judged, allowed) or _lies_in(address, allowed):
         return True
     return not only_allowed and _is_public(judged)
+
+
+def is_never_reached(address: Address) -> bool:
+    """Whether no `allow` can make a webhook go there."""
+    return _lies_in(_unwrap(address), NEVER)
 
 
 def find_address(host: str) -> Address | None:

@@ -11,12 +11,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+import structlog
+
 from strandline.app import deliveries, serving
 from strandline.app.clock import now
 from strandline.app.deliveries import Sent
 from strandline.model.errors import StrandlineError
 
+from .own_address import refuse_own_address
 from .served import Served
+
+log = structlog.get_logger("strandline.serve")
 
 _REST = timedelta(seconds=2)
 """An endpoint is looked at again after this, if something was due and nothing could be sent."""
@@ -30,8 +35,6 @@ class Deliverer:
     def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
         self.on_sent: list[Callable[[Sent], None]] = []
         """Called in this thread after something was sent."""
-        self.refused: dict[str, str] = {}
-        """By endpoint: why nothing can be sent to it."""
         self._environ = os.environ if environ is None else environ
         self._lanes: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, datetime] = {}
@@ -91,22 +94,30 @@ class Deliverer:
 
     async def _send(self, name: str) -> None:
         """Send what is due to one endpoint, then let the next lane begin."""
+        served = self._served
         try:
+            refuse_own_address(served, served.workspace.project.endpoints[name])
             sent, refused = await deliveries.send_to(
-                self._served.workspace, name, serving.server_name(), self._environ
+                served.workspace, name, serving.server_name(), self._environ
             )
-            self.refused.pop(name, None)
-            if refused:
-                self.refused[name] = str(refused[0])
+            self._note(name, refused[0] if refused else None)
             if not sent.counts:
                 self._rests[name] = now() + _REST
             for told in self.on_sent:
                 told(sent)
         except StrandlineError as error:
-            self.refused[name] = str(error)
+            self._note(name, error)
             self._rests[name] = now() + _REST
         except KeyError:  # the endpoint was taken out of the project
             self._rests[name] = now() + _REST
         finally:
             del self._lanes[name]
             self._bell.set()
+
+    def _note(self, name: str, error: StrandlineError | None) -> None:
+        """What cannot be sent is told by `/v1/endpoints`, and once by the log."""
+        known = self._served.unsendable.pop(name, None)
+        if error is not None:
+            self._served.unsendable[name] = error
+            if known is None or known.slug != error.slug:
+                log.warning("nothing can be sent", endpoint=name, slug=error.slug)

@@ -19,9 +19,10 @@ from strandline.pages.documents.outbox import (
     trigger_document,
 )
 
-from .answers import answer
+from .answers import answer, describe_error
 from .bodies import StrictBody, bad_parameter, check_parameters, read_body
 from .declared import Call, Route
+from .own_address import refuse_own_address
 from .paging import page, read_limit, refuse_place
 from .refused import RefusedError
 from .threads import in_thread
@@ -97,7 +98,12 @@ async def show_endpoints(call: Call) -> Response:
     check_parameters(call, "limit", "after")
     endpoints = await in_thread(lambda: outbox.list_endpoints(call.served.workspace))
     part, last = page(call, endpoints, lambda endpoint: endpoint.name)
-    return answer("endpoints", {"endpoints": [endpoint_document(e) for e in part], "next": last})
+    refused = call.served.unsendable
+    documents = [
+        {**endpoint_document(e), "error": describe_error(refused[e.name]) if e.name in refused else None}
+        for e in part
+    ]
+    return answer("endpoints", {"endpoints": documents, "next": last})
 
 
 async def enable_endpoint(call: Call) -> Response:
@@ -125,6 +131,7 @@ def make_test_route(environ: "Callable[[], dict[str, str]] | None" = None) -> Ro
         await read_body(call, NoBody)
         name, actor = call.request.path_params["name"], call.caller.name
         variables = environ() if environ else None
+        refuse_own_address(call.served, outbox.get_endpoint(call.served.workspace, name))
         outcome = await in_thread(lambda: outbox.send_test(call.served.workspace, name, actor, variables))
         return answer("attempt", attempt_document(name, outcome))
 

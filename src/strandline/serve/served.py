@@ -61,6 +61,10 @@ class Served:
     """Why the project file as it is now is not in force. Empty if it is."""
     machine_key: str = field(default="", repr=False)
     """The access key that the holder file gives to the command line of this machine. Empty: there is none."""
+    address: str = ""
+    """Host and port by which this machine reaches the server. Empty: nobody does."""
+    unsendable: dict[str, StrandlineError] = field(default_factory=dict)
+    """By endpoint: why nothing can be sent to it, such as a secret that is not set. What is owed waits."""
     measures: Measures = field(default_factory=Measures)
     owed: Callable[[], None] = lambda: None
     """Called when a route has deliveries owed again, so that they are sent at once."""

@@ -86,7 +86,11 @@ def _serve(
     )
     watched = Activity(make_application(served, routes, graphql_routes.SOCKETS))
     served.owed = deliverer.wake
-    dispatcher.on_run += [lambda _: deliverer.wake(), lambda run: counting.count_run(served.measures, run)]
+    dispatcher.on_run += [
+        lambda _: deliverer.wake(),
+        lambda run: counting.count_run(served.measures, run),
+        lambda run: counting.log_timelines(served.workspace, run),
+    ]
     dispatcher.on_published.append(lambda _: served.live.wake())
     dispatcher.on_published.append(
         lambda run: served.receipts.time_published(served.workspace, run, served.measures)
@@ -95,6 +99,7 @@ def _serve(
     log_libraries()
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
+    served.address = reached
     dispatcher.start(served)
     if options.dispatch:
         deliverer.start(served)

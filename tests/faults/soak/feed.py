@@ -138,6 +138,9 @@ class Feeder:
     A reader sees a whole file or nothing.
     """
 
+    part = 0
+    """The second number of the positions of what it sends."""
+
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self._folder, self._chance = folder, chance
         self.sent: dict[str, list[str]] = {}

@@ -67,11 +67,11 @@ class Figures:
         """
         yield f"{'seconds':<48}{'median':>8}{'p95':>8}{'max':>8}   of"
         recovered, started = list(self._first_runs(KILLS)), list(self._first_runs(("asked",)))
-        yield _spread("first run after a kill, without Spark's start", recovered)
-        yield _spread("first run after an end that was asked for", started)
+        yield spread("first run after a kill, without Spark's start", recovered)
+        yield spread("first run after an end that was asked for", started)
         later = [a["seconds"] for a in self._actions() if a["action"] == "run" and a["tasks"]]
-        yield _spread("any run that had work", later)
-        yield _spread("Spark's start", [t["seconds"] for t in self.events if t["event"] == "ready"])
+        yield spread("any run that had work", later)
+        yield spread("Spark's start", [t["seconds"] for t in self.events if t["event"] == "ready"])
         if recovered:
             yield f"under {RECOVERY:g} s after every kill: {'yes' if max(recovered) < RECOVERY else 'NO'}"
         if recovered and started:
@@ -124,7 +124,7 @@ def _count(counted: "Counter[str]", names: Iterable[str]) -> str:
     return ", ".join(f"{name} {counted[name]}" for name in names)
 
 
-def _spread(name: str, seconds: list[float]) -> str:
+def spread(name: str, seconds: list[float]) -> str:
     if not seconds:
         return f"{name:<48}{'-':>8}{'-':>8}{'-':>8}   0"
     ordered = sorted(seconds)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.served_process import find_jvm
+
 from .driver import EVENTS, LOST_ITS_JVM, STOP
 
 SAMPLE_EVERY = 2.0
@@ -100,7 +102,7 @@ class Lives:
         if how is None:
             self._ends = self._ends or self._chance.sample(ENDS, len(ENDS))
             how = self._ends.pop()
-        jvm = _find_jvm(life.process.pid)
+        jvm = find_jvm(life.process.pid)
         match how:
             case "asked":
                 (self._folder / STOP).touch()
@@ -147,7 +149,7 @@ class Lives:
 
 
 def _sample(life: Life, now: float) -> None:
-    for pid, samples in ((life.process.pid, life.python), (_find_jvm(life.process.pid), life.jvm)):
+    for pid, samples in ((life.process.pid, life.python), (find_jvm(life.process.pid), life.jvm)):
         if pid is None:
             continue
         try:
@@ -156,15 +158,3 @@ def _sample(life: Life, now: float) -> None:
         except OSError:
             continue  # ended meanwhile
         samples.append(Sample(at=now, rss=pages * os.sysconf("SC_PAGE_SIZE"), handles=handles))
-
-
-def _find_jvm(pid: int) -> int | None:
-    """The child process that runs Java."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            for child in task.read_text().split():
-                if Path(f"/proc/{child}/exe").readlink().name == "java":
-                    return int(child)
-        except OSError:
-            continue  # ended meanwhile
-    return None

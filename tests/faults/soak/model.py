@@ -26,11 +26,12 @@ class Sent:
 
 
 def read_sent(
-    sent: Mapping[str, list[str]], folder: str, columns: tuple[str, ...], required: tuple[str, ...]
+    sent: Mapping[str, list[str]], part: int, folder: str, columns: tuple[str, ...], required: tuple[str, ...]
 ) -> Sent:
+    """`part` is the second number of a position: 0 for a file, 1 for a post."""
     files = {path: lines for path, lines in sent.items() if path.startswith(f"{folder}/")}
     places = {
-        (path, 0, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)
+        (path, part, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)
     }
     types = {c: "bigint" if c in _NUMBERS else "string" for c in columns}
     return Sent(lines=places, facts=dict(accepted(places.items(), types, required)))

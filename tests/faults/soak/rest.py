@@ -51,9 +51,9 @@ class Rest:
             factor = int(str(worth.config["factor"]))
         return cls(
             project=project,
-            item=read_sent(feeder.sent, "items", ITEM, ("id", "price", "at")),
-            rate=read_sent(feeder.sent, "rates", RATE, ("kind",)),
-            block=read_sent(feeder.sent, "blocks", BLOCK, ("number", "hash", "weight")),
+            item=read_sent(feeder.sent, feeder.part, "items", ITEM, ("id", "price", "at")),
+            rate=read_sent(feeder.sent, feeder.part, "rates", RATE, ("kind",)),
+            block=read_sent(feeder.sent, feeder.part, "blocks", BLOCK, ("number", "hash", "weight")),
             factor=factor,
         )
 

@@ -217,6 +217,21 @@ def test_what_is_owed_to_an_endpoint_that_is_gone_is_cancelled(
     assert "[endpoint-gone]" in capsys.readouterr().err
 
 
+def test_what_waits_goes_to_the_url_that_is_declared_now(story: Story) -> None:
+    story.fire("a")
+    story.answers.by_key["a"] = 503
+    assert story.call("--send") == 1
+    with receiving_in_thread() as moved:
+        file = story.folder / "strandline.yaml"
+        file.write_text(file.read_text().replace(story.receiver.url, moved.url))
+        _pass(story, timedelta(minutes=10))
+
+        assert story.call("--send") == 0
+
+        (first,), (second,) = story.receiver.received, moved.received
+    assert (second[0]["webhook-id"], second[1]) == (first[0]["webhook-id"], first[1])
+
+
 @pytest.mark.parametrize(
     ("secret", "slug"), [(None, "secret-not-set"), ("whsec_c2hvcnQ=", "bad-secret"), ("short", "bad-secret")]
 )

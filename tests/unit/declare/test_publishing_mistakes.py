@@ -68,6 +68,21 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         ('{price: "quantity', '{notional: "quantity'),
     ),
     (
+        "columns-coincide",
+        ('{notional: "quantity', '{Notional: "price", notional: "quantity'),
+        "the columns `Notional` and `notional` of `large_trades` are both `notional`: column names are"
+        " lower-cased.",
+        "Rename one of them.",
+        ('Notional: "price", ', ""),
+    ),
+    (
+        "star-in-expression",
+        ('{notional: "quantity', '{everything: "struct(*)", notional: "quantity'),
+        "the column `everything` of the view `large_trades` uses `*`.",
+        "Name each column that it needs.",
+        ("struct(*)", "struct(price)"),
+    ),
+    (
         "unknown-dataset",
         ("    from: trades\n    fire", "    from: trads\n    fire"),
         "the trigger `large_trade_alert` reads `trads`, which is not a dataset.",
@@ -160,6 +175,13 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         ('secret: "${OPS_SECRET}"', 'secret: "${OPS_SECRET}"\n    allow: ["127.0.0.1"]'),
     ),
     (
+        "address-refused",
+        ("https://ops.example/hook", "https://[fe80::1]/hook"),
+        "the endpoint `ops` has the address fe80::1, which a webhook may not reach.",
+        "Use a public address.",
+        ("[fe80::1]", "ops.example"),
+    ),
+    (
         "bad-network",
         ('allow: ["10.1.0.0/16"]', 'allow: ["10.1.0.0/16", "10.1/16"]'),
         "`allow` of the endpoint `desk` contains `10.1/16`, which is not a network.",
@@ -186,6 +208,13 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         "`timeout` of the endpoint `desk` is `soon`, not a duration of at most 60 s.",
         "Write, for example, `15 s`.",
         ("soon", "15 s"),
+    ),
+    (
+        "wrong-type",
+        ("rate: 20\n", "rate: 0\n"),
+        "`rate` is `0` in `endpoints.desk`.",
+        "Input should be greater than 0.",
+        ("rate: 0\n", "rate: 0.5\n"),
     ),
     (
         "wrong-type",

@@ -133,6 +133,20 @@ def test_many_events_are_owed_in_parts_and_in_order(
     assert ids(catalog) == log.ids(told)
 
 
+def test_a_large_commit_of_quiet_events_holds_up_nothing(
+    project: Project, catalog: Catalog, log: EventLog
+) -> None:
+    """As a run with `--quiet` leaves it, when more are recorded than become deliveries at once."""
+    fill(project, catalog, log)
+    log.append(*(Fired(key=str(n), quiet=True) for n in range(5)))
+    log.append(Fired(key="a"))
+
+    filled = fill(project, catalog, log, most=2)
+
+    assert (filled.owed, filled.failures) == (1, {})
+    assert keys(catalog) == ["a"]
+
+
 @pytest.mark.parametrize("point", ["before-fill", "after-fill"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
 def test_a_kill_while_it_is_filled_loses_nothing_and_doubles_nothing(

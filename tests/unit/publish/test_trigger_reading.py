@@ -84,3 +84,40 @@ def test_a_value_is_read_from_json_in_the_type_of_its_column(kind: str, text: ob
     assert row.keys() == {"x"}
     assert row["x"] == value or str(row["x"]) == str(value) == "nan"
     assert read_typed(None, {"x": known}) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("bigint", "15000", 15000),
+        ("bigint", "15000.00", 15000),
+        ("bigint", 7.5, None),
+        ("bigint", "a lot", None),
+        ("bigint", True, None),
+        ("string", 15000, "15000"),
+        ("string", True, "true"),
+        ("double", "a lot", None),
+        ("double", {"x": 1}, None),
+        ("decimal(9,2)", "a lot", None),
+        ("decimal(9,2)", "NaN", None),
+        ("decimal(9,2)", 7, Decimal(7)),
+        ("boolean", "true", True),
+        ("boolean", 1, None),
+        ("date", "a lot", None),
+        ("date", 5, None),
+        ("date", "2024-01-13T08:30:00.000000Z", date(2024, 1, 13)),
+        ("timestamp", "2024-01-13", datetime(2024, 1, 13, tzinfo=UTC)),
+        ("timestamp", "0001-01-01T00:00:00+14:00", None),
+        ("timestamp", 5, None),
+    ],
+)
+def test_a_value_from_before_the_column_had_its_type_is_read_as_one_or_is_null(
+    kind: str, text: object, value: object
+) -> None:
+    known = find_type(kind)
+    assert known is not None
+
+    row = read_typed({"x": text}, {"x": known})
+
+    assert row is not None
+    assert (row["x"], type(row["x"])) == (value, type(value))

@@ -15,6 +15,7 @@ from websockets.asyncio.client import ClientConnection
 from strandline.app.workspace import open_workspace
 from strandline.serve import graphql_routes, row_routes
 from strandline.serve.application import make_application
+from strandline.serve.facts import make_facts_route
 from strandline.serve.graphql.socket import PROTOCOL
 from strandline.serve.served import Served
 from tests.unit.serve.builders import NoWork
@@ -27,6 +28,12 @@ settings:
       dashboards: {{role: read, key: {KEY}}}
       feeds: {{role: ingest, key: {OTHER}}}
 """
+
+
+class _Woken(NoWork):
+    """Facts may be posted. Whoever tests runs the project."""
+
+    def wake(self) -> None: ...
 
 
 class Server:
@@ -57,8 +64,8 @@ class Server:
 
     def _run(self) -> None:
         with open_workspace(self._folder, {}) as workspace:
-            self.served = Served(workspace=workspace, work=NoWork())
-            routes = (*graphql_routes.ROUTES, *row_routes.ROUTES)
+            self.served = Served(workspace=workspace, work=_Woken())
+            routes = (make_facts_route(), *graphql_routes.ROUTES, *row_routes.ROUTES)
             application = make_application(self.served, routes, graphql_routes.SOCKETS, {})
             config = uvicorn.Config(
                 application, port=0, log_level="warning", ws_per_message_deflate=False, lifespan="off"

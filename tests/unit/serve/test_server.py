@@ -380,6 +380,7 @@ def _held(world: World) -> Iterator[tuple[Process, subprocess.Popen[str]]]:
         client = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
+        wait_until(lambda: _newest(world), "its request")
         wait_until(lambda: len(_versions(world, "events")) > len(before), "its first task")
         yield process, client
         if client.poll() is None:

@@ -3,7 +3,7 @@
 from ipaddress import ip_network
 from urllib.parse import urlsplit
 
-from strandline.model.addresses import Network, find_address, may_reach
+from strandline.model.addresses import Network, find_address, is_never_reached, may_reach
 from strandline.model.errors import Place
 from strandline.model.references import REFERENCE
 from strandline.model.report import Report
@@ -21,7 +21,11 @@ def check_url(name: str, url: str, allow: tuple[Network, ...], place: Place, rep
     address = find_address(urlsplit(url).hostname or "")
     if address is not None and not may_reach(address, allow, only_allowed=url.startswith("http:")):
         what = f"the endpoint `{name}` has the address {address}, which a webhook may not reach."
-        remedy = f'Use a public address, or allow the network if it is yours: `allow: ["{address}"]`.'
+        remedy = (
+            "Use a public address."
+            if is_never_reached(address)
+            else f'Use a public address, or allow the network if it is yours: `allow: ["{address}"]`.'
+        )
         report.add("address-refused", what, remedy, place)
 
 

@@ -20,6 +20,7 @@ from strandline.model.traits import Traits
 from strandline.sql.checks import check_deterministic, check_references, check_row_wise
 from strandline.sql.known_columns import NOTHING, Known
 from strandline.sql.parse import hashed_sql, parse_expression, uses_calendar
+from strandline.sql.row_names import find_stars
 
 from .spec import ViewSpec
 
@@ -90,13 +91,22 @@ class ViewDraft:
             loading.nodes.append(_node(view, self.dataset, loading, columns))
 
     def _make_calculated(self, known: Known, loading: Loading, report: Report) -> tuple[Calculated, ...]:
-        calculated = []
+        calculated: list[Calculated] = []
+        written: dict[str, str] = {}
         for word, sql in self.spec.calculated.items():
             path = (*self.path, "calculated", word)
             what, place = f"the column `{word}` of the view `{self.name}`", loading.document.place(*path)
             name = word.lower()
             if not check_column_name(name, place, report):
                 continue
+            if name in written:
+                both = (
+                    f"the columns `{written[name]}` and `{word}` of `{self.name}` are both `{name}`:"
+                    " column names are lower-cased."
+                )
+                report.add("columns-coincide", both, "Rename one of them.", place)
+                continue
+            written[name] = word
             if known.names is not None and name in known.names:
                 report.add(
                     "name-taken", f"{what} has the name of a column of `{self.dataset}`.", "Rename it.", place
@@ -109,6 +119,9 @@ class ViewDraft:
             if tree is not None:
                 check_deterministic(tree, sql, place_of, report, what, _CLOCK)
                 check_row_wise(tree, what, place, report, sees="row")
+                for line in find_stars(tree):
+                    remedy = "Name each column that it needs."
+                    report.add("star-in-expression", f"{what} uses `*`.", remedy, place_of(line))
                 if known.names is not None:
                     check_references(tree, known.names, what, place, report)
             calculated.append(Calculated(name=name, sql=sql))

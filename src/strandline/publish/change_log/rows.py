@@ -117,7 +117,7 @@ def _make_row(
 ) -> Row:
     row = old if operation == Change.DELETE else new
     assert row is not None
-    former = {name: old[name] for name in fields if name in old} if old is not None else {}
+    former = {name: old.get(name) for name in fields} if old is not None else {}  # a new column was NULL
     return {
         "version": version,
         "operation": str(operation),

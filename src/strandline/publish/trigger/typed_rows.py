@@ -1,13 +1,23 @@
-"""A row's JSON -> values of the columns' types, as conditions compare them."""
+"""A row's JSON -> values of the columns' types, as conditions compare them.
 
+A row that is told from before may have been written when a column had another type. Its value is read as one
+of the type that the column has now, and is NULL if it is none.
+"""
+
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from strandline.model.columns import ColumnType, TypeName
+from strandline.model.json_values import write_json
+from strandline.model.typed_values import as_utc
 
 _FIRST, _LAST = (datetime(edge.year, edge.month, edge.day, tzinfo=UTC) for edge in (date.min, date.max))
+_OUTSIDE = re.compile(r"(0000|[+-][0-9]{4,}|[0-9]{5,})-[0-9]{2}-[0-9]{2}(T.*)?")
+"""A date or an instant of a year that Python does not have: it has those from 1 to 9999."""
+_TRUTHS = {"true": True, "false": False}
 
 
 def read_typed(row: Mapping[str, Any] | None, kinds: Mapping[str, ColumnType]) -> dict[str, object] | None:
@@ -21,28 +31,59 @@ def _read(value: Any, kind: ColumnType) -> object:
     if value is None:
         return None
     match kind.name:
+        case TypeName.STRING:
+            return value if isinstance(value, str) else write_json(value)
+        case TypeName.INT | TypeName.BIGINT:
+            return value if type(value) is int else _read_whole(value)
         case TypeName.DECIMAL:
-            return Decimal(str(value))
+            return _read_exact(value)
         case TypeName.DOUBLE:
-            return float(value)
+            return _read_double(value)
+        case TypeName.BOOLEAN:
+            return value if isinstance(value, bool) else _TRUTHS.get(str(value))
         case TypeName.DATE:
-            return _read_date(value)
+            return _read_date(str(value))
         case TypeName.TIMESTAMP:
-            return _read_instant(value)
+            return _read_instant(str(value))
         case _:
             return value
 
 
-def _read_date(text: str) -> date:
+def _read_exact(value: object) -> Decimal | None:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _read_whole(value: object) -> int | None:
+    number = _read_exact(value)
+    return int(number) if number is not None and number == number.to_integral_value() else None
+
+
+def _read_double(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _read_date(text: str) -> date | None:
     """A date outside of the years that Python has is before or after all that a condition can name."""
     try:
-        return date.fromisoformat(text)
+        return date.fromisoformat(text[:10])
     except ValueError:
-        return date.min if text.startswith(("-", "0000")) else date.max
+        first, last = date.min, date.max
+        return (first if _is_early(text) else last) if _OUTSIDE.fullmatch(text) else None
 
 
-def _read_instant(text: str) -> datetime:
+def _read_instant(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return _FIRST if text.startswith(("-", "0000")) else _LAST
+        return as_utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return (_FIRST if _is_early(text) else _LAST) if _OUTSIDE.fullmatch(text) else None
+
+
+def _is_early(text: str) -> bool:
+    return text.startswith(("-", "0000"))
