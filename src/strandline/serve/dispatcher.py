@@ -156,7 +156,10 @@ class Dispatcher:
     def abandon(self, request: str) -> None:
         """Nobody waits for this any more. Only what is not recorded and has not begun is left out."""
         with self._lock:
-            self._passing = deque(p for p in self._passing if p.record.request != request)
+            left = deque(p for p in self._passing if p.record.request != request)
+            if len(left) < len(self._passing):
+                self._passing = left
+                del self._passed[request]
 
     def wake(self) -> None:
         """There is something new to look for, such as received facts."""
