@@ -211,6 +211,19 @@ def test_what_is_refused_leaves_nothing(
         assert post(http, "1").status_code == 202
 
 
+def test_a_post_that_cannot_be_kept_is_refused_until_the_lake_can_be_written(tmp_path: Path) -> None:
+    with server(tmp_path) as (http, served, _):
+        inbox = served.workspace.lake.inbox("pushed")
+        inbox.parent.mkdir(parents=True)
+        inbox.touch()
+        refused = http.post("/v1/facts/pushed", json=1, headers={"idempotency-key": "k"})
+        inbox.unlink()
+        taken = http.post("/v1/facts/pushed", json=1, headers={"idempotency-key": "k"})
+
+    assert (refused.status_code, refused.json()["error"]["slug"]) == (503, "lake-unwritable")
+    assert (taken.status_code, taken.json()["duplicate"]) == (202, False)
+
+
 def test_a_body_of_16_mib_is_taken(tmp_path: Path) -> None:
     with server(tmp_path) as (http, _served, _):
         assert post(http, b'"' + b"x" * ((16 << 20) - 2) + b'"').json()["received"] == 1
