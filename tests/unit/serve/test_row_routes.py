@@ -10,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from strandline.app.serving import reload_project
 from strandline.lake import change_rows
 from strandline.lake.log import find_log
+from strandline.serve import row_routes
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Server, serving
 
@@ -195,6 +197,24 @@ def test_reading_needs_a_key_that_allows_it(log: PublishedLog) -> None:
             assert httpx.get(url).status_code == 401
             assert httpx.get(url, headers={"authorization": f"Bearer {OTHER}"}).status_code == 403
             assert httpx.get(url, headers={"authorization": f"Bearer {KEY}"}).status_code == 200
+
+
+def test_a_stream_ends_when_its_key_is_removed(log: PublishedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_routes, "_BEAT", 0.2)
+    file = log.folder / "strandline.yaml"
+    file.write_text(PROJECT + KEYS)
+
+    with serving(log.folder) as server:
+        url = f"{server.url}/v1/datasets/trades/changes"
+        headers = {"accept": "text/event-stream", "authorization": f"Bearer {KEY}"}
+        with httpx.stream("GET", url, headers=headers, timeout=20) as answer:
+            events = read_events(answer)
+            next(events)
+            file.write_text(PROJECT + KEYS.replace(KEY, "n" * 40))
+            server.served.workspace = reload_project(server.served.workspace, {})
+            rest = list(events)
+
+    assert all("error" not in event for _, event in rest)
 
 
 def read_events(answer: httpx.Response) -> Iterator[tuple[str, Any]]:

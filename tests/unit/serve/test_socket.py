@@ -10,6 +10,7 @@ import pytest
 import websockets
 
 from strandline.app import changes
+from strandline.app import serving as serving_app
 from strandline.lake import change_rows
 from strandline.serve.graphql import socket
 from strandline.serve.subscriptions import feed
@@ -257,6 +258,34 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
         await client.socket.close()
 
     log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
+    with serving(log.folder) as running:
+        play(story)
+
+
+@pytest.mark.parametrize("in_header", [True, False])
+def test_who_was_let_in_by_a_key_that_is_removed_is_closed(
+    log: PublishedLog, monkeypatch: pytest.MonkeyPatch, *, in_header: bool
+) -> None:
+    monkeypatch.setattr(socket, "PATIENCE", 0.2)
+    monkeypatch.setattr(socket, "RECHECK", 0.1)
+    file = log.folder / "strandline.yaml"
+
+    async def story() -> None:
+        headers = {"authorization": f"Bearer {KEY}"} if in_header else None
+        client = await Client.open(
+            running, payload=None if in_header else {"access_key": KEY}, headers=headers
+        )
+        await client.subscribe(ALL)
+        assert len(await client.updates(2)) == 2
+        await asyncio.sleep(0.6)
+        log.commit({3: trade(3)})
+        assert len(await client.updates(1)) == 1
+
+        file.write_text(PROJECT + KEYS.replace(KEY, "n" * 40))
+        running.served.workspace = serving_app.reload_project(running.served.workspace, {})
+        assert await client.close_code() == 4403
+
+    file.write_text(PROJECT + KEYS)
     with serving(log.folder) as running:
         play(story)
 
