@@ -339,6 +339,36 @@ def test_a_connection_has_at_most_100_subscriptions_and_an_ended_one_makes_room(
     play(story)
 
 
+def test_who_reads_is_not_closed_for_having_many_subscriptions(log: PublishedLog, server: Server) -> None:
+    """They get each change a hundred times: more at once than somebody may be behind."""
+    query = """subscription($after: String, $least: BigInt) {
+        trades(after: $after, snapshot: false, where: {trade_id: {_gte: $least}}) { data { trade_id } } }"""
+    numbers, changes_ = range(100), 30
+
+    async def follow(after: str | None) -> Client:
+        client = await Client.open(server)
+        for number in numbers:
+            await client.subscribe(query, str(number), after=after, least=str(-number))
+        return client
+
+    async def story() -> None:
+        first = await Client.open(server)
+        await first.subscribe(ALL)
+        cursor = (await first.updates(2))[-1]["ts_cursor"]
+
+        live = await follow(None)
+        while server.count("subscribers", "trades") < 1 + len(numbers):
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
+        log.commit({n: trade(n) for n in range(3, 3 + changes_)})
+        assert len(await live.updates(len(numbers) * changes_)) == 3_000
+
+        resumed = await follow(cursor)
+        assert len(await resumed.updates(len(numbers) * changes_)) == 3_000
+
+    play(story)
+
+
 def test_who_never_reads_is_closed_and_disturbs_nobody(log: PublishedLog, server: Server) -> None:
     text = "x" * 20_000
 
