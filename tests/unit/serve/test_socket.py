@@ -13,7 +13,7 @@ from strandline.app import changes
 from strandline.app import serving as serving_app
 from strandline.lake import change_rows
 from strandline.serve.graphql import socket
-from strandline.serve.subscriptions import feed
+from strandline.serve.subscriptions import feed, hub
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Client, Server, serving
 
@@ -256,6 +256,27 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
         await client.subscribe(ALL)
         assert len(await client.updates(2)) == 2
         await client.socket.close()
+
+    log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
+    with serving(log.folder) as running:
+        play(story)
+
+
+def test_there_are_at_most_so_many_connections_and_strangers_are_none_of_them(
+    log: PublishedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "MOST_CONNECTIONS", 2)
+
+    async def story() -> None:
+        strangers = [await Client.open(running, init=False) for _ in range(5)]
+        first, _second = [await Client.open(running, payload={"access_key": KEY}) for _ in range(2)]
+        third = await Client.open(running, init=False)
+        await third.send(type="connection_init", payload={"access_key": KEY})
+        assert await third.close_code() == 1013
+        await first.socket.close()
+        await asyncio.sleep(0.3)
+        await Client.open(running, payload={"access_key": KEY})
+        assert all(one.socket.close_code is None for one in strangers)
 
     log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
     with serving(log.folder) as running:

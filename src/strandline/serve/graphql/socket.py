@@ -73,10 +73,7 @@ async def serve_socket(socket: WebSocket, engine: Engine, entry: Entry) -> None:
         return
     await socket.accept(PROTOCOL)
     connection = _Connection(socket, engine, entry)
-    with engine.hub.connected(connection) as welcome:
-        if not welcome:
-            await socket.close(Close.TRY_AGAIN_LATER, "too many connections")
-            return
+    with engine.hub.connected(connection):
         await connection.serve()
 
 
@@ -179,6 +176,8 @@ class _Connection:
                 self._entry.identify(self._key)
         except CallError as error:
             raise _ClosedError(Close.FORBIDDEN, "Forbidden") from error
+        if not self._engine.hub.admit(self):
+            raise _ClosedError(Close.TRY_AGAIN_LATER, "too many connections")
         self._acknowledged = True
         self._answer("connection_ack")
 
