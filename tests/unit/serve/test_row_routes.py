@@ -102,6 +102,8 @@ def test_names_without_rows_or_changes_are_refused(server: Server) -> None:
     assert ask("quotes/rows") == (409, "never-built")
     assert ask("nobody/changes") == (404, "unknown-dataset")
     assert ask("quotes/changes") == (409, "no-change-log")
+    assert server.served.live._engine is not None
+    assert not server.served.live._engine.hub._opening
 
 
 def test_an_expired_cursor_is_a_conflict(server: Server, log: PublishedLog) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from strandline.app.changes import FollowedLog
+from strandline.app.changes import FollowedLog, require_published
 from strandline.app.reading import Readable
 from strandline.model.errors import StrandlineError
 
@@ -68,6 +68,7 @@ class Hub:
 
     async def open(self, name: str) -> Feed:
         """The feed of a dataset. Raises CallError if it has no change log."""
+        require_published(self.workspace.project, name)  # names that are nobody's leave nothing behind
         async with self._opening.setdefault(name, asyncio.Lock()):
             feed = self._feeds.get(name)
             if feed is not None and not feed.listeners:
