@@ -17,6 +17,7 @@ from strandline.app.run import RunOutcome
 from strandline.app.workspace import Workspace
 from strandline.catalog import finish_run, record_task, start_run
 from strandline.ingest.inbox import list_inbox, open_post, put_away
+from strandline.model.dispatching import DispatcherState
 from strandline.model.kind import NodeKind
 from strandline.model.plan import Cause, Plan, Status, Strategy, TaskResult
 from strandline.model.requests import RequestRecord, RequestStatus
@@ -73,6 +74,9 @@ class Dispatcher:
 
     def wake(self) -> None:
         self.woken += 1
+
+    def state(self) -> DispatcherState:
+        return DispatcherState(dispatching=self.works)
 
     def run(self) -> None:
         assert self.workspace is not None
