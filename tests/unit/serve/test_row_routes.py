@@ -115,6 +115,15 @@ def test_an_expired_cursor_is_a_conflict(server: Server, log: PublishedLog) -> N
     assert (status, answer["error"]["slug"]) == (409, "cursor-expired")
 
 
+def test_a_log_whose_files_are_gone_is_something_outside(server: Server, log: PublishedLog) -> None:
+    for file in Path(log.table("trades_changes")).glob("*.parquet"):
+        file.unlink()
+
+    status, answer = get(server, "changes")
+
+    assert (status, answer["error"]["slug"]) == (503, "table-unreadable")
+
+
 def test_a_caller_waits_for_the_next_change(server: Server, log: PublishedLog) -> None:
     cursor = get(server, "changes")[1]["next"]
     threading.Timer(0.5, lambda: log.commit({9: trade(9)})).start()
