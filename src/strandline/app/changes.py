@@ -67,14 +67,20 @@ def find_published(project: Project) -> dict[str, str]:
     }
 
 
+def require_published(project: Project, name: str) -> str:
+    """The change log of a dataset. Raises CallError if it has none."""
+    log = find_published(project).get(name)
+    if log is None:
+        raise _refuse(project, name)
+    return log
+
+
 class FollowedLog:
     """The change log of one dataset, as one reader follows it. Not for two threads at once."""
 
     def __init__(self, workspace: Readable, name: str) -> None:
         project = workspace.project
-        log = find_published(project).get(name)
-        if log is None:
-            raise _refuse(project, name)
+        log = require_published(project, name)
         self.name = name
         self.node = project.tables[name]
         self._uri = workspace.lake.table(log)

@@ -11,6 +11,7 @@ from typing import Never
 from strandline.catalog import find_run, read_runs, read_tasks
 from strandline.ingest.inbox import Head, is_waiting, keep, make_key
 from strandline.ingest.splitting import split_json, split_lines
+from strandline.lake.lock import unwritable
 from strandline.lake.received import find_receiver
 from strandline.model.errors import CallError
 from strandline.model.files import Content
@@ -89,7 +90,11 @@ def receive(workspace: Workspace, posted: Posted, at: datetime | None = None) ->
         digest=hashlib.sha256(posted.body).hexdigest(),
         posted_ns=int(at.timestamp() * 1_000_000) * 1000,
     )
-    kept = keep(workspace.lake.inbox(posted.source), head, posted.body, at)
+    inbox = workspace.lake.inbox(posted.source)
+    try:
+        kept = keep(inbox, head, posted.body, at)
+    except OSError as error:
+        raise unwritable(inbox, error) from error
     return Receipt(
         source=posted.source,
         received=kept.head.messages,

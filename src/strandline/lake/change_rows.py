@@ -77,8 +77,15 @@ class LogReplacedError(Exception):
 
 def find_place(uri: str, dataset: str) -> LogPlace | None:
     """What a log has told so far. None if there is no log. `dataset` is the node whose changes it tells."""
-    with _explained(uri):
-        return _find_place(uri, dataset)
+    try:
+        with _explained(uri):
+            return _find_place(uri, dataset)
+    except LogReplacedError as error:
+        raise OutsideError(
+            f"Files of the log of `{uri}` are gone.",
+            remedy="Run `strandline doctor --deep`: somebody moved or removed them.",
+            slug="table-unreadable",
+        ) from error
 
 
 def _find_place(uri: str, dataset: str) -> LogPlace | None:

@@ -83,11 +83,11 @@ def hold_lake(session: "SparkSession", lake: Lake, since: str) -> None:
         if lock is not None and str(folder) not in _served:
             write_holder(folder, since)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
     except Exception as error:
         if "OverlappingFileLockException" in str(error):
             return
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
     if lock is None:
         raise _taken(folder)
     _held[str(folder)] = (gateway, file, lock)
@@ -132,7 +132,7 @@ def served_lake(lake: Lake, since: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / SERVER_FILE).open("a+b")
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
     with file:
         for nth in range(_PATIENCE + 1):
             if _lock(file) and _find_holder(folder / LOCK_FILE) is None:
@@ -223,7 +223,8 @@ def read_holder(folder: Path) -> str:
         return "a process that left no name"
 
 
-def _unwritable(folder: Path, error: Exception) -> OutsideError:
+def unwritable(folder: Path, error: Exception) -> OutsideError:
+    """The error for a lake whose folder cannot be written."""
     return OutsideError(
         f"The lake `{folder}` cannot be written: {str(error).splitlines()[0]}",
         remedy="Check that the folder exists, that this user may write it, and that the disk has space.",

@@ -15,12 +15,13 @@ class Pause:
     failures: int
     until: datetime
     error: str
+    slug: str = ""
 
     @classmethod
-    def after(cls, earlier: "Pause | None", now: datetime, error: str) -> "Pause":
+    def after(cls, earlier: "Pause | None", now: datetime, error: str, slug: str = "") -> "Pause":
         failures = earlier.failures + 1 if earlier else 1
         pause = min(FIRST_PAUSE * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
-        return cls(failures=failures, until=now + pause, error=error)
+        return cls(failures=failures, until=now + pause, error=error, slug=slug)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

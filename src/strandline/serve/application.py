@@ -223,7 +223,15 @@ class Front:
         check_content_type(route, headers)
         scope = {**scope, **found}
         request = Request(scope, count_body(route, headers, receive), send)
-        return await route.answer(Call(request=request, caller=caller, served=self._served))
+        key, address, role = read_bearer(headers), _address(scope), route.role
+        return await route.answer(
+            Call(
+                request=request,
+                caller=caller,
+                served=self._served,
+                is_allowed=lambda: role is None or self._is_allowed(key, address, role),
+            )
+        )
 
     def _find(self, scope: Scope) -> tuple[Route | None, Scope, tuple[str, ...]]:
         """The route of a call and what Starlette found in its path. Else the methods that the path has."""
@@ -243,6 +251,14 @@ class Front:
         except RefusedError:
             self._refusals.count(address, time.monotonic())
             raise
+
+    def _is_allowed(self, key: str | None, address: str, role: Role) -> bool:
+        """Whether a caller who was let in would be let in now. A call that lasts is no guess at a key."""
+        try:
+            check_role(identify(self._keeper.read(), key, address, _today), role)
+        except RefusedError:
+            return False
+        return True
 
     async def _open(self, socket: WebSocket) -> None:
         try:
@@ -272,7 +288,14 @@ class Front:
 
         caller = identify_key(key) if key or access.is_open else None
         return (
-            SocketCall(socket=socket, served=self._served, caller=caller, identify=identify_key),
+            SocketCall(
+                socket=socket,
+                served=self._served,
+                caller=caller,
+                key=key,
+                identify=identify_key,
+                is_allowed=lambda presented: self._is_allowed(presented, address, role),
+            ),
             route,
         )
 

@@ -1,7 +1,7 @@
 """Routes with the role that each asks for. A route without a role does not exist (default-deny)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,6 +30,8 @@ class Call:
     request: Request
     caller: Caller
     served: Served
+    is_allowed: Callable[[], bool]
+    """Whether the call would still be let in: for answers that last, because keys expire and are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,12 @@ class SocketCall:
     served: Served
     caller: Caller | None
     """Who calls, with a role that the route asks for. None: the key is still to come, in a message."""
+    key: str | None = field(repr=False)
+    """The key in the header."""
     identify: Callable[[str], Caller]
     """Who has this key. Raises RefusedError (401 or 403) if nobody, or if the role may not."""
+    is_allowed: Callable[[str | None], bool]
+    """Whether this key would still be let in: keys expire and are removed while sockets are open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

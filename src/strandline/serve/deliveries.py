@@ -7,9 +7,10 @@ for which nothing could be done is looked at again after a pause.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import structlog
 
@@ -20,6 +21,8 @@ from strandline.model.errors import StrandlineError
 
 from .own_address import refuse_own_address
 from .served import Served
+
+Result = TypeVar("Result")
 
 log = structlog.get_logger("strandline.serve")
 
@@ -41,6 +44,8 @@ class Deliverer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._bell = asyncio.Event()
         self._stopping = False
+        self._trouble = ""
+        """The slug of why nothing is sent at all, which the log has said."""
         self._thread = threading.Thread(target=self._run, name="deliveries", daemon=True)
         self._served: Served
 
@@ -67,14 +72,30 @@ class Deliverer:
         while not self._stopping:
             self._bell.clear()
             seconds = _LONGEST.total_seconds()
-            with suppress(StrandlineError):  # the catalog is out of reach for a moment
-                await asyncio.to_thread(deliveries.fill, self._served.workspace)
-                seconds = await self._begin()
+            # The catalog or the lake may be out of reach for a moment. What is owed by then is sent anyway.
+            filled = await self._try(asyncio.to_thread(deliveries.fill, self._served.workspace))
+            begun = await self._try(self._begin())
+            seconds = seconds if begun is None else begun
+            if filled is None or begun is None:
+                seconds = min(seconds, _REST.total_seconds())
+            else:
+                self._trouble = ""
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._bell.wait(), seconds)
         for lane in self._lanes.values():
             lane.cancel()
         await asyncio.gather(*self._lanes.values(), return_exceptions=True)
+
+    async def _try(self, step: Awaitable[Result]) -> Result | None:
+        """None if it fails. Whatever it is: this thread goes on, because nobody else sends."""
+        try:
+            return await step
+        except Exception as error:  # noqa: BLE001
+            told = serving.as_told(error)
+            if told.slug != self._trouble:
+                log.warning("deliveries wait", slug=told.slug, error=type(error).__name__)
+            self._trouble = told.slug
+            return None
 
     async def _begin(self) -> float:
         """Begin a lane wherever something is due. Returns for how many seconds nothing else will be."""
@@ -109,6 +130,9 @@ class Deliverer:
             self._note(name, error)
             self._rests[name] = now() + _REST
         except KeyError:  # the endpoint was taken out of the project
+            self._rests[name] = now() + _REST
+        except Exception as error:  # noqa: BLE001 - otherwise it would begin again at once, and say nothing
+            self._note(name, serving.as_told(error))
             self._rests[name] = now() + _REST
         finally:
             del self._lanes[name]

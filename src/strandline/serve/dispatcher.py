@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+import structlog
+
 from strandline.app import requests, serving
 from strandline.app.clock import now
 from strandline.app.planning import RunRequest
@@ -29,6 +31,8 @@ from strandline.model.requests import COMMAND_LINE, RequestClaim, RequestRecord,
 from .following import Following, Followings
 from .served import Served
 from .spans import traced
+
+log = structlog.get_logger("strandline.serve")
 
 _FAILS = (Status.FAILED, Status.GUARDED, Status.FENCED)
 _OTHERS = timedelta(minutes=1)
@@ -156,7 +160,10 @@ class Dispatcher:
     def abandon(self, request: str) -> None:
         """Nobody waits for this any more. Only what is not recorded and has not begun is left out."""
         with self._lock:
-            self._passing = deque(p for p in self._passing if p.record.request != request)
+            left = deque(p for p in self._passing if p.record.request != request)
+            if len(left) < len(self._passing):
+                self._passing = left
+                del self._passed[request]
 
     def wake(self) -> None:
         """There is something new to look for, such as received facts."""
@@ -205,7 +212,7 @@ class Dispatcher:
             self._wake.clear()
             try:
                 busy = self._step()
-                self._note_trouble(None)
+                self._end_trouble(worked=busy)
                 if busy:
                     self._served.missing = ""
             except Exception as error:  # noqa: BLE001 - the catalog or the disk: it is shown, and tried again
@@ -384,7 +391,7 @@ class Dispatcher:
             for result in outcome.results:
                 if result.status in _FAILS:
                     earlier = self._pauses.get(result.node)
-                    self._pauses[result.node] = Pause.after(earlier, at, result.error)
+                    self._pauses[result.node] = Pause.after(earlier, at, result.error, result.slug)
                 elif result.status is not Status.BLOCKED:
                     self._pauses.pop(result.node, None)
         for ran in self.on_run:
@@ -396,11 +403,19 @@ class Dispatcher:
     def _may_try(self) -> bool:
         return self._trouble is None or self._trouble.until <= now()
 
-    def _note_trouble(self, error: StrandlineError | None) -> None:
+    def _note_trouble(self, error: StrandlineError) -> None:
+        """No work could be done. The pause grows when it has passed, not with each look in between."""
         with self._lock:
-            if error is not None:
-                self._trouble, self._look = Pause.after(self._trouble, now(), str(error)), True
-            elif self._trouble is not None and self._trouble.until <= now():
+            earlier, at = self._trouble, now()
+            again = earlier is None or earlier.until <= at
+            self._trouble = Pause.after(earlier, at, str(error), error.slug) if again else earlier
+            self._look = True
+        if again and self._trouble is not None:
+            log.warning("no work can be done", slug=error.slug, failures=self._trouble.failures)
+
+    def _end_trouble(self, *, worked: bool) -> None:
+        with self._lock:
+            if self._trouble is not None and (worked or self._trouble.until <= now()):
                 self._trouble = None
 
     def _note(self, doing: str = "", request: str = "") -> None:

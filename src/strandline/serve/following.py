@@ -38,6 +38,10 @@ class Following:
         with self._lock:
             self.happenings.clear()
 
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._waiting)
+
     async def follow(self) -> AsyncIterator[Happening]:
         """What happened and what happens, until the end."""
         done = 0
@@ -94,7 +98,7 @@ class _Bell:
 
 
 class Followings:
-    """By request. The oldest that ended are forgotten."""
+    """By request. The oldest that ended are forgotten, and none that somebody follows before it ends."""
 
     def __init__(self) -> None:
         self._by_request: OrderedDict[str, Following] = OrderedDict()
@@ -109,7 +113,10 @@ class Followings:
 
     def _forget(self) -> None:
         over = len(self._by_request) - _KEPT
-        for name in [n for n, f in self._by_request.items() if f.ended][: max(0, over)]:
+        elsewhere = over > _KEPT  # those of other servers end there
+        for name in [
+            name
+            for name, following in self._by_request.items()
+            if following.ended or (elsewhere and not following.is_followed)
+        ][: max(0, over)]:
             del self._by_request[name]
-        if over > _KEPT:  # those of other servers end elsewhere
-            self._by_request.popitem(last=False)

@@ -13,7 +13,7 @@ from .declared import Call, Route, SocketCall, SocketRoute
 from .graphql.engine import Engine, describe, show_errors
 from .graphql.limits import refuse
 from .graphql.operations import RefusedOperationError
-from .graphql.socket import serve_socket
+from .graphql.socket import Entry, serve_socket
 from .served import Served
 
 _RESPONSE = "application/graphql-response+json"
@@ -45,7 +45,10 @@ async def answer_graphql(call: Call) -> Response:
 
 async def serve_graphql(call: SocketCall) -> None:
     engine = begin(call.served)
-    await serve_socket(call.socket, engine, call.identify, known=call.caller is not None)
+    entry = Entry(
+        known=call.caller is not None, key=call.key, identify=call.identify, is_allowed=call.is_allowed
+    )
+    await serve_socket(call.socket, engine, entry)
 
 
 def _answer(call: Call, document: dict[str, object], status: int) -> Response:

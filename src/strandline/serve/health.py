@@ -24,9 +24,11 @@ async def answer_health(_: Call) -> Response:
 
 
 async def answer_ready(call: Call) -> Response:
-    """Ready, or what is missing. Anyone may ask, so what is wrong with the project file is not told here."""
-    served = call.served
+    """Ready, or what is missing. Anyone may ask, so what exactly is wrong is told by `/v1/status`."""
+    served, trouble = call.served, call.served.work.state().trouble
     missing = [served.missing] if served.missing else []
+    if trouble is not None:
+        missing.append(f"No work can be done: {trouble.slug}.")
     document = {"ready": not missing, "missing": missing, "project_error": bool(served.project_error)}
     return answer("ready", document, 503 if missing else 200)
 

@@ -1,5 +1,6 @@
 """Logs: one JSON object a line, on stderr."""
 
+import logging
 import sys
 from typing import TextIO
 
@@ -23,3 +24,21 @@ def configure_logs(stream: TextIO | None = None) -> None:
         logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+_REFUSED_SOCKET = "ASGI callable returned without completing handshake."
+"""uvicorn says so of each WebSocket that was refused. It has been logged by then."""
+
+
+class LibraryEvents(logging.Handler):
+    """Warnings and errors of libraries, as lines of the same form. Python prints them as text otherwise."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() != _REFUSED_SOCKET:
+            log = structlog.get_logger(record.name)
+            log.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info)
+
+
+def log_libraries() -> None:
+    """Called once, in a process that is a server and nothing else."""
+    logging.getLogger().addHandler(LibraryEvents(logging.WARNING))

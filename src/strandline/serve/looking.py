@@ -15,6 +15,7 @@ from strandline.app.workspace import Workspace
 from strandline.model.key_text import split_key
 from strandline.model.serving import Role
 from strandline.pages.documents.datasets import described_document
+from strandline.pages.documents.dispatcher import dispatcher_document
 from strandline.pages.documents.history import history_document
 from strandline.pages.documents.invalidations import recorded_document
 from strandline.pages.documents.plan import plan_document
@@ -44,7 +45,9 @@ async def show_status(call: Call) -> Response:
     name = call.request.query_params.get("name")
     overview = await in_thread(lambda: read_overview(call.served.workspace, name))
     document = status_document(overview, with_partitions=True)
-    return answer("status", {**document, "project_error": call.served.project_error or None})
+    dispatcher = dispatcher_document(call.served.work.state())
+    project_error = call.served.project_error or None
+    return answer("status", {**document, "project_error": project_error, "dispatcher": dispatcher})
 
 
 async def show_runs(call: Call) -> Response:

@@ -64,7 +64,7 @@ async def answer_changes(call: Call) -> Response:
     begin_at = str(feed.log.find_begin(after))
     if streams:
         return StreamingResponse(
-            _stream(feed, begin_at, row_filter, limit),
+            _stream(call, feed, begin_at, row_filter, limit),
             media_type=_STREAM,
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -98,10 +98,12 @@ async def _read_page(feed: Feed, after: str, row_filter: RowFilter, limit: int) 
     return await in_thread(lambda: read_page(feed.log, feed.log.parse_cursor(after), row_filter, limit))
 
 
-async def _stream(feed: Feed, after: str, row_filter: RowFilter, limit: int) -> AsyncIterator[bytes]:
+async def _stream(
+    call: Call, feed: Feed, after: str, row_filter: RowFilter, limit: int
+) -> AsyncIterator[bytes]:
     """Events without an end. A reader that is slow is waited for, because it reads the log by itself."""
     with feed.listening():
-        while not feed.stopped:
+        while not feed.stopped and call.is_allowed():
             news = feed.news()
             try:
                 page = await _read_page(feed, after, row_filter, limit)

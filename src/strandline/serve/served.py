@@ -30,6 +30,10 @@ class Work(Protocol):
         """There is something new to look for, such as received facts."""
         ...
 
+    def state(self) -> DispatcherState:
+        """What is being done, and what is put off."""
+        ...
+
 
 class Dispatching(Work, Protocol):
     """What the parts of the server beyond the routes use."""
@@ -44,10 +48,6 @@ class Dispatching(Work, Protocol):
 
     def abandon(self, request: str) -> None:
         """Nobody waits for this any more. What changes nothing and has not begun is left out."""
-        ...
-
-    def state(self) -> DispatcherState:
-        """What is being done, and what is put off."""
         ...
 
 

@@ -25,7 +25,7 @@ from .application import make_application
 from .deliveries import Deliverer
 from .dispatcher import Dispatcher
 from .facts import make_facts_route
-from .logs import configure_logs
+from .logs import configure_logs, log_libraries
 from .routes import make_routes
 from .served import Served
 
@@ -96,6 +96,7 @@ def _serve(
         lambda run: served.receipts.time_published(served.workspace, run, served.measures)
     )
     deliverer.on_sent.append(lambda sent: counting.count_sent(served.measures, sent))
+    log_libraries()
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
     served.address = reached

@@ -99,10 +99,19 @@ class Client:
         self.socket = socket
 
     @classmethod
-    async def open(cls, server: Server, *, init: bool = True, payload: object = None) -> "Client":
+    async def open(
+        cls,
+        server: Server,
+        *,
+        init: bool = True,
+        payload: object = None,
+        headers: dict[str, str] | None = None,
+    ) -> "Client":
         url = f"ws://127.0.0.1:{server.port}/graphql"
         protocols = [websockets.Subprotocol(PROTOCOL)]
-        socket = await websockets.connect(url, subprotocols=protocols, max_size=None, compression=None)
+        socket = await websockets.connect(
+            url, subprotocols=protocols, max_size=None, compression=None, additional_headers=headers
+        )
         client = cls(socket)
         if init:
             await client.send(type="connection_init", **({} if payload is None else {"payload": payload}))

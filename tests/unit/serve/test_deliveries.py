@@ -11,6 +11,7 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
+from strandline.app import deliveries as app_deliveries
 from strandline.app.run import RunOutcome
 from strandline.catalog import enqueue_deliveries
 from strandline.declare import load_project
@@ -100,6 +101,28 @@ def test_what_is_owed_is_sent_when_it_is_woken_and_each_attempt_is_timed(
     assert 'strandline_delivery_seconds_count{endpoint="ops"} 1' in metrics
     assert 'strandline_delivery_attempts_total{endpoint="desk",result="delivered"} 1' in metrics
     assert find_error(http, "ops") is None
+
+
+@pytest.mark.parametrize("step", ["fill", "find_due", "send_to"])
+def test_a_step_that_raises_whatever_it_is_ends_neither_the_thread_nor_what_can_be_sent(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    really, failures = (
+        getattr(app_deliveries, step),
+        [OSError(24, "Too many open files"), ValueError("a broken row")],
+    )
+
+    def fail_at_first(*parts: object) -> object:
+        if failures:
+            raise failures.pop()
+        return really(*parts)
+
+    monkeypatch.setattr(app_deliveries, step, fail_at_first)
+    monkeypatch.setattr(deliveries, "_REST", timedelta(seconds=0.1))
+
+    with delivering(tmp_path, receiver.url, receiver.url, "ops", "desk"):
+        wait_until(lambda: len(receiver.received) == 2, "two webhooks")
+        wait_until(lambda: not failures, "both failures")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from strandline.app.run import RunOutcome
 from strandline.app.work import from_wire
 from strandline.app.workspace import Workspace
 from strandline.catalog import add_request, finish_request, read_runs
+from strandline.model import dispatching
 from strandline.model.dispatching import LONGEST_PAUSE, Pause
 from strandline.model.errors import CallError, OutsideError
 from strandline.model.files import Content
@@ -166,6 +167,38 @@ def test_pauses_grow_to_ten_minutes() -> None:
 
     assert seconds == [5, 10, 20, 40, 80, 160, 320, 600, 600]
     assert timedelta(minutes=10) == LONGEST_PAUSE
+
+
+def test_a_lake_that_cannot_be_planned_is_told_and_looked_at_again_with_pauses(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.send("events", "a")
+    away, looks = [True], []
+    really = serving.plan_served
+
+    def plan(workspace: Workspace, as_of: datetime) -> Plan:
+        looks.append(as_of)
+        if away:
+            raise OutsideError("The lake is away.", remedy="Wait.", slug="table-unreadable")
+        return really(workspace, as_of)
+
+    monkeypatch.setattr(serving, "plan_served", plan)
+    monkeypatch.setattr(dispatching, "FIRST_PAUSE", timedelta(seconds=0.5))
+
+    with world.serving() as (dispatcher, _):
+        wait_until(lambda: dispatcher.state().trouble, "the trouble")
+        first = dispatcher.state().trouble
+        for _ in range(20):
+            dispatcher._note_trouble(OutsideError("Still away.", slug="table-unreadable"))
+        assert dispatcher.state().trouble == first
+        wait_until(lambda: len(looks) == 3, "another look, and one more")
+        assert dispatcher.state().trouble != first
+        away.clear()
+        wait_until(lambda: world.rows("item") == ["a"], "the file")
+        wait_until(lambda: dispatcher.state().trouble is None, "the end of the trouble")
+
+    assert first is not None
+    assert (first.slug, first.failures) == ("table-unreadable", 1)
 
 
 def test_a_changed_project_is_read_again_and_a_wrong_one_is_shown(world: World) -> None:

@@ -17,6 +17,7 @@ from strandline.app.run import RunOutcome
 from strandline.app.workspace import Workspace
 from strandline.catalog import finish_run, record_task, start_run
 from strandline.ingest.inbox import list_inbox, open_post, put_away
+from strandline.model.dispatching import DispatcherState
 from strandline.model.kind import NodeKind
 from strandline.model.plan import Cause, Plan, Status, Strategy, TaskResult
 from strandline.model.requests import RequestRecord, RequestStatus
@@ -73,6 +74,9 @@ class Dispatcher:
 
     def wake(self) -> None:
         self.woken += 1
+
+    def state(self) -> DispatcherState:
+        return DispatcherState(dispatching=self.works)
 
     def run(self) -> None:
         assert self.workspace is not None
@@ -209,6 +213,19 @@ def test_what_is_refused_leaves_nothing(
         assert bodies(served) == []
         assert dispatcher.woken == 0
         assert post(http, "1").status_code == 202
+
+
+def test_a_post_that_cannot_be_kept_is_refused_until_the_lake_can_be_written(tmp_path: Path) -> None:
+    with server(tmp_path) as (http, served, _):
+        inbox = served.workspace.lake.inbox("pushed")
+        inbox.parent.mkdir(parents=True)
+        inbox.touch()
+        refused = http.post("/v1/facts/pushed", json=1, headers={"idempotency-key": "k"})
+        inbox.unlink()
+        taken = http.post("/v1/facts/pushed", json=1, headers={"idempotency-key": "k"})
+
+    assert (refused.status_code, refused.json()["error"]["slug"]) == (503, "lake-unwritable")
+    assert (taken.status_code, taken.json()["duplicate"]) == (202, False)
 
 
 def test_a_body_of_16_mib_is_taken(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from strandline.catalog import finish_run, start_run
 from strandline.cli import main
 from strandline.model.commits import Invalidation
 from strandline.model.condition_json import from_row_filter
+from strandline.model.dispatching import DispatcherState, Pause
 from strandline.model.errors import OutsideError
 from strandline.model.plan import Plan
 from strandline.model.scope import Rows
@@ -296,6 +297,7 @@ def test_state_is_told_as_the_verbs_print_it(
     for document in (told, verb):
         document.pop("as_of", None)
     assert told.pop("project_error", None) is None
+    assert not told.pop("dispatcher", {}).get("trouble")
     assert told == verb
 
 
@@ -370,6 +372,34 @@ def test_a_place_that_is_in_no_list_is_refused_until_it_is_one_that_an_answer_ga
     for path in ("datasets", "runs"):
         given = server.get(f"/v1/{path}", limit=1)["next"]
         assert server.http.get(f"/v1/{path}?after={given}").status_code == 200
+
+
+def test_what_a_server_puts_off_is_told_and_it_is_not_ready_while_nothing_can_be_done(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.served.missing = ""
+    pause = Pause(failures=2, until=AT, error="orders is broken", slug="work")
+    state = DispatcherState(dispatching=True, doing="run", since=AT, paused={"orders": pause})
+    monkeypatch.setattr(AtOnce, "state", lambda _: state)
+    works = server.http.get("/readyz").status_code, server.get("/v1/status")["dispatcher"]
+    trouble = replace(pause, error="a secret path is away", slug="catalog-unreachable")
+    monkeypatch.setattr(AtOnce, "state", lambda _: replace(state, trouble=trouble))
+    fails = server.http.get("/readyz")
+
+    told = {
+        "slug": "work",
+        "error": "orders is broken",
+        "failures": 2,
+        "tried_again_at": "2024-01-13T08:30:00.000000Z",
+    }
+    assert works[0] == 200
+    assert works[1]["paused"] == [{"node": "orders", **told}]
+    assert (works[1]["doing"], works[1]["trouble"]) == ("run", None)
+    assert (fails.status_code, fails.json()["missing"]) == (
+        503,
+        ["No work can be done: catalog-unreachable."],
+    )
+    assert server.get("/v1/status")["dispatcher"]["trouble"]["slug"] == "catalog-unreachable"
 
 
 def test_history_needs_the_text_of_a_key(server: Server) -> None:

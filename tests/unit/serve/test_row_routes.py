@@ -10,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from strandline.app.serving import reload_project
 from strandline.lake import change_rows
 from strandline.lake.log import find_log
+from strandline.serve import row_routes
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Server, serving
 
@@ -100,6 +102,8 @@ def test_names_without_rows_or_changes_are_refused(server: Server) -> None:
     assert ask("quotes/rows") == (409, "never-built")
     assert ask("nobody/changes") == (404, "unknown-dataset")
     assert ask("quotes/changes") == (409, "no-change-log")
+    assert server.served.live._engine is not None
+    assert not server.served.live._engine.hub._opening
 
 
 def test_an_expired_cursor_is_a_conflict(server: Server, log: PublishedLog) -> None:
@@ -109,6 +113,15 @@ def test_an_expired_cursor_is_a_conflict(server: Server, log: PublishedLog) -> N
     status, answer = get(server, "changes", after=cursor)
 
     assert (status, answer["error"]["slug"]) == (409, "cursor-expired")
+
+
+def test_a_log_whose_files_are_gone_is_something_outside(server: Server, log: PublishedLog) -> None:
+    for file in Path(log.table("trades_changes")).glob("*.parquet"):
+        file.unlink()
+
+    status, answer = get(server, "changes")
+
+    assert (status, answer["error"]["slug"]) == (503, "table-unreadable")
 
 
 def test_a_caller_waits_for_the_next_change(server: Server, log: PublishedLog) -> None:
@@ -195,6 +208,24 @@ def test_reading_needs_a_key_that_allows_it(log: PublishedLog) -> None:
             assert httpx.get(url).status_code == 401
             assert httpx.get(url, headers={"authorization": f"Bearer {OTHER}"}).status_code == 403
             assert httpx.get(url, headers={"authorization": f"Bearer {KEY}"}).status_code == 200
+
+
+def test_a_stream_ends_when_its_key_is_removed(log: PublishedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_routes, "_BEAT", 0.2)
+    file = log.folder / "strandline.yaml"
+    file.write_text(PROJECT + KEYS)
+
+    with serving(log.folder) as server:
+        url = f"{server.url}/v1/datasets/trades/changes"
+        headers = {"accept": "text/event-stream", "authorization": f"Bearer {KEY}"}
+        with httpx.stream("GET", url, headers=headers, timeout=20) as answer:
+            events = read_events(answer)
+            next(events)
+            file.write_text(PROJECT + KEYS.replace(KEY, "n" * 40))
+            server.served.workspace = reload_project(server.served.workspace, {})
+            rest = list(events)
+
+    assert all("error" not in event for _, event in rest)
 
 
 def read_events(answer: httpx.Response) -> Iterator[tuple[str, Any]]:

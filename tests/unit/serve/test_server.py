@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -27,6 +28,10 @@ from strandline.lake.location import Lake
 from strandline.model.requests import RequestStatus
 from tests.unit.serve.served_world import World, make_folder, wait_until
 
+UPGRADE = (
+    b"GET /graphql HTTP/1.1\r\nhost: evil.example\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 PLAIN = [sys.executable, "-m", "tests.unit.serve.plain_server"]
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -116,6 +121,21 @@ def test_an_answer_does_not_wait_until_its_head_is_acknowledged(server: Process)
     connection.close()
 
     assert min(seconds[10:]) < 0.035
+
+
+def test_every_line_of_the_log_is_json_whatever_is_sent(tmp_path: Path) -> None:
+    with serving(make_folder(tmp_path / "project")) as process:
+        host, _, port = process.address.removeprefix("http://").rpartition(":")
+        for sent in (b"nonsense\r\n\r\n", b"GET /nope HTTP/1.1\r\nhost: evil.example\r\n\r\n", UPGRADE):
+            with socket.create_connection((host, int(port)), timeout=10) as connection:
+                connection.sendall(sent)
+                assert connection.recv(100).startswith(b"HTTP/1.1 4")
+        process.popen.kill()
+        _, log = process.popen.communicate(timeout=60)
+
+    events = [json.loads(line)["event"] for line in log.splitlines()]
+    assert "Invalid HTTP request received." in events
+    assert "socket refused" in events
 
 
 def test_a_run_beside_a_server_prints_what_it_prints_alone(

@@ -10,9 +10,10 @@ import pytest
 import websockets
 
 from strandline.app import changes
+from strandline.app import serving as serving_app
 from strandline.lake import change_rows
 from strandline.serve.graphql import socket
-from strandline.serve.subscriptions import feed
+from strandline.serve.subscriptions import feed, hub
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.serving import KEY, KEYS, OTHER, Client, Server, serving
 
@@ -261,6 +262,55 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
         play(story)
 
 
+def test_there_are_at_most_so_many_connections_and_strangers_are_none_of_them(
+    log: PublishedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "MOST_CONNECTIONS", 2)
+
+    async def story() -> None:
+        strangers = [await Client.open(running, init=False) for _ in range(5)]
+        first, _second = [await Client.open(running, payload={"access_key": KEY}) for _ in range(2)]
+        third = await Client.open(running, init=False)
+        await third.send(type="connection_init", payload={"access_key": KEY})
+        assert await third.close_code() == 1013
+        await first.socket.close()
+        await asyncio.sleep(0.3)
+        await Client.open(running, payload={"access_key": KEY})
+        assert all(one.socket.close_code is None for one in strangers)
+
+    log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
+    with serving(log.folder) as running:
+        play(story)
+
+
+@pytest.mark.parametrize("in_header", [True, False])
+def test_who_was_let_in_by_a_key_that_is_removed_is_closed(
+    log: PublishedLog, monkeypatch: pytest.MonkeyPatch, *, in_header: bool
+) -> None:
+    monkeypatch.setattr(socket, "PATIENCE", 0.2)
+    monkeypatch.setattr(socket, "RECHECK", 0.1)
+    file = log.folder / "strandline.yaml"
+
+    async def story() -> None:
+        headers = {"authorization": f"Bearer {KEY}"} if in_header else None
+        client = await Client.open(
+            running, payload=None if in_header else {"access_key": KEY}, headers=headers
+        )
+        await client.subscribe(ALL)
+        assert len(await client.updates(2)) == 2
+        await asyncio.sleep(0.6)
+        log.commit({3: trade(3)})
+        assert len(await client.updates(1)) == 1
+
+        file.write_text(PROJECT + KEYS.replace(KEY, "n" * 40))
+        running.served.workspace = serving_app.reload_project(running.served.workspace, {})
+        assert await client.close_code() == 4403
+
+    file.write_text(PROJECT + KEYS)
+    with serving(log.folder) as running:
+        play(story)
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -306,6 +356,36 @@ def test_a_connection_has_at_most_100_subscriptions_and_an_ended_one_makes_room(
         await client.subscribe(ALL, name="0")
         assert len(await client.updates(2)) == 2
         await client.socket.close()
+
+    play(story)
+
+
+def test_who_reads_is_not_closed_for_having_many_subscriptions(log: PublishedLog, server: Server) -> None:
+    """They get each change a hundred times: more at once than somebody may be behind."""
+    query = """subscription($after: String, $least: BigInt) {
+        trades(after: $after, snapshot: false, where: {trade_id: {_gte: $least}}) { data { trade_id } } }"""
+    numbers, changes_ = range(100), 30
+
+    async def follow(after: str | None) -> Client:
+        client = await Client.open(server)
+        for number in numbers:
+            await client.subscribe(query, str(number), after=after, least=str(-number))
+        return client
+
+    async def story() -> None:
+        first = await Client.open(server)
+        await first.subscribe(ALL)
+        cursor = (await first.updates(2))[-1]["ts_cursor"]
+
+        live = await follow(None)
+        while server.count("subscribers", "trades") < 1 + len(numbers):
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
+        log.commit({n: trade(n) for n in range(3, 3 + changes_)})
+        assert len(await live.updates(len(numbers) * changes_)) == 3_000
+
+        resumed = await follow(cursor)
+        assert len(await resumed.updates(len(numbers) * changes_)) == 3_000
 
     play(story)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -28,8 +29,22 @@ _CLOSING = 5.0
 """Seconds for which the close of a connection is waited for."""
 _LONGEST_REASON = 123
 """Bytes that the frame of a close has room for."""
-Identify = Callable[[str], object]
-"""Who has an access key. Raises CallError if nobody has it, or if it does not allow to read."""
+RECHECK = 5.0
+"""Seconds between two looks at whether the key of a connection is still valid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """How a connection is let in."""
+
+    known: bool
+    """Its headers have said who calls. Otherwise its first message does."""
+    key: str | None = field(repr=False)
+    """The key in the headers."""
+    identify: Callable[[str], object]
+    """Who has an access key. Raises CallError if nobody has it, or if it does not allow to read."""
+    is_allowed: Callable[[str | None], bool]
+    """Whether a key that was accepted still is."""
 
 
 class Close(IntEnum):
@@ -50,30 +65,24 @@ class _ClosedError(Exception):
         self.reason = reason
 
 
-async def serve_socket(socket: WebSocket, engine: Engine, identify: Identify, *, known: bool) -> None:
-    """Serve a WebSocket whose host and origin have been judged.
-
-    `known`: its headers have said who calls. Otherwise its first message does.
-    """
+async def serve_socket(socket: WebSocket, engine: Engine, entry: Entry) -> None:
+    """Serve a WebSocket whose host and origin have been judged."""
     if PROTOCOL not in socket.scope.get("subprotocols", ()):
         await socket.accept()
         await socket.close(Close.PROTOCOL_NOT_ACCEPTABLE, f"the subprotocol is {PROTOCOL}")
         return
     await socket.accept(PROTOCOL)
-    connection = _Connection(socket, engine, identify, known=known)
-    with engine.hub.connected(connection) as welcome:
-        if not welcome:
-            await socket.close(Close.TRY_AGAIN_LATER, "too many connections")
-            return
+    connection = _Connection(socket, engine, entry)
+    with engine.hub.connected(connection):
         await connection.serve()
 
 
 class _Connection:
-    def __init__(self, socket: WebSocket, engine: Engine, identify: Identify, *, known: bool) -> None:
+    def __init__(self, socket: WebSocket, engine: Engine, entry: Entry) -> None:
         self._socket = socket
         self._engine = engine
-        self._identify = identify
-        self._known = known
+        self._entry = entry
+        self._key = entry.key
         self._initialised = self._acknowledged = False
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
         self._outbox = Outbox(self._fell_behind)
@@ -87,7 +96,7 @@ class _Connection:
         """Until either side closes."""
         reading = asyncio.create_task(self._read())
         sending = asyncio.create_task(self._outbox.send_all(self._socket.send_text))
-        waiting = asyncio.create_task(self._require_initialisation())
+        waiting = asyncio.create_task(self._require_access())
         tasks = {reading, sending, waiting}
         try:
             ends: set[asyncio.Future[Any]] = {reading, sending, self._closing}
@@ -119,10 +128,13 @@ class _Connection:
     def _fell_behind(self) -> None:
         self.close_soon(Close.TRY_AGAIN_LATER, "too far behind: resume after the last cursor")
 
-    async def _require_initialisation(self) -> None:
+    async def _require_access(self) -> None:
         await asyncio.sleep(PATIENCE)
         if not self._initialised:
             self.close_soon(Close.INITIALISATION_TIMEOUT, "Connection initialisation timeout")
+        while self._entry.is_allowed(self._key):
+            await asyncio.sleep(RECHECK)
+        self.close_soon(Close.FORBIDDEN, "Forbidden")
 
     async def _read(self) -> None:
         while True:
@@ -159,10 +171,13 @@ class _Connection:
         self._initialised = True
         key = payload.get("access_key") if isinstance(payload, dict) else None
         try:
-            if key is not None or not self._known:
-                self._identify(key if isinstance(key, str) else "")
+            if key is not None or not self._entry.known:
+                self._key = key if isinstance(key, str) else ""
+                self._entry.identify(self._key)
         except CallError as error:
             raise _ClosedError(Close.FORBIDDEN, "Forbidden") from error
+        if not self._engine.hub.admit(self):
+            raise _ClosedError(Close.TRY_AGAIN_LATER, "too many connections")
         self._acknowledged = True
         self._answer("connection_ack")
 

@@ -70,6 +70,8 @@ class Feed:
         self._complete = self._told = self._remembered_from = str(log.end)
         self._remembered: deque[PublishedChange] = deque()
         self._letters = 0
+        self._crowded = False
+        """Somebody who reads is half full."""
         self._groups: dict[Hashable, Group] = {}
         self._states: dict[tuple[Group, str], _State] = {}
         self._readers = asyncio.Semaphore(_READERS)
@@ -175,14 +177,14 @@ class Feed:
                     await progress.wait()
             else:
                 missing = [change for change in self._remembered if change.cursor > cursor]
-                for change in missing[:_SLICE]:
-                    if (text := group.encode_change(change)) is not None:
-                        self._count(MESSAGES, self.name, self._push(member, text))
-                if len(missing) <= _SLICE:
+                if not missing:
                     group.members.add(member)
                     return member
-                cursor = missing[_SLICE - 1].cursor
-                await outbox.wait_for_room()
+                for change in missing[:_SLICE]:
+                    if (text := group.encode_change(change)) is not None:
+                        await outbox.put(ticket, text)
+                        self._count(MESSAGES, self.name, 1)
+                    cursor = change.cursor
             if self.began_anew:
                 raise expired(self.name)
             if self.ended:
@@ -204,14 +206,17 @@ class Feed:
         return max(cursor, end)
 
     async def _tell(self, part: Grown) -> None:
-        """Tell changes to all groups. Between slices, those who read get a turn."""
+        """Tell changes to all groups. Between slices, and once they are half full, those who read get a turn.
+
+        A connection may have a hundred subscriptions, and gets each change as often.
+        """
         for nth, change in enumerate(part.changes, 1):
             for group in self._groups.values():
                 if group.members and (text := group.encode_change(change)) is not None:
                     self._count(MESSAGES, self.name, sum([self._push(m, text) for m in group.members]))
             self._told = change.cursor
             self._remember(change)
-            if nth % _SLICE == 0:
+            if nth % _SLICE == 0 or self._crowded:
                 await self._give_a_turn()
         self._told = part.cursor
         if part.complete:
@@ -230,6 +235,7 @@ class Feed:
 
     async def _give_a_turn(self) -> None:
         """Wait for those who are half full and still read."""
+        self._crowded = False
         await asyncio.sleep(0)
         outboxes = {member.outbox for group in self._groups.values() for member in group.members}
         slow = [one for one in outboxes if one.is_half_full and not one.stalled]
@@ -244,6 +250,8 @@ class Feed:
     def _push(self, member: Member, text: str) -> bool:
         was_full = member.outbox.full
         taken = member.outbox.push(member.ticket, text)
+        if member.outbox.is_half_full and not member.outbox.stalled:
+            self._crowded = True
         if not taken and not was_full:
             self._count(SLOW, self.name, 1)
         return taken

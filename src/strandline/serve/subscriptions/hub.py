@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from strandline.app.changes import FollowedLog
+from strandline.app.changes import FollowedLog, require_published
 from strandline.app.reading import Readable
 from strandline.model.errors import StrandlineError
 
@@ -33,6 +33,7 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._connections: set[Connection] = set()
+        self._admitted: set[Connection] = set()
         self._news = asyncio.Event()
         self._count = count
 
@@ -67,6 +68,7 @@ class Hub:
 
     async def open(self, name: str) -> Feed:
         """The feed of a dataset. Raises CallError if it has no change log."""
+        require_published(self.workspace.project, name)  # names that are nobody's leave nothing behind
         async with self._opening.setdefault(name, asyncio.Lock()):
             feed = self._feeds.get(name)
             if feed is not None and not feed.listeners:
@@ -78,16 +80,20 @@ class Hub:
             return feed
 
     @contextmanager
-    def connected(self, connection: Connection) -> Iterator[bool]:
-        """False if there are too many already."""
-        if len(self._connections) >= MOST_CONNECTIONS:
-            yield False
-            return
+    def connected(self, connection: Connection) -> Iterator[None]:
         self._connections.add(connection)
         try:
-            yield True
+            yield
         finally:
             self._connections.discard(connection)
+            self._admitted.discard(connection)
+
+    def admit(self, connection: Connection) -> bool:
+        """False if there are too many already. Who has not shown a key takes no place of those who have."""
+        if len(self._admitted) >= MOST_CONNECTIONS:
+            return False
+        self._admitted.add(connection)
+        return True
 
     def close(self) -> None:
         """Close all connections, because the server ends. Their readers may resume."""

@@ -59,7 +59,8 @@ class Outbox:
 
     async def put(self, ticket: Ticket, text: str) -> None:
         """Add a message once there is room for it."""
-        await self._room.wait()
+        while not self._room.is_set():  # of those who have waited, the first ones may have filled it again
+            await self._room.wait()
         self.push(ticket, text)
 
     async def wait_for_room(self) -> None:
