@@ -3,7 +3,7 @@ EXAMPLE ?= property_tax
 MINUTES ?= 30
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults test-types test-scale fuzz soak lint docs bench clean
+.PHONY: help setup demo test test-faults test-types test-scale fuzz soak soak-serve endure lint docs bench clean
 
 help: ## show these lines
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -33,6 +33,12 @@ fuzz: setup ## random jobs against recomputes by Spark and DuckDB for MINUTES=30
 
 soak: setup ## a mixed load and a random SIGKILL every 20 to 60 seconds for MINUTES=30, then the laws; SOAK_ARGS='--seed 7' repeats one
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(SOAK_ARGS)
+
+soak-serve: setup ## `serve` with posts, requests, subscribers, a receiver that fails, and a kill every 20 to 60 seconds for MINUTES=20, then the laws
+	@$(BIN)/python -m tests.faults.soak.serving --minutes $(MINUTES) $(SOAK_ARGS)
+
+endure: setup ## `serve` at one post a second for MINUTES=60: memory, handles and threads must not grow
+	@$(BIN)/python -m bench.endurance --minutes $(MINUTES)
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(BIN)/ruff check

@@ -7,6 +7,7 @@ from pathlib import Path
 import uvicorn
 
 from strandline.app.workspace import open_workspace
+from strandline.model.dispatching import DispatcherState
 from strandline.model.requests import RequestRecord
 from strandline.serve import graphql_routes
 from strandline.serve.application import make_application
@@ -23,6 +24,9 @@ class _NoWork:
         raise NotImplementedError
 
     def wake(self) -> None: ...
+
+    def state(self) -> DispatcherState:
+        return DispatcherState(dispatching=False)
 
 
 async def _serve(folder: Path) -> None:

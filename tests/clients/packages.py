@@ -39,7 +39,7 @@ def run_script(folder: Path, script: str, given: object) -> Any:
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     return json.loads(answer.stdout)

@@ -155,15 +155,16 @@ def _replay(workspace: Workspace, request: DeliveriesRequest) -> int | None:
     """Owe again what was asked for. None if nothing was."""
     catalog, declared = workspace.catalog, list(workspace.project.endpoints)
     if request.replay is not None:
-        if not _owe_removed_one(workspace, request.replay):
-            replay_delivery(catalog, request.replay, declared)
+        owe_one_again(workspace, request.replay)
         audit(catalog, "replay", {"id": request.replay})
         return 1
     if request.since is None:
         return None
     replayed = replay_deliveries(catalog, _filter(request), declared)
     if not request.dead:
-        replayed += _owe_removed(workspace, request, request.since)
+        replayed += owe_removed_since(
+            workspace, request.since, request.until, trigger=request.trigger, endpoint=request.endpoint
+        )
     audit(
         catalog,
         "replay",
@@ -179,21 +180,28 @@ def _replay(workspace: Workspace, request: DeliveriesRequest) -> int | None:
     return replayed
 
 
-def _owe_removed_one(workspace: Workspace, delivery_id: str) -> bool:
-    """Owe a delivery that is no longer kept. False if it is kept, or its event is not there."""
-    if has_delivery(workspace.catalog, delivery_id):
-        return False
-    return owe_removed_one(workspace.project, workspace.catalog, workspace.lake, delivery_id)
+def owe_one_again(workspace: Workspace, delivery_id: str) -> None:
+    """Owe a delivery that ended again, or one that is no longer kept but whose event is there."""
+    kept = has_delivery(workspace.catalog, delivery_id)
+    if kept or not owe_removed_one(workspace.project, workspace.catalog, workspace.lake, delivery_id):
+        replay_delivery(workspace.catalog, delivery_id, list(workspace.project.endpoints))
 
 
-def _owe_removed(workspace: Workspace, request: DeliveriesRequest, since: datetime) -> int:
+def owe_removed_since(
+    workspace: Workspace,
+    since: datetime,
+    until: datetime | None,
+    *,
+    trigger: str | None,
+    endpoint: str | None,
+) -> int:
     """What ended so long ago that it is no longer kept: nobody knows whether it was dead or delivered."""
     kept_since = now() - workspace.project.settings.keep
     wanted = RemovedRange(
         since=since,
-        until=kept_since if request.until is None else min(request.until, kept_since),
-        trigger=request.trigger,
-        endpoint=request.endpoint,
+        until=kept_since if until is None else min(until, kept_since),
+        trigger=trigger,
+        endpoint=endpoint,
     )
     return owe_removed(workspace.project, workspace.catalog, workspace.lake, wanted)
 

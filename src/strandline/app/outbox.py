@@ -22,7 +22,6 @@ from strandline.catalog import (
     read_deliveries,
     read_endpoint_states,
     replay_deliveries,
-    replay_delivery,
 )
 from strandline.dispatch.deliver import make_sender
 from strandline.model.deliveries import DeliveryRecord, DeliveryStatus, EndpointState, Outcome
@@ -33,6 +32,7 @@ from strandline.model.json_values import instant_text, write_json
 from strandline.model.report import suggest
 
 from .clock import now
+from .deliveries import owe_one_again, owe_removed_since
 from .workspace import Workspace
 
 
@@ -107,16 +107,23 @@ def get_delivery(workspace: Workspace, delivery_id: str) -> DeliveryDetail:
 
 
 def replay_one(workspace: Workspace, delivery_id: str, actor: str) -> DeliveryDetail:
-    """Owe a delivery that ended again, with the same id and bytes."""
-    replay_delivery(workspace.catalog, delivery_id, list(workspace.project.endpoints))
+    """Owe a delivery that ended again, with the same id and bytes, also if it is no longer kept."""
+    owe_one_again(workspace, delivery_id)
     audit(workspace.catalog, "replay", {"id": delivery_id, "actor": actor})
     return get_delivery(workspace, delivery_id)
 
 
 def replay_range(workspace: Workspace, wanted: Wanted, actor: str) -> int:
-    """Owe every matching delivery that ended again. Returns how many."""
+    """Owe every matching delivery that ended again. Returns how many.
+
+    Without a status also those that are no longer kept.
+    """
     _check(workspace, wanted)
     replayed = replay_deliveries(workspace.catalog, _filter(wanted), list(workspace.project.endpoints))
+    if wanted.since is not None and wanted.status is None:
+        replayed += owe_removed_since(
+            workspace, wanted.since, wanted.until, trigger=wanted.trigger, endpoint=wanted.endpoint
+        )
     audit(
         workspace.catalog,
         "replay",

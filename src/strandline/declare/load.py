@@ -8,6 +8,7 @@ from strandline.model.node import Project
 from strandline.model.project import Calendar
 from strandline.model.publishing import RowKey
 from strandline.model.report import Report
+from strandline.sql.known_columns import Known
 
 from . import sections
 from .loading import Draft, Loading
@@ -97,11 +98,17 @@ def _load(
         declared=_count(all_sections, loading),
         endpoints=loading.endpoints,
         row_keys={
-            name: RowKey(columns=known.row_key, always_named=known.always_named)
+            name: RowKey(columns=known.row_key, always_named=known.always_named, types=_find_types(known))
             for name, known in loading.known.items()
             if known.row_key and name in loading.tables
         },
     )
+
+
+def _find_types(known: Known) -> tuple[tuple[str, str], ...]:
+    """The types of all columns. Empty if some are known only once the table is there."""
+    types = tuple((name, type_) for name, type_ in known.types.items() if type_ is not None)
+    return types if known.complete and len(types) == len(known.types) else ()
 
 
 def _build_drafts(loading: Loading) -> None:

@@ -19,6 +19,8 @@ class RowKey:
     columns: tuple[str, ...]
     always_named: bool = False
     """None of them is ever NULL."""
+    types: tuple[tuple[str, str], ...] = ()
+    """The columns of the dataset with their types, as Spark spells them. Empty if not all are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

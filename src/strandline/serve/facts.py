@@ -16,6 +16,7 @@ from strandline.app.receiving import (
     receive,
     require_source,
 )
+from strandline.model.errors import CallError
 from strandline.model.files import Content
 from strandline.model.requests import RequestRecord, RequestStatus
 from strandline.model.serving import Role
@@ -25,6 +26,7 @@ from .answers import answer
 from .bodies import check_parameters, read_wait
 from .declared import Call, Route
 from .refused import RefusedError
+from .served import Work
 from .threads import in_thread
 
 LINES = "application/x-ndjson"
@@ -82,10 +84,17 @@ class _Facts:
     async def _ask(self, call: Call) -> str:
         """A run that begins after the post was kept: one that waits already, or a new one."""
         work, asked = call.served.work, self._asked
-        if asked is not None and (await work.wait(asked.request, 0)).status is RequestStatus.PENDING:
+        if asked is not None and await _is_pending(work, asked.request):
             return asked.request
         self._asked = await in_thread(lambda: work.submit("run", RunRequest(), call.caller.name))
         return self._asked.request
+
+
+async def _is_pending(work: Work, request: str) -> bool:
+    try:
+        return (await work.wait(request, 0)).status is RequestStatus.PENDING
+    except CallError:  # it ended so long ago that it is forgotten
+        return False
 
 
 async def _read(call: Call) -> Posted:

@@ -147,7 +147,7 @@ class Operator:
     def ask(self) -> None:
         low = self.chance.randrange(PRICES)
         some = {"price": {"gte": low, "lte": low + 50}}
-        what = self.chance.randrange(13)
+        what = self.chance.randrange(16)
         match what:
             case 0:
                 self._change_factor()
@@ -175,6 +175,12 @@ class Operator:
             case 10:
                 self._break_project()
             case 11:
+                self._call("query", "select count(*) as items from item", "--fresh")
+            case 12:
+                self._call("query", "select max(price) from item", "--engine", "spark")
+            case 13:
+                self._call("quarantine", "item", "--release")
+            case 14:
                 self._read("GET", "/metrics", None, {200})
                 self._read("GET", "/v1/status", None, {200})
                 self._read("GET", "/v1/deliveries?limit=5", None, {200})
@@ -199,9 +205,9 @@ class Operator:
             self.broken.append(f"{path} was answered {answer.status} {answer.body[:300]!r}")
         return answer
 
-    def _call(self, verb: str) -> None:
+    def _call(self, verb: str, *more: str) -> None:
         """The command line beside the server. 3: the server was killed meanwhile, or Spark failed."""
-        words = [sys.executable, "-m", "strandline.cli", verb, "--project", str(self.served.folder)]
+        words = [sys.executable, "-m", "strandline.cli", verb, *more, "--project", str(self.served.folder)]
         if verb != "maintain":
             words += ["--output", "json"]
         ended = subprocess.run(words, capture_output=True, text=True, timeout=600)

@@ -18,6 +18,7 @@ from strandline.app.workspace import Workspace
 from strandline.catalog import finish_run, record_task, start_run
 from strandline.ingest.inbox import list_inbox, open_post, put_away
 from strandline.model.dispatching import DispatcherState
+from strandline.model.errors import CallError
 from strandline.model.kind import NodeKind
 from strandline.model.plan import Cause, Plan, Status, Strategy, TaskResult
 from strandline.model.requests import RequestRecord, RequestStatus
@@ -66,6 +67,8 @@ class Dispatcher:
         return record
 
     async def wait(self, request: str, seconds: float) -> RequestRecord:
+        if request not in self.records:
+            raise CallError(f"There is no request `{request}`.", remedy="", slug="unknown-request")
         record = self.records[request]
         if seconds and self.works and not record.status.is_over:
             self.run()
@@ -265,6 +268,19 @@ def test_a_poster_that_waits_gets_the_run_that_has_published_its_facts(tmp_path:
         assert [(task["node"], task["status"]) for task in document["tasks"]] == [("pushed", "done")]
         again = http.post("/v1/facts/pushed?wait=5", json=[1], headers={"idempotency-key": "k"}).json()
         assert again == {**document, "duplicate": True}
+
+
+def test_a_poster_waits_for_a_new_run_when_the_one_before_is_forgotten(tmp_path: Path) -> None:
+    """Requests are kept for `settings.keep`. The next post may come later."""
+    with server(tmp_path) as (http, _, dispatcher):
+        http.post("/v1/facts/pushed?wait=5", json=[1])
+        dispatcher.records.clear()
+        dispatcher.woken += 1  # its next run has another name
+
+        answered = http.post("/v1/facts/pushed?wait=5", json=[2])
+
+        assert answered.status_code == 200
+        assert answered.json()["run"]
 
 
 def test_a_poster_whose_time_is_up_is_told_that_its_facts_are_safe(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Queries over `POST /graphql`: the schema, answers, and what is refused before anything is executed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,7 @@ def test_the_standard_introspection_query_passes_and_shows_no_metadata(http: Tes
     printed = print_schema(build_client_schema(answer["data"]))
     assert "type tradesUpdate" in printed
     assert "trades_by_pk(trade_id: BigInt!): trades" in printed
-    assert "quotes" not in printed  # it has not been built
+    assert "type quotes {" in printed  # declared with all its types
     assert "_source_ts" not in printed
     assert "_deleted" not in printed
 
@@ -279,6 +280,34 @@ def test_introspection_needs_a_key_and_a_role_like_everything(log: PublishedLog)
         assert http.post("/graphql", json=body).status_code == 401
         assert http.post("/graphql", json=body, headers=bearer(OTHER)).status_code == 403
         assert http.post("/graphql", json=body, headers=bearer(KEY)).status_code == 200
+
+
+def test_what_is_declared_with_all_its_types_is_known_before_it_is_built_and_has_no_rows(
+    http: TestClient, log: PublishedLog, tmp_path: Path
+) -> None:
+    """`quotes` was never built. `trades` was, and has the schema that it had before."""
+    empty = PublishedLog.create(tmp_path / "empty")
+    declared = {table.name: table for table in keyed.find_keyed_tables(empty.open()).tables}
+    built = {table.name: table for table in keyed.find_keyed_tables(log.open()).tables}
+
+    answer = ask(http, '{ quotes { symbol price } quotes_by_pk(symbol: "AAPL") { price } }')
+
+    assert answer == {"data": {"quotes": [], "quotes_by_pk": None}}
+    assert declared.keys() == built.keys() == {"trades", "quotes"}
+    assert dict(declared["trades"].columns) == dict(built["trades"].columns)
+    assert replace(declared["trades"], columns=()) == replace(built["trades"], columns=())
+
+
+def test_what_has_types_that_only_its_table_tells_is_known_once_it_is_built(tmp_path: Path) -> None:
+    log = PublishedLog.create(
+        tmp_path, PROJECT.replace("symbol:    symbol", 'symbol: {sql: "upper(symbol)"}')
+    )
+    before = {table.name for table in keyed.find_keyed_tables(log.open()).tables}
+    log.commit({1: trade(1)})
+
+    after = {table.name for table in keyed.find_keyed_tables(log.open()).tables}
+
+    assert (before, after) == ({"quotes"}, {"trades", "quotes"})
 
 
 def test_the_schema_follows_the_tables(

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from standardwebhooks.webhooks import Webhook
 from starlette.testclient import TestClient
 
+from strandline.app.deliveries import fill
 from strandline.catalog import Catalog, claim_deliveries, enqueue_deliveries, record_outcomes
 from strandline.catalog.tables import audit_log, deliveries
 from strandline.model.deliveries import Attempt, NewDelivery, Outcome
 from strandline.model.endpoints import Ordering
 from strandline.serve.routes import make_routes
 from strandline.serve.served import Served
+from tests.events import EventLog, Fired
 from tests.receiver import SECRET, Receiver, receiving_in_thread
 from tests.unit.declare.publishing import edited
 from tests.unit.serve.builders import OPERATE, READ, bearer, serving
@@ -224,3 +226,29 @@ def test_who_may_only_read_changes_nothing(desk: Desk) -> None:
     assert desk.get("/v1/deliveries")["counts"] == {"pending": 3}
     assert desk.audited() == []
     assert desk.receiver.received == []
+
+
+def test_a_delivery_that_is_no_longer_kept_is_owed_again_from_its_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`maintain` removes what ended longer ago than `settings.keep`. The events stay."""
+    monkeypatch.setenv("OPS_SECRET", SECRET)
+    (tmp_path / "strandline.yaml").write_text(edited() + KEYS)
+    with serving(tmp_path, routes=make_routes()) as (http, served):
+        http.headers.update(bearer(OPERATE))
+        catalog = served.workspace.catalog
+        fill(served.workspace)
+        log = EventLog(trigger=ALERT, uri=Path(served.workspace.lake.table(ALERT)))
+        log.append(Fired(key="a"), Fired(key="b"))
+        fill(served.workspace)
+        first = http.get("/v1/deliveries", params={"trigger": ALERT}).json()
+        with catalog.writing() as connection:
+            connection.execute(delete(deliveries))
+
+        one = http.post(f"/v1/deliveries/{first['deliveries'][0]['id']}/replay")
+        rest = http.post("/v1/deliveries/replay", json={"trigger": ALERT, "since": "2024-01-01"})
+        again = http.get("/v1/deliveries", params={"trigger": ALERT}).json()
+
+    assert first["counts"] == again["counts"] == {"pending": 2}
+    assert (one.status_code, rest.json()["replayed"]) == (200, 1)
+    assert {d["id"] for d in first["deliveries"]} == {d["id"] for d in again["deliveries"]}

@@ -69,6 +69,27 @@ def test_rows_come_first_and_then_every_change_once(log: PublishedLog, server: S
     play(story)
 
 
+def test_who_subscribes_before_anything_was_built_is_told_of_the_first_rows(tmp_path: Path) -> None:
+    log = PublishedLog.create(tmp_path / "new")
+
+    async def story() -> None:
+        client = await Client.open(new)
+        await client.subscribe(ALL)
+        await asyncio.sleep(0.3)
+        log.commit({1: trade(1, quantity=5)}, timestamp=7)
+
+        (first,) = await client.updates(1)
+        log.commit({1: trade(1, quantity=6)}, timestamp=8)
+        (second,) = await client.updates(1)
+
+        assert (first["operation"], first["data"]) == ("INSERT", {"trade_id": "1", "quantity": "5"})
+        assert (second["operation"], second["data"]["quantity"]) == ("UPDATE", "6")
+        await client.socket.close()
+
+    with serving(log.folder) as new:
+        play(story)
+
+
 def test_rows_enter_and_leave_a_condition(log: PublishedLog, server: Server) -> None:
     async def story() -> None:
         client = await Client.open(server)
@@ -265,6 +286,7 @@ def test_an_access_key_is_needed_and_comes_with_the_first_message(log: Published
 def test_there_are_at_most_so_many_connections_and_strangers_are_none_of_them(
     log: PublishedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert hub.MOST_CONNECTIONS == 1_000
     monkeypatch.setattr(hub, "MOST_CONNECTIONS", 2)
 
     async def story() -> None:

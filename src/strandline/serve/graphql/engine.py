@@ -11,8 +11,8 @@ from graphql import ExecutionResult, GraphQLError, GraphQLResolveInfo, execute_s
 from strandline.app.keyed import KeyedTables, find_keyed_tables
 from strandline.app.reading import Readable
 from strandline.app.rows import OrderBy, RowsRequest, read_rows
-from strandline.model.errors import StrandlineError
-from strandline.serve.subscriptions.hub import Hub
+from strandline.model.errors import CallError, StrandlineError
+from strandline.serve.subscriptions.hub import NEVER_BUILT, Hub
 
 from .operations import Operation, prepare
 from .schema import Catalogue, make_catalogue
@@ -119,7 +119,7 @@ def _read_rows(_: object, info: GraphQLResolveInfo[Context], **arguments: Any) -
         limit=arguments["limit"],
         offset=arguments["offset"],
     )
-    return list(read_rows(info.context.workspace, request).rows)
+    return _read(info.context.workspace, request)
 
 
 def _read_by_key(
@@ -131,5 +131,15 @@ def _read_by_key(
         column: {"_is_null": True} if arguments.get(column) is None else {"_eq": arguments[column]}
         for column in key
     }
-    rows = read_rows(info.context.workspace, RowsRequest(dataset=name, where=where, limit=1)).rows
+    rows = _read(info.context.workspace, RowsRequest(dataset=name, where=where, limit=1))
     return rows[0] if rows else None
+
+
+def _read(workspace: Readable, request: RowsRequest) -> list[Mapping[str, object]]:
+    """The rows that there are. What is declared and was never built has none."""
+    try:
+        return list(read_rows(workspace, request).rows)
+    except CallError as error:
+        if error.slug == NEVER_BUILT:
+            return []
+        raise

@@ -225,7 +225,7 @@ class _Connection:
 
     async def _follow(self, name: str, operation: Operation) -> None:
         hub, wanted = self._engine.hub, compile_subscription(operation)
-        feed = await hub.open(wanted.dataset)
+        feed = await hub.open_when_built(wanted.dataset)
         ticket = Ticket(before=f'{{"id":{json.dumps(name)},"type":"next","payload":', after="}")
         await feed.subscribe(hub.workspace, wanted, self._outbox, ticket, self._begin_again)
 

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from strandline.app.changes import FollowedLog, require_published
 from strandline.app.reading import Readable
-from strandline.model.errors import StrandlineError
+from strandline.model.errors import CallError, StrandlineError
 
 from .feed import Count, Feed
 
 MOST_CONNECTIONS = 1_000
+NEVER_BUILT = "never-built"
 RESTARTING = 1012
 _POLL = 1.0
 """Seconds after which changes arrive that another process has published."""
@@ -78,6 +79,16 @@ class Hub:
                 log = await asyncio.to_thread(FollowedLog, workspace, name)
                 feed = self._feeds[name] = Feed(log, workspace.project.row_keys[name], self._count)
             return feed
+
+    async def open_when_built(self, name: str) -> Feed:
+        """The feed of a dataset, once its change log has been built. Raises CallError if it has none."""
+        while True:
+            try:
+                return await self.open(name)
+            except CallError as error:
+                if error.slug != NEVER_BUILT:
+                    raise
+            await asyncio.sleep(_POLL)
 
     @contextmanager
     def connected(self, connection: Connection) -> Iterator[None]:
