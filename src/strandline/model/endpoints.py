@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from .addresses import Network
 from .errors import CallError, Place
@@ -43,6 +44,15 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     allow: tuple[Network, ...] = ()
     """Networks that are not public and may be reached. Without TLS, only these."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        return uses_tls(self.url)
+
+
+def uses_tls(url: str) -> bool:
+    """Whether a URL has TLS. Its scheme may be in capitals."""
+    return urlsplit(url).scheme != "http"
 
 
 def read_secrets(endpoint: Endpoint, environ: Mapping[str, str]) -> tuple[Secret, ...]:

@@ -46,7 +46,7 @@ class WebhookSender:
 
     @property
     def _only_allowed(self) -> bool:
-        return self._endpoint.url.startswith("http:")
+        return not self._endpoint.is_encrypted
 
     async def __aenter__(self) -> "WebhookSender":
         connector = aiohttp.TCPConnector(
@@ -118,10 +118,10 @@ class WebhookSender:
 def find_retry_after(text: str, now: datetime) -> timedelta | None:
     """The pause that an answer asks for: a number of seconds, or a date. None if it asks for none."""
     if text.isascii() and text.isdecimal():
-        return timedelta(seconds=min(int(text[:12]), 10**9))
+        return timedelta(seconds=min(int(text.lstrip("0")[:12] or 0), 10**9))
     try:
         at = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     return max(at - now, timedelta())

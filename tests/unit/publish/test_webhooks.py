@@ -163,6 +163,9 @@ def test_no_redirect_is_followed(status: int) -> None:
         ("Mon, 15 Jan 2024 10:30:00 GMT", 1800),
         ("Mon, 15 Jan 2024 09:00:00 GMT", 0),
         ("99999999999999999999", 10**9),
+        ("00000000000000000077", 77),
+        ("Mon, 1 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 1 Jan 2030 00:00:00 +9999999999999999999999", None),
         ("soon", None),
         ("", None),
         ("-5", None),
@@ -178,6 +181,15 @@ def test_an_answer_that_asks_for_time_says_how_much() -> None:
     outcome, _ = exchange(answering(503, {"Retry-After": "77"}))
 
     assert outcome.retry_after == timedelta(seconds=77)
+
+
+def test_a_date_that_no_calendar_has_is_an_answer_that_asks_for_nothing() -> None:
+    """It raised, so the attempt was never recorded, and was made again and again."""
+    date = "Mon, 1 Jan 99999999999999999999 00:00:00 GMT"
+
+    outcome, _ = exchange(answering(503, {"Retry-After": date}))
+
+    assert (outcome.error, outcome.retry_after) == ("HTTP 503", None)
 
 
 def test_a_receiver_that_does_not_answer_in_time_has_timed_out() -> None:
@@ -406,9 +418,10 @@ def test_of_several_addresses_one_that_may_be_reached_is_dialled() -> None:
     assert len(receiver.received) == 1
 
 
-def test_without_tls_even_a_public_address_is_refused_unless_it_is_allowed() -> None:
+@pytest.mark.parametrize("scheme", ["http", "HTTP", "Http"])
+def test_without_tls_even_a_public_address_is_refused_unless_it_is_allowed(scheme: str) -> None:
     (outcome,) = send(
-        endpoint_of("http://ops.example/", allow=LOCAL, timeout=QUICK), names=Names(["8.8.8.8"])
+        endpoint_of(f"{scheme}://ops.example/", allow=LOCAL, timeout=QUICK), names=Names(["8.8.8.8"])
     )
 
     assert outcome.hopeless
