@@ -258,6 +258,29 @@ def test_410_disables_an_endpoint_and_what_comes_then_is_held(catalog: Catalog) 
     assert ids(claim(catalog)) == ["a", "b", "c", "d"]
 
 
+def test_what_is_given_back_to_a_disabled_endpoint_is_held(catalog: Catalog) -> None:
+    enqueue(catalog, owed("a", "a"), owed("b", "b"))
+    first, second = claim(catalog)
+    fail(catalog, first, Outcome(delivered=False, status_code=410, error="HTTP 410"))
+
+    assert release_claims(catalog, [second]) == 1
+
+    assert statuses(catalog) == {"a": "held", "b": "held"}
+    assert find_next_due(catalog, ["ops"]) is None
+    assert enable_endpoint(catalog, "ops") == 2
+
+
+def test_what_a_replay_owed_while_its_endpoint_was_disabled_is_held(catalog: Catalog) -> None:
+    """The replay did not see that somebody else disabled it."""
+    enqueue(catalog, owed("a"))
+    disable_endpoint(catalog, "ops", "maintenance")
+    with catalog.writing() as connection:
+        connection.execute(update(deliveries).values(status="pending"))
+
+    assert claim(catalog) == []
+    assert statuses(catalog) == {"a": "held"}
+
+
 def test_what_a_dead_sender_had_is_held_once_its_endpoint_is_disabled(catalog: Catalog) -> None:
     enqueue(catalog, owed("a"))
     (lost,) = claim(catalog)

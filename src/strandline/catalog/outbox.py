@@ -86,7 +86,7 @@ def claim_deliveries(
     with catalog.writing() as connection:
         state = lock_endpoint(connection, endpoint)
         if state.disabled:
-            _hold_what_ran_out(connection, endpoint)
+            _hold_what_waits(connection, endpoint)
             return ()
         if state.is_paused:
             limit = min(limit, 1) if _may_probe(connection, endpoint) else 0
@@ -123,13 +123,21 @@ def record_outcomes(catalog: Catalog, endpoint: str, attempts: Sequence[Attempt]
 
 
 def release_claims(catalog: Catalog, claims: Collection[Claim]) -> int:
-    """Give back what was not tried. It is due at once and has lost no attempt."""
+    """Give back what was not tried. It is due at once and has lost no attempt.
+
+    If its endpoint was disabled meanwhile, it is held.
+    """
     with catalog.writing() as connection:
+        names = sorted({claim.endpoint for claim in claims})  # locked in this order by everybody
+        held = {name for name in names if is_disabled(connection, name)}
         return sum(
             connection.execute(
                 update(deliveries)
                 .where(_is_ours(claim))
-                .values(status=str(DeliveryStatus.PENDING), claimed_until=None)
+                .values(
+                    status=str(DeliveryStatus.HELD if claim.endpoint in held else DeliveryStatus.PENDING),
+                    claimed_until=None,
+                )
             ).rowcount
             for claim in claims
         )
@@ -237,11 +245,14 @@ def _find_due(connection: Connection, endpoint: str, limit: int, ordering: Order
     return sorted(numbers)[:limit]
 
 
-def _hold_what_ran_out(connection: Connection, endpoint: str) -> None:
-    """Hold what a sender that died had claimed before its endpoint was disabled."""
+def _hold_what_waits(connection: Connection, endpoint: str) -> None:
+    """Hold what a sender that died had claimed, and what a replay owed, while its endpoint was disabled."""
     connection.execute(
         update(deliveries)
-        .where(deliveries.c.endpoint == endpoint, _HAS_RUN_OUT)
+        .where(
+            deliveries.c.endpoint == endpoint,
+            or_(deliveries.c.status == str(DeliveryStatus.PENDING), _HAS_RUN_OUT),
+        )
         .values(status=str(DeliveryStatus.HELD), claim_token=deliveries.c.claim_token + 1, claimed_until=None)
     )
 
