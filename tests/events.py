@@ -26,6 +26,9 @@ class Fired:
     match: bool = True
     quiet: bool = False
     data: str = '{"größe":1.50}'
+    version: int | None = None
+    """Of the dataset. By default that of the commit."""
+    revision: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,9 @@ class EventLog:
             "source_timestamp": event.timestamp,
             "n": event.n,
             "data": event.data,
-            "version": version,
+            "version": version if event.version is None else event.version,
             "position": position,
-            "revision": 1,
+            "revision": event.revision,
             "quiet": event.quiet,
             "recorded_at": at,
         }

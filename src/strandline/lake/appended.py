@@ -1,7 +1,7 @@
 """Rows of a table that is only appended to, in the order of their places, read without Spark.
 
 What a commit appended is what is in the files that it added. A place is a version of a dataset and a position
-among the rows of that version.
+among the rows of that version. Where versions may begin anew, a number comes before it that only grows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ from .plain_values import plain_rows
 from .query import CHECKED_PARQUET
 from .table import Table
 
-Place = tuple[int, int]
-"""Version and position."""
+Place = tuple[int, ...]
+"""Version and position, or the values of the columns that a reader names."""
 EVERY_ROW = pyarrow.dataset.scalar(True)
-_PLACE = ["version", "position"]
+VERSION_AND_POSITION = ("version", "position")
 
 
 class RowsGoneError(Exception):
@@ -37,10 +37,12 @@ def read_windows(
     *,
     whole: bool,
     most: int,
+    place: Sequence[str] = VERSION_AND_POSITION,
 ) -> Iterator[list[dict[str, object]]]:
     """The rows of these files, of this total size, for which a condition is true: about `most` at once.
 
-    `whole`: there are not more than `most`, so they are read at once. Raises RowsGoneError if a file is gone.
+    `whole`: there are not more than `most`, so they are read at once. `place`: the whole numbers that order
+    them. Raises RowsGoneError if a file is gone.
     """
     if not paths:
         return
@@ -51,10 +53,10 @@ def read_windows(
     require_sound(table.uri, paths, size)
     try:
         content = pyarrow.dataset.dataset(files, table.arrow_schema, CHECKED_PARQUET, file_system)
-        windows = [wanted] if whole else [wanted & window for window in _cut(content, wanted, most)]
+        windows = [wanted] if whole else [wanted & window for window in _cut(content, wanted, most, place)]
         for window in windows:
             rows = plain_rows(content.to_table(list(columns), window))
-            rows.sort(key=lambda row: (row["version"], row["position"]))
+            rows.sort(key=lambda row: tuple(row[name] for name in place))
             yield rows
     except (OSError, pa.ArrowException) as error:
         name = table.uri.rstrip("/").rpartition("/")[2]
@@ -65,20 +67,26 @@ def read_windows(
         ) from error
 
 
-def at_or_after(place: Place) -> pyarrow.dataset.Expression:
+def at_or_after(place: Place, columns: Sequence[str] = VERSION_AND_POSITION) -> pyarrow.dataset.Expression:
     """The condition that a row is at a place, or later."""
-    version, position = (pyarrow.dataset.field(name) for name in _PLACE)
-    return (version > place[0]) | ((version == place[0]) & (position >= place[1]))
+    *before, last = zip(columns, place, strict=True)
+    condition = pyarrow.dataset.field(last[0]) >= last[1]
+    for name, value in reversed(before):
+        field = pyarrow.dataset.field(name)
+        condition = (field > value) | ((field == value) & condition)
+    return condition
 
 
 def _cut(
-    content: pyarrow.dataset.Dataset, wanted: pyarrow.dataset.Expression, most: int
+    content: pyarrow.dataset.Dataset, wanted: pyarrow.dataset.Expression, most: int, place: Sequence[str]
 ) -> list[pyarrow.dataset.Expression]:
     """Conditions that divide rows into windows of about `most`, in order. Only their places are read."""
-    places = content.to_table(_PLACE, wanted).sort_by([(name, "ascending") for name in _PLACE])
+    places = content.to_table(list(place), wanted).sort_by([(name, "ascending") for name in place])
     starts = places.take(pa.array(range(0, places.num_rows, most), pa.int64()))  # none if no row is wanted
-    edges: list[Place] = list(dict.fromkeys(zip(*(starts[name].to_pylist() for name in _PLACE), strict=True)))
+    edges: list[Place] = list(dict.fromkeys(zip(*(starts[name].to_pylist() for name in place), strict=True)))
     return [
-        at_or_after(edge) & ~at_or_after(edges[nth + 1]) if nth + 1 < len(edges) else at_or_after(edge)
+        at_or_after(edge, place) & ~at_or_after(edges[nth + 1], place)
+        if nth + 1 < len(edges)
+        else at_or_after(edge, place)
         for nth, edge in enumerate(edges)
     ]

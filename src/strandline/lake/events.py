@@ -18,6 +18,8 @@ from .log import read_entries
 from .table import Table, get_table, open_table
 
 _COLUMNS = (*EVENT_COLUMNS, "recorded_at")
+_PLACE = ("revision", "version", "position")
+"""The versions of a dataset may begin anew. Then a revision begins, too."""
 _TOLD = ~pyarrow.dataset.field("quiet")
 
 
@@ -99,7 +101,7 @@ def _read(
     whole: bool,
     most: int,
 ) -> Iterator[tuple[tuple[Event, datetime], ...]]:
-    for rows in read_windows(table, _COLUMNS, paths, size, wanted, whole=whole, most=most):
+    for rows in read_windows(table, _COLUMNS, paths, size, wanted, whole=whole, most=most, place=_PLACE):
         yield tuple(_event(trigger, row) for row in rows)
 
 

@@ -133,6 +133,27 @@ def test_many_events_are_owed_in_parts_and_in_order(
     assert ids(catalog) == log.ids(told)
 
 
+@pytest.mark.parametrize("most", [1, 2, 100])
+@pytest.mark.parametrize("knows", [True, False], ids=["catalog", "lost catalog"])
+def test_events_of_a_dataset_whose_versions_began_anew_are_owed_in_the_order_they_were_recorded(
+    project: Project, catalog: Catalog, log: EventLog, most: int, knows: bool
+) -> None:
+    if knows:
+        fill(project, catalog, log)
+    events = [
+        Fired(key="a", timestamp=1, version=50),
+        Fired(key="a", timestamp=2, version=51, match=False),
+        Fired(key="a", timestamp=3, version=0, revision=2),
+        Fired(key="a", timestamp=4, version=1, revision=2, match=False),
+    ]
+    log.append(*events[:3], shuffled=True)
+    log.append(events[3])
+
+    fill(project, catalog, log, most=most)
+
+    assert ids(catalog) == log.ids(events)
+
+
 def test_a_large_commit_of_quiet_events_holds_up_nothing(
     project: Project, catalog: Catalog, log: EventLog
 ) -> None:
