@@ -12,6 +12,8 @@ PROBE_PAUSE = timedelta(minutes=1)
 DISABLED_AFTER = timedelta(days=5)
 """An endpoint at which everything has failed for this long is disabled."""
 _SPREAD = 0.2
+_NEVER_EARLIER = timedelta(days=100 * 366)
+"""No event was recorded longer ago than this. A schedule of many long pauses would lead before the year 1."""
 
 
 class DeliveryStatus(StrEnum):
@@ -149,4 +151,4 @@ def find_owed_since(now: datetime, retry: tuple[timedelta, ...]) -> datetime:
 
     They are owed again if the catalog is lost.
     """
-    return now - sum(retry, timedelta()) * (1 + _SPREAD)
+    return now - min(sum(retry, timedelta()) * (1 + _SPREAD), _NEVER_EARLIER)

@@ -108,6 +108,13 @@ def test_an_endpoint_has_defaults_and_every_one_can_be_set(tmp_path: Path) -> No
     assert desk.allow == (ip_network("10.1.0.0/16"),)
 
 
+@pytest.mark.parametrize("header", ["team", "tenant", "x-host", "upgrade-insecure"])
+def test_a_header_whose_name_only_begins_like_one_of_ours_is_sent(tmp_path: Path, header: str) -> None:
+    desk = load_trades(tmp_path, ("x-team: risk", f"{header}: risk")).endpoints["desk"]
+
+    assert desk.headers[header] == "risk"
+
+
 def test_secrets_are_read_only_when_something_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     desk = load_trades(tmp_path).endpoints["desk"]
     environ = {"NEW_SECRET": SECRET, "OLD_SECRET": SECRET, "DESK_TOKEN": "hunter2"}

@@ -147,6 +147,13 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         ("http://ops", "https://ops"),
     ),
     (
+        "address-refused",
+        ("http://10.1.2.3", "HTTP://8.8.8.8"),
+        "the endpoint `desk` has the address 8.8.8.8, which a webhook may not reach.",
+        'Use a public address, or allow the network if it is yours: `allow: ["8.8.8.8"]`.',
+        ("HTTP:", "https:"),
+    ),
+    (
         "bad-url",
         ("https://ops.example/hook", "ftp://ops.example/hook"),
         "the URL of the endpoint `ops` has the scheme ftp, not https.",
@@ -215,6 +222,20 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         "`rate` is `0` in `endpoints.desk`.",
         "Input should be greater than 0.",
         ("rate: 0\n", "rate: 0.5\n"),
+    ),
+    (
+        "wrong-type",
+        ("retry: [1 s, 5 min]", "retry: [1 s, 99999999999999 d]"),
+        "`retry` of the endpoint `desk` is `99999999999999 d`, not a duration.",
+        "Write, for example, `15 s`.",
+        ("99999999999999 d", "15 s"),
+    ),
+    (
+        "wrong-type",
+        ("max_body: 1 MiB", f"max_body: {'9' * 400} MiB"),
+        f"`max_body` of the endpoint `desk` is `{'9' * 400} MiB`, not a size.",
+        "Write, for example, `256 KiB`.",
+        (f"{'9' * 400} MiB", "256 KiB"),
     ),
     (
         "wrong-type",

@@ -52,3 +52,9 @@ def test_an_event_is_owed_again_while_it_may_be_inside_its_schedule() -> None:
 
     assert find_owed_since(recorded + timedelta(hours=27), DEFAULT_RETRY) < recorded
     assert find_owed_since(recorded + timedelta(hours=34), DEFAULT_RETRY) > recorded
+
+
+def test_a_schedule_of_centuries_owes_everything() -> None:
+    now = datetime(2024, 1, 15, tzinfo=UTC)
+
+    assert find_owed_since(now, (timedelta(days=36_600),) * 40) < datetime(1930, 1, 1, tzinfo=UTC)

@@ -18,8 +18,9 @@ from .url import check_url, find_networks
 
 KEY = "endpoints"
 _LONGEST_TIMEOUT = timedelta(seconds=60)
-_OURS = ("webhook-", "content-", "host", "connection", "transfer-encoding", "expect", "upgrade", "te")
-"""Headers that the message or the connection sets. A name that begins with one of them is refused."""
+_OURS = ("host", "connection", "transfer-encoding", "expect", "upgrade", "te")
+_OUR_FAMILIES = ("webhook-", "content-")
+"""Headers that the message or the connection sets, by their name or by how it begins."""
 
 
 def load(endpoints: Mapping[str, EndpointSpec], loading: Loading) -> None:
@@ -76,7 +77,8 @@ def _check_secrets(name: str, spec: EndpointSpec, path: DataPath, loading: Loadi
 def _check_header(name: str, header: str, value: str, path: DataPath, loading: Loading) -> None:
     place = loading.document.place(*path, "headers", header)
     token = header.replace("-", "").replace("_", "")
-    if not token.isascii() or not token.isalnum() or header.lower().startswith(_OURS):
+    is_ours = header.lower() in _OURS or header.lower().startswith(_OUR_FAMILIES)
+    if is_ours or not token.isascii() or not token.isalnum():
         what = f"the endpoint `{name}` sets the header `{header}`, which is reserved or not a header's name."
         remedy = "Choose another name, such as `x-team`."
         loading.report.add("bad-header", what, remedy, place)

@@ -4,6 +4,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from strandline.model.addresses import Network, find_address, is_never_reached, may_reach
+from strandline.model.endpoints import uses_tls
 from strandline.model.errors import Place
 from strandline.model.references import REFERENCE
 from strandline.model.report import Report
@@ -19,7 +20,7 @@ def check_url(name: str, url: str, allow: tuple[Network, ...], place: Place, rep
         report.add("bad-url", f"the URL of the endpoint `{name}` {problem}.", remedy, place)
         return
     address = find_address(urlsplit(url).hostname or "")
-    if address is not None and not may_reach(address, allow, only_allowed=url.startswith("http:")):
+    if address is not None and not may_reach(address, allow, only_allowed=not uses_tls(url)):
         what = f"the endpoint `{name}` has the address {address}, which a webhook may not reach."
         remedy = (
             "Use a public address."
