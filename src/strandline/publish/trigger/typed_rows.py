@@ -17,6 +17,7 @@ from strandline.model.typed_values import as_utc
 _FIRST, _LAST = (datetime(edge.year, edge.month, edge.day, tzinfo=UTC) for edge in (date.min, date.max))
 _OUTSIDE = re.compile(r"(0000|[+-][0-9]{4,}|[0-9]{5,})-[0-9]{2}-[0-9]{2}(T.*)?")
 """A date or an instant of a year that Python does not have: it has those from 1 to 9999."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -58,8 +59,11 @@ def _read_exact(value: object) -> Decimal | None:
 
 
 def _read_whole(value: object) -> int | None:
+    """None if it has a fraction, or no place in 64 bits: `1e999999999` would take all memory there is."""
     number = _read_exact(value)
-    return int(number) if number is not None and number == number.to_integral_value() else None
+    if number is None or not _LEAST <= number <= _MOST or number != number.to_integral_value():
+        return None
+    return int(number)
 
 
 def _read_double(value: Any) -> float | None:
