@@ -21,6 +21,8 @@ from sqlalchemy import make_url, text
 from strandline.catalog import (
     Catalog,
     acquire_lease,
+    claim_deliveries,
+    enqueue_deliveries,
     open_catalog,
     read_invalidations,
     read_runs,
@@ -32,6 +34,8 @@ from strandline.catalog.migrate import migration_config
 from strandline.catalog.revision import HEAD
 from strandline.catalog.tables import metadata
 from strandline.model.commits import WrittenConfig
+from strandline.model.deliveries import NewDelivery
+from strandline.model.endpoints import Ordering
 from strandline.model.errors import OutsideError, ProjectError
 from strandline.model.plan import Cursor
 from strandline.model.project import Job
@@ -160,15 +164,19 @@ FIRST_REVISION = (
 )
 
 
-@pytest.fixture
-def first_revision(shared_address: str) -> str:
-    """A catalog as the first Strandline left it."""
+def make_old(shared_address: str) -> Catalog:
+    """A catalog that nobody has migrated."""
     address = make_url(shared_address)
     if address.get_backend_name() == "sqlite":
         Path(str(address.database)).parent.mkdir()
-    old = Catalog(
-        engine=sqlite_engine(address) if address.get_backend_name() == "sqlite" else postgres_engine(address)
-    )
+        return Catalog(engine=sqlite_engine(address))
+    return Catalog(engine=postgres_engine(address))
+
+
+@pytest.fixture
+def first_revision(shared_address: str) -> str:
+    """A catalog as the first Strandline left it."""
+    old = make_old(shared_address)
     with old.writing() as connection:
         command.upgrade(migration_config(connection), "0001")
         for statement in FIRST_REVISION:
@@ -363,3 +371,36 @@ def test_an_address_that_is_none_is_a_mistake_of_the_project_and_is_not_printed(
 
     assert error.value.slug == "catalog-address"
     assert "hidden-word" not in str(error.value)
+
+
+def test_deliveries_of_an_older_catalog_still_go_one_at_a_time_for_each_key(shared_address: str) -> None:
+    old = make_old(shared_address)
+    with old.writing() as connection:
+        command.upgrade(migration_config(connection), "0004")
+        for name, key in (("a1", "größe"), ("a2", "größe"), ("b1", "b")):
+            connection.execute(
+                text(
+                    "INSERT INTO deliveries (id, event_id, event_type, trigger_name, endpoint, key,"
+                    " source_timestamp, body, status, attempts, next_at, created_at, error, claim_token,"
+                    " claimed_by) VALUES (:id, :id, 'MATCH', 'alert', 'ops', :key, 1, :body, 'pending', 0,"
+                    " '2024-01-01T00:00:00.000Z', '2024-01-01T00:00:00.000Z', '', 0, '')"
+                ),
+                {"id": name, "key": key, "body": b"{}"},
+            )
+    old.close()
+
+    catalog = open_catalog(shared_address)
+    later = NewDelivery(
+        event_id="b2",
+        event_type="MATCH",
+        trigger="alert",
+        endpoint="ops",
+        key="b",
+        source_timestamp=1,
+        body=b"{}",
+    )
+    enqueue_deliveries(catalog, "alert", None, ("table", 0), [later])
+
+    first = claim_deliveries(catalog, "ops", "sender", 60, 10, Ordering.PER_KEY)
+    assert [one.event_id for one in first] == ["a1", "b1"]
+    catalog.close()

@@ -158,6 +158,25 @@ def test_deliveries_of_one_key_go_one_at_a_time_and_in_order(catalog: Catalog) -
     assert ids(claim(catalog, endpoint="desk")) == ["a1"]
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["a\x00b", "".join(chr(33 + n * 7919 % 12_000) for n in range(9_000))],
+    ids=["with NUL", "of 9,000 characters"],
+)
+def test_a_key_of_any_text_is_owed_and_shown_as_it_is(catalog: Catalog, key: str) -> None:
+    """Postgres refused both, so the trigger owed nothing any more."""
+    assert enqueue(catalog, owed("a", key), owed("b", key), owed("c", key.replace("b", "d") + "x")) == 3
+
+    assert [(one.event_id, one.key) for one in claim(catalog)] == [
+        ("a", key),
+        ("c", key.replace("b", "d") + "x"),
+    ]
+    assert {record.key for _, record in read_deliveries(catalog, EVERYTHING, 2)} == {
+        key,
+        key.replace("b", "d") + "x",
+    }
+
+
 def test_in_parallel_every_delivery_that_is_due_is_given_out(catalog: Catalog) -> None:
     enqueue(catalog, owed("a1", "a"), owed("a2", "a"), owed("a3", "a"))
 

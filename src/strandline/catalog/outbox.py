@@ -4,6 +4,7 @@ Every state change names the claim's token and is refused if another sender has 
 are those of the database's clock.
 """
 
+import hashlib
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,8 @@ from .tables import deliveries, delivery_attempts, delivery_cursors, endpoints
 
 _WAITING = (str(DeliveryStatus.PENDING), str(DeliveryStatus.SENDING))
 _BATCH = 500
+_DIGITS = 32
+"""Of the digest of a key, as the migration that brought it has them."""
 
 
 def find_delivery_cursor(catalog: Catalog, trigger: str) -> tuple[str, int] | None:
@@ -63,6 +66,7 @@ def enqueue_deliveries(
                 "trigger_name": one.trigger,
                 "endpoint": one.endpoint,
                 "key": one.key,
+                "key_digest": hashlib.sha256(one.key.encode()).hexdigest()[:_DIGITS],
                 "source_timestamp": one.source_timestamp,
                 "body": one.body,
             }
@@ -261,7 +265,7 @@ def _has_earlier() -> ColumnElement[bool]:
     earlier = deliveries.alias("earlier")
     return exists().where(
         earlier.c.endpoint == deliveries.c.endpoint,
-        earlier.c.key == deliveries.c.key,
+        earlier.c.key_digest == deliveries.c.key_digest,
         earlier.c.number < deliveries.c.number,
         earlier.c.status.in_(_WAITING),
     )

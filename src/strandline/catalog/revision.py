@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from strandline.model.errors import OutsideError
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration. A test compares it with the folder."""
 
 

@@ -60,6 +60,19 @@ class FreeText(TypeDecorator[str]):
         )
 
 
+class KeyText(TypeDecorator[str]):
+    """The text of a row key. Postgres refuses NUL, so it is `%01` here, which the text of a key never has."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.replace("\x00", "%01")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.replace("%01", "\x00")
+
+
 class database_now(FunctionElement[datetime]):  # noqa: N801 - reads like the SQL function that it is
     """The database's clock, plus a number of seconds, which may be a parameter of the statement.
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from .sqltypes import FreeText, Instant, JsonText
+from .sqltypes import FreeText, Instant, JsonText, KeyText
 
 metadata = MetaData()
 
@@ -199,7 +199,8 @@ deliveries = Table(
     Column("event_type", Text, nullable=False),
     Column("trigger_name", Text, nullable=False),
     Column("endpoint", Text, nullable=False),
-    Column("key", Text, nullable=False),
+    Column("key", KeyText, nullable=False),
+    Column("key_digest", Text, nullable=False, server_default=""),  # a key may be too long for an index
     Column("source_timestamp", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("status", Text, nullable=False),
@@ -213,7 +214,7 @@ deliveries = Table(
     Column("claimed_by", Text, nullable=False),
     Column("claimed_until", Instant),
     Index("deliveries_by_status", "endpoint", "status", "number"),
-    Index("deliveries_by_key", "endpoint", "key", "status", "number"),
+    Index("deliveries_by_key", "endpoint", "key_digest", "status", "number"),
 )
 
 delivery_attempts = Table(
