@@ -13,11 +13,12 @@ import pytest
 
 from strandline.model.conditions import Comparison, Operator
 from strandline.model.events import Event, EventType
-from strandline.publish.changes import Change, RowChange
-from strandline.publish.trigger_fold import Folded, Recorded, TriggerRule, fold_changes
+from strandline.publish.changes import Change, ExistingRow, RowChange
+from strandline.publish.trigger_fold import Folded, Recorded, TriggerRule, fold_changes, fold_existing
 from tests.property.trigger_brute import (
     Brute,
     Commit,
+    Compare,
     Edit,
     Limits,
     Noted,
@@ -30,6 +31,10 @@ from tests.property.trigger_brute import (
 
 SEEDS = range(4_000)
 Fold = Callable[[TriggerRule, list[RowChange], Recorded, list[Event]], Folded]
+Last = dict[str, EventType]
+FoldExisting = Callable[
+    [TriggerRule, list[ExistingRow], list[ExistingRow], Recorded, Last, int, int], tuple[Event, ...]
+]
 
 
 def rule_of(limits: Limits) -> TriggerRule:
@@ -62,27 +67,66 @@ def changes_of(commit: Commit, rows: dict[str, Row]) -> list[RowChange]:
     return [RowChange(key="", source_timestamp=0, data="", row=None, old=None, **reset)]  # type: ignore[arg-type]
 
 
-def play(limits: Limits, steps: list[Step], fold: Fold) -> list[Event]:
+def compare_rightly(
+    rule: TriggerRule,
+    rows: list[ExistingRow],
+    gone: list[ExistingRow],
+    recorded: Recorded,
+    last: Last,
+    version: int,
+    first: int,
+) -> tuple[Event, ...]:
+    return fold_existing(rule, rows, gone, recorded, last, version=version, first_position=first)
+
+
+def play(
+    limits: Limits, steps: list[Step], fold: Fold, compare: FoldExisting = compare_rightly
+) -> list[Event]:
     """What is recorded. Only `events` and `revision` survive from one read to the next, as in a table."""
     events: list[Event] = []
     revision, unread = 1, list[RowChange]()
     rows: dict[str, Row] = {}
+    times: dict[str, int] = {}
+    version = 0
     for step in steps:
         match step:
             case Commit():
                 unread += changes_of(step, rows)
+                times |= step.timestamp_by_key
+                version = step.version
                 rows |= {key: row for key, row in step.changed.items() if row is not None}
                 rows = {key: row for key, row in rows.items() if step.changed.get(key, row) is not None}
             case Edit():
                 limits, revision = step.limits, revision + 1
             case Read():
-                last = {event.key: event.event_type for event in events if event.revision == revision}
-                counts = Counter((event.key, event.source_timestamp) for event in events)
-                recorded = Recorded(revision=revision, last=last, counts=counts)
-                folded = fold(rule_of(limits), unread, recorded, events)
+                folded = fold(rule_of(limits), unread, recorded_of(events, revision), events)
                 events += folded.events
                 revision, unread = folded.revision, []
+            case Compare():
+                revision += any(change.operation is Change.RESET for change in unread)
+                last = {event.key: event.event_type for event in events}
+                on = sorted(key for key, kind in last.items() if kind is EventType.MATCH)
+                events += compare(
+                    rule_of(limits),
+                    [existing(key, times[key], row) for key, row in rows.items()],
+                    [existing(key, times[key], {}) for key in on if key not in rows],
+                    recorded_of(events, revision),
+                    last,
+                    version,
+                    max((e.position + 1 for e in events if e.version == version), default=0),
+                )
+                unread = []
     return events
+
+
+def recorded_of(events: list[Event], revision: int) -> Recorded:
+    last = {event.key: event.event_type for event in events if event.revision == revision}
+    counts = Counter((event.key, event.source_timestamp) for event in events)
+    return Recorded(revision=revision, last=last, counts=counts)
+
+
+def existing(key: str, timestamp: int, row: Row) -> ExistingRow:
+    return ExistingRow(key=key, source_timestamp=timestamp, data=json.dumps(row), row=row)
 
 
 def note(event: Event) -> Noted:
@@ -102,12 +146,13 @@ def right(rule: TriggerRule, changes: list[RowChange], recorded: Recorded, _: li
     return fold_changes(rule, changes, recorded)
 
 
-def find_difference(seeds: Iterable[int], fold: Fold) -> int | None:
+def find_difference(seeds: Iterable[int], fold: Fold, compare: FoldExisting = compare_rightly) -> int | None:
     """The first seed for which fold and model differ."""
     for seed in seeds:
         random = Random(seed)
         limits, steps = draw_limits(random), draw_schedule(random)
-        if [note(event) for event in play(limits, steps, fold)] != Brute(limits).play(steps):
+        events = play(limits, steps, fold, compare)
+        if [note(event) for event in events] != Brute(limits).play(steps):
             return seed
     return None
 
@@ -227,3 +272,66 @@ def blind_to_resets(
 )
 def test_the_schedules_find_a_fold_with_a_defect(mutant: Fold) -> None:
     assert find_difference(SEEDS, mutant) is not None
+
+
+def comparing_with_one_revision(
+    rule: TriggerRule,
+    rows: list[ExistingRow],
+    gone: list[ExistingRow],
+    recorded: Recorded,
+    _: Last,
+    version: int,
+    first: int,
+) -> tuple[Event, ...]:
+    return compare_rightly(rule, rows, gone, recorded, dict(recorded.last), version, first)
+
+
+def comparing_without_history(
+    rule: TriggerRule,
+    rows: list[ExistingRow],
+    gone: list[ExistingRow],
+    recorded: Recorded,
+    _: Last,
+    version: int,
+    first: int,
+) -> tuple[Event, ...]:
+    return compare_rightly(rule, rows, gone, recorded, {}, version, first)
+
+
+def comparing_only_what_is_there(
+    rule: TriggerRule,
+    rows: list[ExistingRow],
+    _: list[ExistingRow],
+    recorded: Recorded,
+    last: Last,
+    version: int,
+    first: int,
+) -> tuple[Event, ...]:
+    return compare_rightly(rule, rows, [], recorded, last, version, first)
+
+
+def comparing_without_notes(
+    rule: TriggerRule,
+    rows: list[ExistingRow],
+    gone: list[ExistingRow],
+    recorded: Recorded,
+    last: Last,
+    version: int,
+    first: int,
+) -> tuple[Event, ...]:
+    events = compare_rightly(rule, rows, gone, recorded, last, version, first)
+    return tuple(event for event in events if not event.quiet)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        comparing_with_one_revision,
+        comparing_without_history,
+        comparing_only_what_is_there,
+        comparing_without_notes,
+    ],
+    ids=lambda mutant: mutant.__name__,
+)
+def test_the_schedules_find_a_comparison_with_a_defect(mutant: FoldExisting) -> None:
+    assert find_difference(SEEDS, right, mutant) is not None

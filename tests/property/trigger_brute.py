@@ -44,7 +44,12 @@ class Edit:
     limits: Limits
 
 
-Step = Commit | Read | Edit
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A backfill: what was recorded last is compared with the rows as they are, and nothing is folded."""
+
+
+Step = Commit | Read | Edit | Compare
 Noted = tuple[str, str, int, int, int, int, int, bool]
 """event type, key, source timestamp, n, version, position, revision, quiet"""
 
@@ -73,6 +78,8 @@ def draw_schedule(random: Random) -> list[Step]:
         steps.append(Commit(version, changed, timestamps, told, random.random() < 0.05))
         if random.random() < 0.1:
             steps.append(Edit(draw_limits(random)))
+        if random.random() < 0.1:
+            steps.append(Compare())
         if random.random() < 0.5:
             steps.append(Read())
     return [*steps, Read()]
@@ -87,6 +94,8 @@ class Brute:
     noted: list[Noted] = field(default_factory=list)
     revision: int = 1
     unread: list[Commit] = field(default_factory=list)
+    timestamp_by_key: dict[str, int] = field(default_factory=dict)
+    version: int = 0
 
     def play(self, steps: list[Step]) -> list[Noted]:
         for step in steps:
@@ -100,6 +109,8 @@ class Brute:
                     for commit in self.unread:
                         self.read(commit)
                     self.unread = []
+                case Compare():
+                    self.compare()
         return self.noted
 
     def take_as_existing(self) -> None:
@@ -127,13 +138,38 @@ class Brute:
             self.on = self.on | {key} if after else self.on - {key}
         self.apply(commit)
 
+    def compare(self) -> None:
+        if any(commit.reset for commit in self.unread):
+            self.revision += 1
+        for commit in self.unread:
+            self.apply(commit)
+        self.unread = []
+        last = {note[1]: note[0] for note in self.noted}
+        noted_now = {note[1] for note in self.noted if note[6] == self.revision}
+        position = max((note[5] + 1 for note in self.noted if note[4] == self.version), default=0)
+        self.on = set()
+        for key in sorted({*self.rows, *last}):
+            row, before = self.rows.get(key), last.get(key) == "MATCH"
+            fires = self.limits.fires(row)
+            after = row is not None and (fires or (before and not self.limits.clears(row)))
+            self.on |= {key} if after else set()
+            if before != after or (after and not fires and key not in noted_now):
+                self.write(self.version, position, key, on=after, quiet=before == after)
+                position += 1
+
     def note(self, commit: Commit, position: int, key: str, *, on: bool, quiet: bool) -> None:
-        timestamp = commit.timestamp_by_key[key]
+        self.timestamp_by_key[key] = commit.timestamp_by_key[key]
+        self.write(commit.version, position, key, on=on, quiet=quiet)
+
+    def write(self, version: int, position: int, key: str, *, on: bool, quiet: bool) -> None:
+        timestamp = self.timestamp_by_key[key]
         n = 1 + sum(note[1:3] == (key, timestamp) for note in self.noted)
         word = "MATCH" if on else "UNMATCH"
-        self.noted.append((word, key, timestamp, n, commit.version, position, self.revision, quiet))
+        self.noted.append((word, key, timestamp, n, version, position, self.revision, quiet))
 
     def apply(self, commit: Commit) -> None:
+        self.timestamp_by_key |= commit.timestamp_by_key
+        self.version = commit.version
         for key, row in commit.changed.items():
             if row is None:
                 self.rows.pop(key, None)

@@ -9,7 +9,7 @@ import pytest
 from strandline.app.planning import RunRequest
 from strandline.cli import main
 from strandline.model.webhook_signatures import parse_secret, sign
-from tests.harness import TestProject
+from tests.harness import TestProject, result_of
 from tests.receiver import SECRET, Receiver, receiving_in_thread
 
 pytestmark = pytest.mark.spark
@@ -35,8 +35,10 @@ triggers:
     fire: {{quantity: {{_gte: 10000}}}}
     clear: {{quantity: {{_lt: 9500}}}}
     endpoint: ops
+    guard: {{max_events: 1}}
 """
 AT = 1705316445123456789
+ALERT = "large_trade_alert"
 ID = "acf67a288f80147280c9d4b1e99378cd"
 
 
@@ -76,16 +78,26 @@ def test_what_fires_is_owed_once_and_comes_again_only_with_the_same_id_and_bytes
     )
 
     project.lines("data/2.jsonl", trade(123, 9_000, AT + 1), trade(124, 20_000, AT + 1))
-    assert project.run(RunRequest(quiet=("large_trade_alert",))).outbox.owed == 0
-    project.lines("data/3.jsonl", trade(123, 11_000, AT + 2), trade(124, 30_000, AT + 2))
-    assert project.run().outbox.owed == 1  # 124 is on already, although nobody was told
-    assert send() == ["MATCH"]
+    guarded = project.run(ok=False)
+    assert (guarded.exit_code, str(result_of(guarded, ALERT).status), guarded.outbox.owed) == (
+        1,
+        "guarded",
+        0,
+    )
+    assert project.query(f"SELECT count(*) FROM {ALERT}") == [(1,)]
+    assert project.run(RunRequest(quiet=(ALERT,))).outbox.owed == 0
+    project.lines(
+        "data/3.jsonl", trade(123, 11_000, AT + 2), trade(124, 30_000, AT + 2), trade(125, 10_000, AT + 2)
+    )
+    accepted = project.run(RunRequest(accept_guard=(ALERT,)))
+    assert accepted.outbox.owed == 2  # 124 is on already, although nobody was told
+    assert send() == ["MATCH", "MATCH"]
 
     (tmp_path / ".strandline" / "catalog.db").unlink()
     assert main(["rebuild-catalog", "--project", str(tmp_path)]) == 0
-    assert send() == ["MATCH", "MATCH"]
+    assert send() == ["MATCH", "MATCH", "MATCH"]
     ids = [headers["webhook-id"] for headers, _ in receiver.received]
-    assert ids[:2] == ids[2:]
-    assert len({body for _, body in receiver.received}) == 2
+    assert ids[:3] == ids[3:]
+    assert len({body for _, body in receiver.received}) == 3
     assert project.run().outbox.owed == 0
     project.assert_verified()

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -346,6 +347,16 @@ def test_a_trigger_that_is_added_reads_no_row_and_tells_what_changes_from_then_o
     assert result_of(outcome, "small").rows_written == 0
     compared = find_last_commit(project, "small")
     assert (compared.operation, compared.counts) == (Operation.COUNTS, {"compared": 1})
+    # The dataset is built anew, so its versions begin again, and so does the revision.
+    rmtree(project.folder / ".strandline" / "lake" / "trades")
+    project.lines("trades/5.jsonl", trade(2, 300, 50))
+    project.run(RunRequest(select="+there +small"))
+    assert project.query("SELECT event_type, key, version, revision FROM there ORDER BY recorded_at")[-1] == (
+        "MATCH",
+        "2,a%3Ab%2C%25",
+        0,
+        2,
+    )
     project.assert_verified("small", "there")
 
 

@@ -154,6 +154,12 @@ class ChangeReader:
             for row in batch.to_pylist()
         )
 
+    def has_reset(self) -> bool:
+        """Whether the log could not tell what changed. Versions or keys may have begun anew there."""
+        return any(
+            Change.RESET in batch.column("operation").to_pylist() for _, batch in self._scan(("operation",))
+        )
+
     def _scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         return scan_added(self.lake, self.log, self.unread.after, self.upto, columns)
 

@@ -133,10 +133,12 @@ def _start(work: Work, trigger: Trigger) -> Folding:
     )
     were_there = cursor is not None or any(e.changes_rows and e.version not in told for e in entries)
     delivers = trigger.existing is Existing.DELIVER and ((starts and were_there) or reader.has_existing())
+    compares = work.task.cause is Cause.PERSON or delivers
+    starts = starts or (compares and reader.has_reset())  # a fold meets the RESET itself
     return Folding(
         rule=rule,
         reader=reader,
-        compares=work.task.cause is Cause.PERSON or delivers,
+        compares=compares,
         revision=known + 1 if starts else known,
         version=covered,
         quiet=work.quiet or (work.task.overwrite and work.own_version is not None),

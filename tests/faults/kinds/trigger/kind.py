@@ -49,20 +49,22 @@ def prepare(work: Work) -> Prepared:
     own = [] if work.task.overwrite else read_events(work)
     rule = TriggerRule(name=trigger.name, fire=trigger.fire, clear=trigger.clear)
     counts: dict[str, int] = {}
+    root = lake.table(log)
+    added = [
+        row
+        for e in log_entries
+        if e.version > unread.after and e.changes_rows
+        for f in e.added
+        for row in sorted(table_log._read_rows(f"{root}/{f.path}"), key=_place)
+        if row["version"] >= unread.from_version
+    ]
     if work.task.cause is Cause.PERSON:
+        starts = starts or any(row["operation"] == Change.RESET for row in added)
+        revision = known + 1 if starts else known
         events = _compare(work, trigger, rule, own, revision, covered)
         counts[COMPARED] = 1
     else:
         told = find_told(entries, trigger.name)
-        root = lake.table(log)
-        added = [
-            row
-            for e in log_entries
-            if e.version > unread.after and e.changes_rows
-            for f in e.added
-            for row in sorted(table_log._read_rows(f"{root}/{f.path}"), key=_place)
-            if row["version"] >= unread.from_version
-        ]
         folded = fold_changes(
             rule,
             [_make(row, row["version"] in told) for row in added],
