@@ -97,7 +97,7 @@ def test_what_fires_is_owed_once_and_comes_again_only_with_the_same_id_and_bytes
     assert main(["rebuild-catalog", "--project", str(tmp_path)]) == 0
     assert send() == ["MATCH", "MATCH", "MATCH"]
     ids = [headers["webhook-id"] for headers, _ in receiver.received]
-    assert ids[:3] == ids[3:]
+    assert sorted(ids[:3]) == sorted(ids[3:])  # those of different keys come in any order
     assert len({body for _, body in receiver.received}) == 3
     assert project.run().outbox.owed == 0
     project.assert_verified()
