@@ -21,6 +21,7 @@ from tests.property.trigger_brute import (
     Compare,
     Edit,
     Limits,
+    Lose,
     Noted,
     Read,
     Row,
@@ -85,6 +86,9 @@ def play(
     """What is recorded. Only `events` and `revision` survive from one read to the next, as in a table."""
     events: list[Event] = []
     revision, unread = 1, list[RowChange]()
+    uncommitted: list[RowChange] = []
+    """What was read since the last commit. Without an event there is none."""
+    committed = revision
     rows: dict[str, Row] = {}
     times: dict[str, int] = {}
     version = 0
@@ -101,7 +105,11 @@ def play(
             case Read():
                 folded = fold(rule_of(limits), unread, recorded_of(events, revision), events)
                 events += folded.events
-                revision, unread = folded.revision, []
+                revision = folded.revision
+                uncommitted = [] if folded.events or revision > committed else [*uncommitted, *unread]
+                committed, unread = revision, []
+            case Lose() if revision == committed:  # of an edited one more is read by its new conditions
+                unread, uncommitted = [*uncommitted, *unread], []
             case Compare():
                 revision += any(change.operation is Change.RESET for change in unread)
                 last = {event.key: event.event_type for event in events}
@@ -115,7 +123,7 @@ def play(
                     version,
                     max((e.position + 1 for e in events if e.version == version), default=0),
                 )
-                unread = []
+                committed, unread, uncommitted = revision, [], []
     return events
 
 

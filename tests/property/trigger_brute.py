@@ -49,7 +49,12 @@ class Compare:
     """A backfill: what was recorded last is compared with the rows as they are, and nothing is folded."""
 
 
-Step = Commit | Read | Edit | Compare
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """The catalog is lost. What was read without a commit is read again, which changes nothing."""
+
+
+Step = Commit | Read | Edit | Compare | Lose
 Noted = tuple[str, str, int, int, int, int, int, bool]
 """event type, key, source timestamp, n, version, position, revision, quiet"""
 
@@ -82,6 +87,8 @@ def draw_schedule(random: Random) -> list[Step]:
             steps.append(Compare())
         if random.random() < 0.5:
             steps.append(Read())
+        if random.random() < 0.1:
+            steps += [Lose(), Read()]
     return [*steps, Read()]
 
 
@@ -111,6 +118,8 @@ class Brute:
                     self.unread = []
                 case Compare():
                     self.compare()
+                case Lose():
+                    pass
         return self.noted
 
     def take_as_existing(self) -> None:
