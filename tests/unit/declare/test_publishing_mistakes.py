@@ -174,6 +174,16 @@ MISTAKES: list[tuple[str, Edit, str, str, Edit]] = [
         "Write, for example, `https://ops.example/hook`.",
         ("https:///hook", "https://ops.example/hook"),
     ),
+    *(
+        (
+            "bad-url",
+            ("https://ops.example/hook", f"https://{host}/hook"),
+            "the URL of the endpoint `ops` has no valid host or port.",
+            "Write, for example, `https://ops.example/hook`.",
+            (host, "ops.example"),
+        )
+        for host in ("ops'example", "[v1.x]", "ops.example:port")
+    ),
     (
         "address-refused",
         ("https://ops.example/hook", "https://0x7f.1/hook"),

@@ -1,6 +1,7 @@
 """The URL of an endpoint: what can be judged before a name is looked up."""
 
-from ipaddress import ip_network
+import re
+from ipaddress import IPv6Address, ip_network
 from urllib.parse import urlsplit
 
 from strandline.model.addresses import Network, find_address, is_never_reached, may_reach
@@ -8,6 +9,9 @@ from strandline.model.endpoints import uses_tls
 from strandline.model.errors import Place
 from strandline.model.references import REFERENCE
 from strandline.model.report import Report
+
+_NAME = re.compile(r"[a-z0-9._-]+")
+"""What a host may be made of, also one that is an address. `urlsplit` gives it in lower case."""
 
 
 def check_url(name: str, url: str, allow: tuple[Network, ...], place: Place, report: Report) -> None:
@@ -44,6 +48,8 @@ def _find_problem(url: str, allow: tuple[Network, ...]) -> tuple[str, str]:
         return "has no valid host or port", example
     if not host:
         return "has no host", example
+    if not (_is_ipv6(host) if "[" in parts.netloc else _NAME.fullmatch(host)):
+        return "has no valid host or port", example
     if parts.username is not None or parts.password is not None:
         return "contains a user or a password", "Put credentials into `headers`, as `${NAME}`."
     if parts.fragment or url.endswith("#"):
@@ -53,6 +59,14 @@ def _find_problem(url: str, allow: tuple[Network, ...]) -> tuple[str, str]:
     if parts.scheme not in ("http", "https"):
         return f"has the scheme {parts.scheme}, not https", "Use https."
     return "", ""
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def find_networks(name: str, texts: list[str], place: Place, report: Report) -> tuple[Network, ...]:
