@@ -6,7 +6,7 @@ from strandline.lake.log import LogEntry, count_added, read_newest_entries
 from strandline.lake.work import Expected, Prepared, Work, Write
 from strandline.model.commits import Operation
 from strandline.model.plan import Cause
-from strandline.model.publishing import Existing, Trigger
+from strandline.model.publishing import Trigger
 from strandline.model.scope import Increment, Rows
 from strandline.publish.trigger_fold import TriggerRule, check_guard, fold_changes
 
@@ -23,6 +23,7 @@ from .reading import (
 )
 from .recorded import read_history
 from .rule import COMPARED, REVISIONS, find_told, make_rule, trigger_of
+from .way import choose_way
 
 _ROWS_AT_ONCE = 200_000
 """Changes that are folded at once, which bounds the memory that a task needs."""
@@ -132,14 +133,19 @@ def _start(work: Work, trigger: Trigger) -> Folding:
         shares=rows // _ROWS_AT_ONCE + 1,
     )
     were_there = cursor is not None or any(e.changes_rows and e.version not in told for e in entries)
-    delivers = trigger.existing is Existing.DELIVER and ((starts and were_there) or reader.has_existing())
-    compares = work.task.cause is Cause.PERSON or delivers
-    starts = starts or (compares and reader.has_reset())  # a fold meets the RESET itself
+    way = choose_way(
+        trigger.existing,
+        starts=starts,
+        asked=work.task.cause is Cause.PERSON,
+        were_there=were_there,
+        has_existing=reader.has_existing,
+        has_reset=reader.has_reset,
+    )
     return Folding(
         rule=rule,
         reader=reader,
-        compares=compares,
-        revision=known + 1 if starts else known,
+        compares=way.compares,
+        revision=known + 1 if way.starts else known,
         version=covered,
         quiet=work.quiet or (work.task.overwrite and work.own_version is not None),
     )

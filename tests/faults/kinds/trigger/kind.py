@@ -16,6 +16,7 @@ from strandline.publish.changes import Change, ExistingRow, RowChange
 from strandline.publish.trigger.event_file import EVENT_SCHEMA
 from strandline.publish.trigger.reading import find_covered, find_unread
 from strandline.publish.trigger.rule import COMPARED, REVISIONS, find_told
+from strandline.publish.trigger.way import choose_way
 from strandline.publish.trigger_fold import Recorded, TriggerRule, fold_changes, fold_existing
 from tests.faults import table_log
 from tests.faults.evidence import Evidence, require
@@ -45,7 +46,6 @@ def prepare(work: Work) -> Prepared:
     known = work.record.counts.get(REVISIONS, 0) if work.record else 0
     rewrites = work.task.overwrite and work.own_version is not None
     starts = not known or work.stale or unread.broken or work.task.overwrite
-    revision = known + 1 if starts else known
     own = [] if work.task.overwrite else read_events(work)
     rule = TriggerRule(name=trigger.name, fire=trigger.fire, clear=trigger.clear)
     counts: dict[str, int] = {}
@@ -58,13 +58,21 @@ def prepare(work: Work) -> Prepared:
         for row in sorted(table_log._read_rows(f"{root}/{f.path}"), key=_place)
         if row["version"] >= unread.from_version
     ]
-    if work.task.cause is Cause.PERSON:
-        starts = starts or any(row["operation"] == Change.RESET for row in added)
-        revision = known + 1 if starts else known
+    told = find_told(entries, trigger.name)
+    before = any(e.changes_rows and e.version not in told for e in entries)
+    way = choose_way(
+        trigger.existing,
+        starts=starts,
+        asked=work.task.cause is Cause.PERSON,
+        were_there=planned.after is not None or before,
+        has_existing=lambda: any(row["version"] not in told for row in added) or has_reset(added),
+        has_reset=lambda: has_reset(added),
+    )
+    revision = known + 1 if way.starts else known
+    if way.compares:
         events = _compare(work, trigger, rule, own, revision, covered)
         counts[COMPARED] = 1
     else:
-        told = find_told(entries, trigger.name)
         folded = fold_changes(
             rule,
             [_make(row, row["version"] in told) for row in added],
@@ -86,7 +94,7 @@ def prepare(work: Work) -> Prepared:
         else Operation.APPEND
         if rows or first
         else Operation.COUNTS
-        if REVISIONS in counts
+        if counts
         else None
     )
     return Prepared(
@@ -97,6 +105,10 @@ def prepare(work: Work) -> Prepared:
         counts=counts,
         whole=True,
     )
+
+
+def has_reset(changes: list[Row]) -> bool:
+    return any(row["operation"] == Change.RESET for row in changes)
 
 
 def read_events(work: Work) -> list[Row]:
@@ -173,11 +185,12 @@ def check(evidence: Evidence) -> None:
             seen[place] = seen.get(place, 0) + 1
             require(row["n"] == seen[place], f"L12 {name}: n counts all events", row)
         told = _told_versions(evidence, name)
-        for row in events:
+        for row in events if name == ALERT or not evidence.world.switches["edited_delivers"] else ():
             wrong = not row["quiet"] and row["version"] not in told
             require(not wrong, f"{name}: what came before it is told to nobody", row)
     if evidence.at_rest:
         _check_events(evidence)
+        _check_compared(evidence)
 
 
 def _told_versions(evidence: Evidence, name: str) -> set[int]:
@@ -205,11 +218,28 @@ def _check_events(evidence: Evidence) -> None:
     require(sorted(events) == sorted(expected), f"L2 {ALERT}", sorted(events), sorted(expected))
 
 
+def _check_compared(evidence: Evidence) -> None:
+    """Once rows were compared in its last revision, whoever heard of all events knows the rows that fire."""
+    fire = evidence.world.switches["edited_fire"]
+    ours = [e.metadata for e in evidence.entries(EDITED) if e.metadata and not e.metadata.operation.is_bare]
+    starts = [place for place, commit in enumerate(ours) if commit.counts.get(REVISIONS)]
+    compared = [place for place, commit in enumerate(ours) if commit.counts.get(COMPARED)]
+    if not fire or not compared or not starts or compared[-1] < starts[-1]:
+        return
+    events = sorted(evidence.rows(EDITED), key=lambda row: (row["revision"], *_place(row)))
+    last = {row["key"]: row["event_type"] for row in events}
+    on = {key for key, kind in last.items() if kind == "MATCH"}
+    rows = read_state(evidence.rows("trade"), ("id",))
+    firing = {key for key, row in rows.items() if row["quantity"] is not None and row["quantity"] >= fire}
+    require(on == firing, f"L2 {EDITED}: a comparison brings receivers to the rows", on, firing)
+
+
 def _declare(switches: Switches) -> dict[str, str]:
     clear = f"clear: {{quantity: {{_lt: {CLEAR}}}}}"
     alert = f"{ALERT}: {{from: trade, fire: {{quantity: {{_gte: {FIRE}}}}}, {clear}, endpoint: ops}}"
     fire = switches["edited_fire"]
-    edited = f"\n{EDITED}: {{from: trade, fire: {{quantity: {{_gte: {fire}}}}}}}" if fire else ""
+    existing = ", existing: deliver" if switches["edited_delivers"] else ""
+    edited = f"\n{EDITED}: {{from: trade, fire: {{quantity: {{_gte: {fire}}}}}{existing}}}" if fire else ""
     endpoint = 'ops: {url: "https://ops.example/hook", secret: "${SECRET}"}'
     return {"triggers": alert + edited, "endpoints": endpoint}
 
@@ -218,17 +248,25 @@ def edit_trigger(world: "World", fire: int) -> None:
     world.switches["edited_fire"] = fire
 
 
+def deliver_existing(world: "World", fire: int) -> None:
+    """From now on the trigger tells of rows that were there."""
+    world.switches |= {"edited_fire": fire, "edited_delivers": True}
+
+
 KIND = Kind(
     name="trigger",
     prepare=prepare,
     check=check,
-    switches={"edited_fire": 6},
+    switches={"edited_fire": 6, "edited_delivers": False},
     project=_declare,
     story=(
         Step(name="an edited trigger", before=lambda w: edit_trigger(w, 8), told_with="a trade leaves"),
         Step(name="a removed trigger", before=lambda w: edit_trigger(w, 0), only_long=True),
         Step(name="a trigger that is put back", before=lambda w: edit_trigger(w, 7), only_long=True),
     ),
-    happenings=(Happening(do=edit_trigger, drawn={"fire": st.sampled_from([5, 7, 8])}),),
+    happenings=(
+        Happening(do=edit_trigger, drawn={"fire": st.sampled_from([5, 7, 8])}),
+        Happening(do=deliver_existing, drawn={"fire": st.sampled_from([5, 7, 8])}),
+    ),
     backfills=(EDITED,),
 )
