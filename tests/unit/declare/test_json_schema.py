@@ -83,6 +83,7 @@ def accepts(schema: Mapping[str, Any], value: object) -> bool:
         "enum",
         "items",
         "minItems",
+        "minProperties",
         "minimum",
         "oneOf",
         "properties",
@@ -131,7 +132,7 @@ def _accepts_list(schema: Mapping[str, Any], value: list[object]) -> bool:
 
 def _accepts_object(schema: Mapping[str, Any], value: dict[str, object]) -> bool:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    if not set(schema.get("required", ())) <= set(value):
+    if not set(schema.get("required", ())) <= set(value) or len(value) < schema.get("minProperties", 0):
         return False
     for key, item in value.items():
         if key in properties:
@@ -206,6 +207,7 @@ def test_the_schema_takes_the_timeline_of_the_language() -> None:
         ("{dataset: business_dates, date: business_on}", "{dataset: business_dates}"),
         ("required: true", "required: maybe"),
         ("on: {currency: security.currency}", "on: currency"),
+        ("on: {currency: security.currency}", "on: {}"),
         ("      where: ", "      having: "),
         ("market_value: quantity * price.price * fx.rate", "market_value: {sql: quantity}"),
     ],
