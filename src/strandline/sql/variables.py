@@ -12,6 +12,7 @@ from strandline.model.report import Report
 
 from .borders import find_borders
 from .checks import GENERATORS, check_deterministic, check_row_wise, function_name
+from .job_sql import parse_known
 from .leaves import AGGREGATES, PICKED, RANKED, Cut, Leaf, cut_select, takes_arguments
 from .parse import PlaceOfLine, line_of, parse_expression
 from .row_names import RowName, find_row_names, find_stars
@@ -115,11 +116,15 @@ def _check_aggregates(tree: exp.Expr, text: str, what: str, place_of: PlaceOfLin
     for mistake, remedy, node in _find_misuses(tree):
         report.add("variable-select", f"{what} {mistake}", remedy, place_of(line_of(node, text)))
         return
-    leaves = cut_select(text).leaves
-    if not leaves:
+    cut = cut_select(text)
+    if not cut.leaves:
         remedy = "Write an aggregate, such as `count(*)` or `latest(<column>)`."
         report.add("variable-select", f"{what} has no aggregate.", remedy, place_of(1))
-    for leaf in leaves:
+        return
+    for other in parse_known(cut.fill(lambda _: "NULL")).find_all(exp.AggFunc):
+        mistake = f"{what} uses `{function_name(other)}`, which is not one of the aggregates of variables."
+        report.add("variable-select", mistake, "Compute it in a job, and read its output.", place_of(1))
+    for leaf in cut.leaves:
         if not _is_called_right(leaf):
             mistake = f"{what} uses `{leaf.function}` with arguments that it does not take."
             report.add("variable-select", mistake, f"Write {_tell_call(leaf.function)}.", place_of(1))

@@ -53,6 +53,8 @@ def test_an_expression_of_aggregates_is_accepted(select: str, columns: list[str]
         ("latest(DISTINCT a)", "variable-select"),
         ("max_by(a, b, 3)", "variable-select"),
         ("min_by(a)", "variable-select"),
+        ("count(*) + bitmap_construct_agg(a)", "variable-select"),
+        ("count(*) + rank(a)", "variable-select"),
         ("count()", "variable-select"),
         ("avg(DISTINCT)", "variable-select"),
         ("percentile(a)", "variable-select"),
