@@ -78,7 +78,7 @@ def left_stale(node: Node, found: Definitions, task: Task | None) -> Held | None
     """What stays stale once a task is done."""
     applied = set(task.applies) if task else set()
     left = tuple(part for part in found.changed if part not in applied)
-    return tell_stale(node, left)
+    return tell_stale(node, left, tuple(part for part in left if part not in found.fillable))
 
 
 def find_unsettled_columns(node: Node, found: Definitions, task: Task | None) -> UnsettledColumns | None:
