@@ -46,7 +46,7 @@ MISTAKES: tuple[Told, ...] = (
     (
         BY,
         "    by: {app_sources: [workspaceid, id]}",
-        "`by` of the entity `workspace` names `workspaceid` and `id`, and its id has 1 columns.",
+        "`by` of the entity `workspace` names `workspaceid` and `id`, and its id has one column.",
         "The id is `workspace_id`: write one column for each, in this order, or {id: column}.  [entity-by]",
     ),
     (
