@@ -100,6 +100,11 @@ def _serve(
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
     served.address = reached
+
+    def stopping() -> None:
+        dispatcher.dismiss()
+        served.live.close()
+
     dispatcher.start(served)
     if options.dispatch:
         deliverer.start(served)
@@ -109,7 +114,7 @@ def _serve(
         server.serve_until_stopped(
             lambda: started(shown),
             lambda: _is_idle(options.idle_stop, watched, dispatcher),
-            served.live.close,
+            stopping,
         )
     finally:
         ended = dispatcher.stop(_WORK_ENDS)
