@@ -61,7 +61,7 @@ class _Facts:
             raise RefusedError(error.what, remedy=error.remedy, slug=error.slug, status=413) from error
         if not receipt.duplicate:
             served.measures.add("facts_received_total", receipt.source, by=receipt.received)
-            served.receipts.note(receipt)
+            served.receipts.note(receipt, call.caller.name)
         if not seconds:
             if not receipt.duplicate:
                 served.work.wake()

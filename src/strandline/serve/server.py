@@ -89,6 +89,7 @@ def _serve(
     dispatcher.on_run += [
         lambda _: deliverer.wake(),
         lambda run: counting.count_run(served.measures, run),
+        lambda _: served.receipts.record_posters(served.workspace),
         lambda run: counting.log_timelines(served.workspace, run),
     ]
     dispatcher.on_published.append(lambda _: served.live.wake())
@@ -118,6 +119,7 @@ def _serve(
         )
     finally:
         ended = dispatcher.stop(_WORK_ENDS)
+        served.receipts.record_posters(served.workspace)
         if options.dispatch:
             deliverer.stop(_CONNECTIONS_END)
     return ended
