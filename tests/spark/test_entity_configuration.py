@@ -1,5 +1,7 @@
 """Each variable has a definition of its own: those that come, go, change and wait hold no other one up."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,35 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> TestProject:
 @pytest.fixture
 def project(built: TestProject, tmp_path: Path) -> TestProject:
     return built.copy(tmp_path / "rooms")
+
+
+CALLS = """
+import resource, sys
+from strandline.cli import main
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+folder, as_of = sys.argv[1:]
+for words in (["run", "--as-of", as_of], ["plan", "--as-of", as_of], ["explain", "room"]):
+    assert main([*words, "--project", folder]) == 0
+assert not {"pyspark", "py4j"} & set(sys.modules)
+print(cpu_seconds())
+"""
+
+
+def test_a_run_with_nothing_to_do_a_plan_and_an_explanation_start_no_spark(project: TestProject) -> None:
+    assert DAY.as_of is not None
+    ended = subprocess.run(
+        [sys.executable, "-c", CALLS, str(project.folder), DAY.as_of.isoformat()],
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("Everything is up to date.") == 2
+    assert float(ended.stdout.split()[-1]) < 3 * 2, "of the processor, for three calls"
 
 
 def test_a_variable_waits_for_its_input_and_fills_itself_when_that_comes(project: TestProject) -> None:

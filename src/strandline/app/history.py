@@ -15,7 +15,7 @@ from strandline.model.columns import DELETED, INGESTED_AT, METADATA_COLUMNS, POS
 from strandline.model.errors import CallError
 from strandline.model.node import Project
 from strandline.model.traits import Facts
-from strandline.plan.selection import get_nodes
+from strandline.plan.selection import get_nodes, upstream
 
 from .reading import Readable
 
@@ -86,12 +86,19 @@ def require_built(uri: str, name: str) -> None:
 
 
 def _get_facts(project: Project, name: str) -> Facts:
-    for node in get_nodes(project, name):
+    nodes = get_nodes(project, name)
+    for node in nodes:
         if (facts := project.get(node).traits.facts) is not None:
             return facts
     what = f"`{name}` is not decoded from a source, so there are no facts about its keys."
-    known = ", ".join((*project.fact_datasets, *project.timelines))
-    raise CallError(what, remedy=f"Name a fact dataset or a timeline: {known}.", slug="no-facts")
+    above = upstream(project, nodes)
+    read = [d for d in project.fact_datasets if not above.isdisjoint(get_nodes(project, d))]
+    if read:
+        remedy = f"Name a dataset that it is computed from, with a key of that: {', '.join(read)}."
+    else:
+        known = ", ".join((*project.fact_datasets, *project.timelines))
+        remedy = f"Name a fact dataset or a timeline: {known}."
+    raise CallError(what, remedy=remedy, slug="no-facts")
 
 
 def _fact(version: int | None, row: Row, columns: Sequence[str]) -> Fact:

@@ -9,6 +9,11 @@ JsonObject = dict[str, Any]
 
 def known_keys(schema: JsonObject, path: DataPath) -> frozenset[str]:
     """The keys that are allowed in the mapping at a path of the project file."""
+    return frozenset(key for node in _find_nodes(schema, path) for key in node.get("properties", {}))
+
+
+def _find_nodes(schema: JsonObject, path: DataPath) -> list[JsonObject]:
+    """What the mapping at a path may be."""
     nodes: list[JsonObject] = [schema]
     for step in path:
         children = []
@@ -21,7 +26,13 @@ def known_keys(schema: JsonObject, path: DataPath) -> frozenset[str]:
             if isinstance(child, dict):
                 children.append(child)
         nodes = children
-    return frozenset(key for node in _alternatives(schema, nodes) for key in node.get("properties", {}))
+    return _alternatives(schema, nodes)
+
+
+def keys_beside(schema: JsonObject, path: DataPath, key: str) -> frozenset[str]:
+    """The keys that are allowed beside a key, if the mapping at a path may be one of several."""
+    of_each = [frozenset(node.get("properties", {})) for node in _find_nodes(schema, path)]
+    return frozenset(other for keys in of_each if key in keys for other in keys) - {key}
 
 
 def _alternatives(schema: JsonObject, nodes: list[JsonObject]) -> list[JsonObject]:

@@ -49,13 +49,13 @@ class Mending:
     def rename_keys(self, wrong: Iterable[DataPath]) -> None:
         """Read unknown keys as the nearest known ones.
 
-        A key is left out if it is near none, or near one that exists already.
+        A key is left out if it is near none, near one that exists already, or known but not beside others.
         """
         for place in wrong:
             mapping, key = self._at(place[:-1]), place[-1]
             nearest = find_nearest(str(key), known_keys(self.schema, (*self.path, *place[:-1])))
             value = mapping.pop(key)
-            if nearest is not None and nearest not in mapping:
+            if nearest is not None and nearest != key and nearest not in mapping:
                 mapping[nearest] = value
                 self.aliases[(*self.path, *place[:-1], nearest)] = (*self.path, *place)
 

@@ -25,7 +25,7 @@ class NameRegistry:
             return False
         if name in self._taken:
             other, there = self._taken[name]
-            what = f"`{name}` is the name of a {kind} and of a {other} ({there})."
+            what = f"`{name}` is the name of {_a(kind)} and of {_a(other)} ({there})."
             self._report.add("name-taken", what, "Rename one of them: a name stands for one thing.", place)
             return False
         self._taken[name] = (kind, place)
@@ -73,3 +73,8 @@ def check_column_name(name: str, place: Place, report: Report) -> bool:
 def lowered(names: Iterable[str] | None) -> tuple[str, ...]:
     """Names of columns as they are stored, in lower case and each once."""
     return tuple(dict.fromkeys(name.lower() for name in names or ()))
+
+
+def _a(kind: str) -> str:
+    """With its article."""
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from strandline.model.report import Report, find_nearest, suggest
+from strandline.model.report import Report, find_nearest, listed, suggest
 
-from .allowed_keys import JsonObject, known_keys
+from .allowed_keys import JsonObject, keys_beside, known_keys
 from .head import Head
 from .mending import Mending
 from .not_yet import set_aside
@@ -222,6 +222,11 @@ def _add(
     place, name = document.place(*full), full[-1] if full else ""
     offending = detail["input"]
     match detail["type"]:
+        case "extra_forbidden" if name in known_keys(schema, full[:-1]):
+            others = keys_beside(schema, full[:-1], str(name))
+            what = f"`{name}` does not go with the other keys{_where(full[:-1])}."
+            remedy = f"Remove it. It goes with {listed(sorted(others))}." if others else "Remove it."
+            report.add("unknown-key", what, remedy, place)
         case "extra_forbidden":
             report.add(
                 "unknown-key",

@@ -31,7 +31,8 @@ def value_shape(value: Any) -> str:
 
 
 NamesOrMapping = Annotated[
-    Annotated[Names, Tag("<list>")] | Annotated[dict[str, str], Tag("<mapping>")], Discriminator(value_shape)
+    Annotated[Names, Tag("<list>")] | Annotated[dict[str, str], Field(min_length=1), Tag("<mapping>")],
+    Discriminator(value_shape),
 ]
 
 

@@ -10,19 +10,7 @@ from strandline.model.scope import Everything, Keys, Origin, Partitions, Scope
 
 from .estimates import Amount, estimate
 from .request import Observed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsettled:
-    """Columns that have values of an older configuration in some rows."""
-
-    columns: frozenset[str]
-    """`*`: any of them, or which rows exist."""
-    why: str
-    command: str
-    """The command that settles it."""
-    waits: bool = False
-    """Nothing is of an older configuration: columns are not there yet, and a run fills them."""
+from .unsettled import Unsettled, UnsettledColumns
 
 
 @dataclass(slots=True)
@@ -40,7 +28,7 @@ class Draft:
     """By node: what it, or some of its columns, wait for."""
     reshaped: set[str] = field(default_factory=set)
     """Nodes whose tasks may give the output other columns or types."""
-    unsettled: dict[str, Unsettled] = field(default_factory=dict)
+    unsettled: dict[str, Unsettled | UnsettledColumns] = field(default_factory=dict)
     """By node: the rows that are not of the current configuration once this plan is done."""
 
 

@@ -8,17 +8,17 @@ it.
 from dataclasses import replace
 
 from strandline.model.catalog_records import NodeRecord
-from strandline.model.columns import METADATA_COLUMNS, SOURCE_AT, SOURCE_TS
+from strandline.model.columns import SOURCE_AT, SOURCE_TS
 from strandline.model.commits import TableState
 from strandline.model.hashing import compare_configs
-from strandline.model.node import EVERY_COLUMN, Input, Node, NodeConfig
+from strandline.model.node import Input, Node, NodeConfig
 from strandline.model.plan import Cause, Held, Strategy, Task
 from strandline.model.scope import find_partitions
 
-from .draft import Draft, Unsettled, pending
+from .draft import Draft, pending
 from .request import Observed
+from .unsettled import EVERYTHING, Unsettled, UnsettledColumns
 
-EVERYTHING = frozenset({EVERY_COLUMN})
 _OF_A_COLUMN = ("column", "type", "cast")
 
 
@@ -28,8 +28,7 @@ def find_hold(node: Node, draft: Draft) -> Held | None:
         return None  # what is published shows its dataset as it is
     reasons: dict[str, str] = {}
     for input_ in node.inputs:
-        unsettled = draft.unsettled.get(input_.dataset)
-        if unsettled is not None and _reads(input_, unsettled.columns):
+        if unsettled := _find_unsettled_of(input_, draft):
             reasons[input_.dataset] = f"it reads `{input_.name}`, {unsettled.why}; {unsettled.command}"
     return Held(node=node.name, reason="; ".join(reasons.values()), changed=()) if reasons else None
 
@@ -71,11 +70,8 @@ def find_unsettled(
 
 def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
     """A held node is behind its inputs by an unknown amount. What joins it with others waits with it."""
-    commands = dict.fromkeys(
-        draft.unsettled[i.dataset].command
-        for i in node.inputs
-        if i.dataset in draft.unsettled and _reads(i, draft.unsettled[i.dataset].columns)
-    )
+    above = (_find_unsettled_of(input_, draft) for input_ in node.inputs)
+    commands = dict.fromkeys(unsettled.command for unsettled in above if unsettled)
     if waits_only(node, draft):
         why = "which waits itself"
         return Unsettled(columns=EVERYTHING, why=why, command=" and ".join(commands), waits=True)
@@ -84,8 +80,8 @@ def of_held(held: Held, draft: Draft, node: Node) -> Unsettled:
 
 def waits_only(node: Node, draft: Draft) -> bool:
     """Whether a node that cannot be computed yet only waits for columns that a run fills."""
-    above = ((i, draft.unsettled.get(i.dataset)) for i in node.inputs)
-    return all(of is None or of.waits or not _reads(input_, of.columns) for input_, of in above)
+    above = (_find_unsettled_of(input_, draft) for input_ in node.inputs)
+    return all(unsettled is None or unsettled.waits for unsettled in above)
 
 
 def settles(node: Node, task: Task | None, observed: Observed, draft: Draft) -> bool:
@@ -115,10 +111,10 @@ def without_partitions(stale: Held, task: Task | None) -> Held | None:
     return replace(stale, partitions=left) if left else None
 
 
-def _reads(input_: Input, columns: frozenset[str]) -> bool:
-    if EVERY_COLUMN in columns or input_.reads & columns:
-        return True
-    return EVERY_COLUMN in input_.reads and bool(columns - set(METADATA_COLUMNS))
+def _find_unsettled_of(input_: Input, draft: Draft) -> Unsettled | UnsettledColumns | None:
+    """What of an input is not settled, and is read."""
+    unsettled = draft.unsettled.get(input_.dataset)
+    return unsettled.read_with(input_.reads) if unsettled else None
 
 
 def _columns_of(node: Node, changed: tuple[str, ...]) -> frozenset[str]:

@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from strandline.model.catalog_records import NodeRecord
-from strandline.model.definitions import Definitions, column_of, find_definitions
-from strandline.model.node import EVERY_COLUMN, Node, NodeConfig
+from strandline.model.definitions import Definitions, find_definitions
+from strandline.model.node import Node, NodeConfig
 from strandline.model.plan import Cause, Held, Strategy, Task
 from strandline.model.report import listed
 
-from .draft import Draft, Unsettled, find_present
+from .draft import Draft, find_present
 from .request import Observed
 from .staleness import tell_stale
+from .unsettled import UnsettledColumns
 
 
 def define(
@@ -77,34 +78,25 @@ def left_stale(node: Node, found: Definitions, task: Task | None) -> Held | None
     """What stays stale once a task is done."""
     applied = set(task.applies) if task else set()
     left = tuple(part for part in found.changed if part not in applied)
-    return tell_stale(node, left)
+    return tell_stale(node, left, tuple(part for part in left if part not in found.fillable))
 
 
-def find_unsettled_columns(node: Node, found: Definitions, task: Task | None) -> Unsettled | None:
+def find_unsettled_columns(node: Node, found: Definitions, task: Task | None) -> UnsettledColumns | None:
     """The columns that readers must not read yet: of another definition, or not there."""
     applied = set(task.applies) if task else set()
     stale = [part for part in found.changed if part not in applied]
     absent = [part for part in (*found.added, *found.returned, *found.waiting) if part not in applied]
     if task is not None and task.overwrite:
         stale, absent = [], [*absent, *stale]  # a table that is replaced has no columns but those it fills
-    columns = frozenset(column_of(part) for part in (*stale, *absent))
-    if any(part not in applied for part in found.rows) and task is None:
-        columns |= {EVERY_COLUMN}
-    if not columns:
-        return None
-    why, commands = [], []
-    if stale:
-        why.append(f"which is stale ({', '.join(f'`{part}`' for part in stale)} changed)")
-        commands.append(f"`strandline backfill {node.name} --stale` settles it")
-    if waits := [part for part in absent if found.waiting.get(part) or part in found.changed]:
-        why.append(f"in which {', '.join(f'`{part}`' for part in waits)} waits for its input")
-        commands.append("the run that receives it fills it")
-    if not stale and not waits:
-        why.append("of which the configuration changed")
-        commands.append("a run applies it")
-    return Unsettled(
-        columns=columns, why=" and ".join(why), command="; ".join(dict.fromkeys(commands)), waits=not stale
+    waiting = [part for part in absent if found.waiting.get(part) or part in found.changed]
+    unsettled = UnsettledColumns(
+        node=node.name,
+        stale=tuple(stale),
+        waiting=tuple(waiting),
+        absent=tuple(part for part in absent if part not in waiting),
+        rows_differ=any(part not in applied for part in found.rows) and task is None,
     )
+    return unsettled if unsettled.columns else None
 
 
 def tell_waiting(node: Node, found: Definitions) -> Iterator[str]:

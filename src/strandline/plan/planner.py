@@ -24,6 +24,7 @@ from .rules import RULES
 from .selection import downstream
 from .staleness import current_config, find_frozen, find_stale
 from .strategies import choose_strategy
+from .unsettled import Unsettled, UnsettledColumns
 
 
 def decide(case: Case) -> Task | None:
@@ -79,7 +80,7 @@ def plan(project: Project, observed: Observed, request: PlanRequest) -> Plan:
             stale = left_stale(node, found, task)
         elif stale:
             stale = None if settles(node, task, observed, draft) else without_partitions(stale, task)
-        unsettled = find_unsettled(
+        unsettled: Unsettled | UnsettledColumns | None = find_unsettled(
             node, derived, own, config, frozen if found else frozen or stale, frozen=frozen is not None
         )
         if found is not None and (derived or task):

@@ -67,8 +67,11 @@ def find_stale(node: Node, record: NodeRecord, config: NodeConfig) -> Held | Non
     return Held(node=node.name, reason=reason, changed=changed, partitions=partitions)
 
 
-def tell_stale(node: Node, changed: tuple[str, ...]) -> Held | None:
-    """Columns that have another definition, and that a person has to fill. They hold no other column up."""
+def tell_stale(node: Node, changed: tuple[str, ...], lacking: tuple[str, ...] = ()) -> Held | None:
+    """Columns that have another definition, and that a person has to fill. They hold no other column up.
+
+    `lacking` are those of them that nothing can be computed of yet: an input was never received.
+    """
     if not changed:
         return None
     was, them = ("it was", "it") if len(changed) == 1 else ("they were", "them")
@@ -76,6 +79,9 @@ def tell_stale(node: Node, changed: tuple[str, ...]) -> Held | None:
         f"{_list(changed)} changed since {was} filled; `strandline backfill {node.name} --stale` fills"
         f" {them} anew"
     )
+    if lacking:
+        which = "" if lacking == changed else f" {_list(lacking)}"
+        reason += f",{which} once what {'it reads' if len(lacking) == 1 else 'they read'} was received"
     return Held(node=node.name, reason=reason, changed=changed)
 
 

@@ -4,6 +4,7 @@ A `select` is never written again from its tree: sqlglot may write another funct
 `percentile_cont`). It is cut at the aggregates and put together again, so Spark reads what the user wrote.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,14 +13,19 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from .spark import SPARK
 
-AGGREGATES = frozenset(
+_OF_TWO_COLUMNS = frozenset(
     """
-    approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr
-    count count_if covar_pop covar_samp earliest every kurtosis latest listagg max max_by mean median min
-    min_by mode percentile percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
-    regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp string_agg
-    sum try_avg try_sum var_pop var_samp variance
-    """.split()  # noqa: SIM905  a list of fifty quoted words is hard to read
+    corr covar_pop covar_samp max_by min_by regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
+    regr_sxx regr_sxy regr_syy
+    """.split()  # noqa: SIM905  a list of quoted words is hard to read
+)
+AGGREGATES = _OF_TWO_COLUMNS.union(
+    """
+    approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set
+    count count_if earliest every kurtosis latest listagg max mean median min mode percentile
+    percentile_cont percentile_disc skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg
+    try_sum var_pop var_samp variance
+    """.split()  # noqa: SIM905  a list of forty quoted words is hard to read
 )
 """The functions of which a `select` may consist. Their value depends on the set of rows alone.
 
@@ -30,6 +36,24 @@ RANKED = frozenset({"latest", "earliest"})
 """They take the row of highest or lowest rank."""
 PICKED = RANKED | {"max_by", "min_by"}
 """They take one of several rows, so ties must be decided."""
+_MOST_ARGUMENTS = {
+    "approx_count_distinct": 2,
+    "count": sys.maxsize,
+    "earliest": 2,
+    "latest": 2,
+    "listagg": 2,
+    "percentile": 3,
+    "string_agg": 2,
+}
+"""Of functions that take more or fewer. Others take one argument, or two columns."""
+
+
+def takes_arguments(function: str, number: int) -> bool:
+    """Whether an aggregate takes so many arguments."""
+    if function in _OF_TWO_COLUMNS:
+        return number == 2
+    least = {"mode": 0, "percentile": 2}.get(function, 1)
+    return least <= number <= _MOST_ARGUMENTS.get(function, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

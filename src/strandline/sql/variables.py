@@ -12,12 +12,15 @@ from strandline.model.report import Report
 
 from .borders import find_borders
 from .checks import GENERATORS, check_deterministic, check_row_wise, function_name
-from .leaves import AGGREGATES, PICKED, RANKED, Cut, Leaf, cut_select
+from .job_sql import parse_known
+from .leaves import AGGREGATES, PICKED, RANKED, Cut, Leaf, cut_select, takes_arguments
 from .parse import PlaceOfLine, line_of, parse_expression
 from .row_names import RowName, find_row_names, find_stars
 
 _CLOCK = "Use `:as_of`, the run's logical time."
 _LATEST = "Use `latest(<column>)` or `earliest(<column>)`, which say which row is taken."
+_ORDERED = ("percentile_cont", "percentile_disc")
+"""They need `WITHIN GROUP`."""
 _NUMBER_OF_ROWS = re.compile("[1-9][0-9]{0,6}")
 _INSTEAD = dict.fromkeys(("any_value", "first", "last", "first_value", "last_value", "nth_value"), _LATEST)
 
@@ -113,17 +116,44 @@ def _check_aggregates(tree: exp.Expr, text: str, what: str, place_of: PlaceOfLin
     for mistake, remedy, node in _find_misuses(tree):
         report.add("variable-select", f"{what} {mistake}", remedy, place_of(line_of(node, text)))
         return
-    leaves = cut_select(text).leaves
-    if not leaves:
+    cut = cut_select(text)
+    if not cut.leaves:
         remedy = "Write an aggregate, such as `count(*)` or `latest(<column>)`."
         report.add("variable-select", f"{what} has no aggregate.", remedy, place_of(1))
-    for leaf in leaves:
-        if leaf.function in PICKED and not _takes_rows(leaf):
-            remedy = f"Write `{leaf.function}(<column>, <order>)`, or `latest(<column>, 3)` for several."
-            if leaf.function in RANKED:
-                remedy = f"Write `{leaf.function}(<column>)`, or `{leaf.function}(<column>, 3)` for several."
+        return
+    for other in parse_known(cut.fill(lambda _: "NULL")).find_all(exp.AggFunc):
+        mistake = f"{what} uses `{function_name(other)}`, which is not one of the aggregates of variables."
+        report.add("variable-select", mistake, "Compute it in a job, and read its output.", place_of(1))
+    for leaf in cut.leaves:
+        if not _is_called_right(leaf):
             mistake = f"{what} uses `{leaf.function}` with arguments that it does not take."
-            report.add("variable-select", mistake, remedy, place_of(1))
+            report.add("variable-select", mistake, f"Write {_tell_call(leaf.function)}.", place_of(1))
+
+
+def _tell_call(function: str) -> str:
+    """How an aggregate is called."""
+    match function:
+        case "latest" | "earliest":
+            return f"`{function}(<column>)`, or `{function}(<column>, 3)` for several"
+        case "max_by" | "min_by":
+            return f"`{function}(<column>, <order>)`, or `latest(<column>, 3)` for several"
+        case "count":
+            return "`count(*)` or `count(<column>)`"
+        case "percentile":
+            return "`percentile(<column>, 0.5)`"
+        case "percentile_cont" | "percentile_disc":
+            return f"`{function}(0.5) WITHIN GROUP (ORDER BY <column>)`"
+        case _:
+            columns = next(n for n in (1, 2) if takes_arguments(function, n))
+            return f"`{function}({', '.join(['<column>'] * columns)})`"
+
+
+def _is_called_right(leaf: Leaf) -> bool:
+    if leaf.function in PICKED:
+        return _takes_rows(leaf)
+    if leaf.function in _ORDERED and not leaf.within:
+        return False
+    return takes_arguments(leaf.function, len(leaf.arguments))
 
 
 def _takes_rows(leaf: Leaf) -> bool:

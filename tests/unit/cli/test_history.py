@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from strandline.cli import main
 from tests.unit.cli.builders import Shop, make_shop, order, printed
+from tests.unit.declare.entities.builders import PROJECT
 
 FIRST, CORRECTED, LATE = (
     order("A-1", "120.00", 9, 1),
@@ -103,6 +105,18 @@ def test_a_wrong_call_says_what_the_key_is(
 ) -> None:
     assert shop.call("history", *words) == 2
     assert slug in capsys.readouterr().err
+
+
+def test_an_entity_has_no_facts_and_names_the_datasets_that_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "strandline.yaml").write_text(PROJECT)
+
+    assert main(["history", "workspace", "w1", "--project", str(tmp_path)]) == 2
+
+    told = capsys.readouterr().err
+    assert "`workspace` is not decoded from a source, so there are no facts about its keys." in told
+    assert "with a key of that: app_sources, app_tracks, contracts.  [no-facts]" in told
 
 
 def test_a_dataset_without_facts_yet_was_never_built(

@@ -90,7 +90,7 @@ CALLS: tuple[tuple[str, str, str, str], ...] = (
     (
         "no-facts",
         "history customer_totals Asha",
-        "Name a fact dataset or a timeline: counted, orders, visit.",
+        "Name a dataset that it is computed from, with a key of that: orders.",
         "history orders A-1",
     ),
     ("wrong-key", "history orders A 1", "Write `strandline history orders ORDER_ID`.", "history orders A-1"),

@@ -13,6 +13,7 @@ from strandline.declare.yaml_lines import load_yaml
 from strandline.model.project import Chain, Job, Mode, Partitioning
 from strandline.model.report import Report
 from tests.unit.declare.builders import load
+from tests.unit.declare.entities import builders as entities
 from tests.unit.declare.timelines.builders import PROJECT as TIMELINES
 from tests.unit.declare.timelines.builders import edited
 
@@ -83,6 +84,7 @@ def accepts(schema: Mapping[str, Any], value: object) -> bool:
         "enum",
         "items",
         "minItems",
+        "minProperties",
         "minimum",
         "oneOf",
         "properties",
@@ -131,7 +133,7 @@ def _accepts_list(schema: Mapping[str, Any], value: list[object]) -> bool:
 
 def _accepts_object(schema: Mapping[str, Any], value: dict[str, object]) -> bool:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    if not set(schema.get("required", ())) <= set(value):
+    if not set(schema.get("required", ())) <= set(value) or len(value) < schema.get("minProperties", 0):
         return False
     for key, item in value.items():
         if key in properties:
@@ -206,12 +208,41 @@ def test_the_schema_takes_the_timeline_of_the_language() -> None:
         ("{dataset: business_dates, date: business_on}", "{dataset: business_dates}"),
         ("required: true", "required: maybe"),
         ("on: {currency: security.currency}", "on: currency"),
+        ("on: {currency: security.currency}", "on: {}"),
         ("      where: ", "      having: "),
         ("market_value: quantity * price.price * fx.rate", "market_value: {sql: quantity}"),
     ],
 )
 def test_the_schema_refuses_what_a_timeline_lacks(old: str, new: str) -> None:
     assert not accepts(SCHEMA, parse(edited(TIMELINES, (old, new))))
+
+
+def test_the_schema_takes_the_entities_of_the_language() -> None:
+    assert accepts(SCHEMA, parse(entities.PROJECT))
+    for old, new in (
+        ("id: workspace_id", "id: [workspace_id, part]"),
+        ("id: workspace_id", "id: {workspace_id: bigint}"),
+        ("by: payer", "by: [payer]"),
+        ("by: payer", "by: {organization_id: payer}"),
+    ):
+        assert accepts(SCHEMA, parse(entities.edited(old, new))), new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    id: workspace_id\n", ""),
+        ("every: day", "every: quarter"),
+        ("{salesforce_id: id}}", "{}}"),
+        ("last: [7 days, 30 days]", "last: []"),
+        ("last: [7 days, 30 days]", "latest: 7 days"),
+        ('created: "count(*)"', "created: 1"),
+        ('{expr: "tracks_7d', '{from: app_tracks, expr: "tracks_7d'),
+        ("default: 0", "default: [0]"),
+    ],
+)
+def test_the_schema_refuses_what_an_entity_lacks(old: str, new: str) -> None:
+    assert not accepts(SCHEMA, parse(entities.edited(old, new)))
 
 
 COLUMNS = "chain_id: c, block_number: {path: n, type: bigint}, block_hash: h"

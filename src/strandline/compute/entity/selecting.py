@@ -11,6 +11,8 @@ from pyspark.sql.types import DataType, IntegralType
 from strandline.compute.keys import row_hash, user_columns
 from strandline.model.columns import quote
 from strandline.model.entity import Entity, Use, Variable
+from strandline.model.errors import WorkError
+from strandline.model.typed_values import EXPECTED, find_stored_type, fit_value
 from strandline.sql.leaves import Leaf, cut_select
 from strandline.sql.literals import spark_literal
 
@@ -21,6 +23,7 @@ from .times import explained, fill_time
 
 COUNTED = "__counted"
 """False in the one row that each entity adds, so that an entity without rows is computed too (L4)."""
+_COMPARED_AS = {"float": "double", "timestamp_ntz": "timestamp"}
 _RANK, _HASH = "__rank", "__hash"
 
 
@@ -140,13 +143,35 @@ def default_of(variable: Variable, kind: DataType) -> Column:
     value = F.col(quote(variable.name))
     if variable.default is None:
         return value
+    require_default(variable, kind.simpleString())
     literal = spark_literal(variable.default)
     return F.coalesce(value, F.expr(f"CAST({literal} AS {kind.simpleString()})"))
 
 
+def require_default(variable: Variable, type_: str) -> None:
+    """Refuse a default that is not a value of its variable: a cast would change it, or fail without a name.
+
+    Spark decides about types of which we do not know the values.
+    """
+    kind = find_stored_type(_COMPARED_AS.get(type_, type_))
+    if kind is None or variable.default is None:
+        return
+    try:
+        fit_value(variable.default, kind)
+    except (ValueError, ArithmeticError):
+        raise WorkError(
+            f"{variable.place}: the default {variable.default!r} of `{variable.name}` is not a `{type_}`.",
+            remedy=f"Write {EXPECTED[kind.name]}.",
+            slug="default-does-not-fit",
+        ) from None
+
+
 def with_defaults(rows: DataFrame, variables: Sequence[Variable]) -> DataFrame:
-    made = {v.name: default_of(v, rows.schema[v.name].dataType) for v in variables if v.default is not None}
-    return rows.withColumns(made) if made else rows
+    def fill() -> DataFrame:
+        types = {v.name: rows.schema[v.name].dataType for v in variables if v.default is not None}
+        return rows.withColumns({v.name: default_of(v, types[v.name]) for v in variables if v.name in types})
+
+    return explained(fill, variables) if any(v.default is not None for v in variables) else rows
 
 
 def with_expressions(rows: DataFrame, entity: Entity) -> DataFrame:

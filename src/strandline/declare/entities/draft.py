@@ -115,7 +115,11 @@ class EntityDraft:
         of_entity = f"the entity `{self.name}`"
         for written in self.written:
             if written.expr is None:
-                yield written.dataset, f"the variable `{written.name}` of {of_entity}", written.dataset_path
+                yield (
+                    written.dataset,
+                    f"{written.owner_of(written.dataset_path)} of {of_entity}",
+                    written.dataset_path,
+                )
             yield from _named_in(written.by, f"`by` of {of_entity}", written.by_path)
         for dataset, owner in self.spec.by.items():
             yield dataset, f"`by` of {of_entity}", (*self.path, "by", dataset)

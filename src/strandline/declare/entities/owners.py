@@ -101,7 +101,8 @@ class Owners:
         columns = tuple(column.lower() for column in ([spec] if isinstance(spec, str) else spec))
         if len(columns) == len(self.id):
             return columns
-        mistake = f"{what} names {listed(columns)}, and its id has {len(self.id)} columns."
+        has = "one column" if len(self.id) == 1 else f"{len(self.id)} columns"
+        mistake = f"{what} names {listed(columns)}, and its id has {has}."
         remedy = f"{of_id}: write one column for each, in this order, or {{id: column}}."
         report.add("entity-by", mistake, remedy, place)
         return None

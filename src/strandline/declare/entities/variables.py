@@ -1,12 +1,14 @@
 """The variables of an entity, checked against the datasets that they read."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from strandline.declare.datasets.values import fit_default
 from strandline.declare.loading import Loading
 from strandline.declare.names import check_column_name
 from strandline.declare.reading import check_column, find_known
+from strandline.declare.yaml_lines import DataPath
 from strandline.model.accumulation import Accumulation
 from strandline.model.entity import Border, Variable, Window, window_borders
 from strandline.model.errors import Place
@@ -15,12 +17,14 @@ from strandline.model.report import Report, suggest
 from strandline.sql.additive import find_addends
 from strandline.sql.known_columns import Known
 from strandline.sql.parse import PlaceOfLine
+from strandline.sql.select_types import find_select_type
 from strandline.sql.variables import Read, find_merge, read_expr, read_select, read_where
 
 from .inputs import InputKind
 from .owners import Owner
 from .written import Text, Written
 
+_Reading = Callable[[str, str, PlaceOfLine, Report], Read | None]
 _MERGE = re.compile(r"\s*(sum|min|max|count|avg)\b.*", re.IGNORECASE | re.DOTALL)
 _TIMES = ("timestamp", "date", "timestamp_ntz")
 
@@ -34,6 +38,8 @@ class Variables:
     id: tuple[str, ...]
     made: list[Variable] = field(default_factory=list)
     names: dict[str, Place] = field(default_factory=dict)
+    read: dict[DataPath, Read | None] = field(default_factory=dict)
+    """By place of a text: what it reads. None if it is wrong, which was reported."""
 
     def claim(self, written: Written, report: Report) -> None:
         """Register a name. Two variables of one name are a mistake, also if one is part of a family."""
@@ -77,19 +83,23 @@ class Variables:
     ) -> None:
         """Check a variable over a dataset. `owner` is None if it was reported."""
         assert written.select is not None
-        what, known = f"of the variable `{written.name}`", find_known(dataset, self.loading)
-        select = read_select(written.select.text, f"`select` {what}", self._lines(written.select), report)
-        reads = [(written.select, select, "select")]
+        known, what = (
+            find_known(dataset, self.loading),
+            f"`select` of {written.owner_of(written.select.path)}",
+        )
+        select = self._read(written.select, what, read_select, report)
+        reads = [(written.select, select, what)]
         for where in written.where:
-            read = read_where(where.text, f"`where` {what}", self._lines(where), report)
-            reads.append((where, read, "where"))
+            what = f"`where` of {written.owner_of(where.path)}"
+            reads.append((where, self._read(where, what, read_where, report), what))
         columns: dict[str, None] = {}
-        for text, read, word in reads:
+        for text, read, what in reads:
             if read is not None:
-                columns |= self._check_names(text, read, f"`{word}` {what}", dataset, known, report)
+                columns |= self._check_names(text, read, what, dataset, known, report)
         window = self._make_window(written, dataset, known, report)
         if select is not None:
             self._check_kind(written, select, dataset, kind, report)
+            self._check_default(written, select, known, report)
         if select is None or owner is None or any(read is None for _, read, _ in reads):
             return
         borders: dict[Border, None] = dict.fromkeys(b for _, read, _ in reads if read for b in read.borders)
@@ -110,6 +120,12 @@ class Variables:
                 accumulation=self._accumulation(written, reads, owner, kind, columns, known),
             )
         )
+
+    def _read(self, text: Text, what: str, read: _Reading, report: Report) -> Read | None:
+        """Each text once: the variables of a family share theirs, and those of a group its `where`."""
+        if text.path not in self.read:
+            self.read[text.path] = read(text.text, what, self._lines(text), report)
+        return self.read[text.path]
 
     def _accumulation(
         self,
@@ -137,6 +153,13 @@ class Variables:
             found_in=tuple(self.loading.tables.get(dataset, dataset) for dataset, _ in owner.via),
         )
 
+    def _check_default(self, written: Written, select: Read, known: Known, report: Report) -> None:
+        """A default must be a value of the variable, where its type is known without Spark."""
+        assert select.cut is not None
+        type_ = find_select_type(select.cut, known.type_of)
+        if written.default is not None and type_ is not None:
+            fit_default(written.default, type_, self.loading.document.place(*written.default_path), report)
+
     def _check_names(
         self, text: Text, read: Read, what: str, dataset: str, known: Known, report: Report
     ) -> dict[str, None]:
@@ -152,7 +175,7 @@ class Variables:
             written.window.column.lower(),
             self.loading.document.place(*written.window_path, "column"),
         )
-        what = f"the window of the variable `{written.path[-1]}`"
+        what = f"the window of {written.owner_of(written.window_path)}"
         if check_column(column, what, dataset, known, place, report):
             stored = known.type_of(column)
             if stored is not None and stored not in _TIMES:
@@ -172,7 +195,7 @@ class Variables:
         place = self.loading.document.place(*written.select.path)
         if select.needs_order and not kind.facts:
             mistake = (
-                f"`select` of the variable `{written.name}` takes the latest row of `{dataset}`, whose rows"
+                f"`select` of the variable `{written.title}` takes the latest row of `{dataset}`, whose rows"
                 " have no order: it is computed."
             )
             remedy = "Name the order: `max_by(<column>, <order>)` or `min_by(<column>, <order>)`."
@@ -184,13 +207,13 @@ class Variables:
         remedy = "Remove `merge`: Strandline finds out how a change reaches the variable."
         if not kind.is_stream:
             mistake = (
-                f"the variable `{written.name}` has `merge`, and rows of `{dataset}` are updated: a record"
+                f"the variable `{written.title}` has `merge`, and rows of `{dataset}` are updated: a record"
                 " would count again with each update."
             )
             report.add("merge-refused", mistake, remedy, place)
         elif needed is None or merge is None or merge[1].lower() != needed:
             mistake = (
-                f"the variable `{written.name}` has `merge: {written.merge}`, which is not right for it."
+                f"the variable `{written.title}` has `merge: {written.merge}`, which is not right for it."
             )
             report.add("merge-refused", mistake, f"Write `merge: {needed}`." if needed else remedy, place)
 

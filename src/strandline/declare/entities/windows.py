@@ -31,16 +31,21 @@ def make_lengths(
     is_family = isinstance(spec.last, list)
     texts = spec.last if isinstance(spec.last, list) else [spec.last]
     place = document.place(*path, "last")
-    lengths = []
+    lengths: list[Length] = []
     for text in texts:
         length = _LENGTH.fullmatch(text)
         unit = length[2].lower() if length else ""
         number = int(length[1]) if length else 0
         if unit in _SECONDS and 0 < number * _SECONDS[unit] <= _MOST:
             suffix = f"_{number}{_SUFFIXES[unit]}" if is_family else ""
-            lengths.append(Length(seconds=number * _SECONDS[unit], text=text.strip(), suffix=suffix))
+            length_of = Length(seconds=number * _SECONDS[unit], text=text.strip(), suffix=suffix)
+            if suffix in {other.suffix for other in lengths}:
+                mistake = f"{what} has the length `{text}` twice."
+                report.add("named-twice", mistake, "Keep one of them.", place)
+            else:
+                lengths.append(length_of)
             continue
-        mistake = f"the window of {what} has the length `{text}`"
+        mistake = f"{what} has the length `{text}`"
         if unit in _DAYS:
             mistake += f": {unit}s differ in length."
             remedy = f"Write days: `{number * _DAYS[unit]} days`."

@@ -39,8 +39,18 @@ class Written:
     lacks_length: bool = False
     """No length of its window is right, so its name is not known. Everything else of it is checked."""
     default: Scalar | None = None
+    default_path: DataPath = ()
     merge: str | None = None
     expr: Text | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name in messages. The variables of a family have the same, and share their mistakes."""
+        return str(self.path[-1]).lower()
+
+    def owner_of(self, path: DataPath) -> str:
+        """What a part of it belongs to, in messages: to the variable, or to the group that shares it."""
+        return f"the variable `{self.title}`" if path[: len(self.path)] == self.path else "a group"
 
 
 def read_variables(spec: EntitySpec, path: DataPath, document: Document, report: Report) -> list[Written]:
@@ -50,7 +60,7 @@ def read_variables(spec: EntitySpec, path: DataPath, document: Document, report:
         if one.window is None:
             written.append(one)
             continue
-        what = f"the variable `{one.path[-1]}`"
+        what = f"the window of {one.owner_of(one.window_path)}"
         lengths = make_lengths(one.window, what, one.window_path, document, report)
         for length in lengths:
             written.append(replace(one, name=f"{one.name}{length.suffix}", length=length))
@@ -68,6 +78,7 @@ def _alone(spec: EntitySpec, path: DataPath) -> Iterator[Written]:
                 path=at,
                 expr=Text(text=variable.expr, path=(*at, "expr")),
                 default=variable.default,
+                default_path=(*at, "default"),
             )
         else:
             yield _aggregate(name, variable, at)
@@ -86,6 +97,7 @@ def _aggregate(name: str, variable: AggregateSpec, at: DataPath) -> Written:
         window=variable.window,
         window_path=(*at, "window"),
         default=variable.default,
+        default_path=(*at, "default"),
         merge=variable.merge,
     )
 
@@ -112,6 +124,7 @@ def _grouped(spec: EntitySpec, path: DataPath) -> Iterator[Written]:
                 window=group.window,
                 window_path=(*of_group, "window"),
                 default=own.default,
+                default_path=(*at, "default"),
                 merge=own.merge,
             )
 

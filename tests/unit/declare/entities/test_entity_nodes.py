@@ -91,6 +91,21 @@ def test_a_window_has_two_borders_and_a_comparison_with_as_of_one(tmp_path: Path
     assert load(tmp_path, PROJECT).indexed("app_tracks_facts") == ("sent_at",)
 
 
+def test_a_family_has_a_name_and_a_length_for_each_of_its_windows(tmp_path: Path) -> None:
+    project = edited("[7 days, 30 days]", "[7 days, 30 days, 15 minutes, 36 hours, 2 weeks, 1 day]")
+    workspace = load_entity(tmp_path, "workspace", project)
+
+    seconds = {v.name: v.window.seconds for v in workspace.variables if v.window and v.name[:6] == "tracks"}
+    assert seconds == {
+        "tracks_7d": 7 * 86_400,
+        "tracks_30d": 30 * 86_400,
+        "tracks_15min": 900,
+        "tracks_36h": 36 * 3_600,
+        "tracks_2w": 14 * 86_400,
+        "tracks_1d": 86_400,
+    }
+
+
 @pytest.mark.parametrize(
     ("select", "clock"),
     [
