@@ -82,7 +82,6 @@ _TESTS: Mapping[str, Mapping[str, Collection[str]]] = {
         "test_an_unknown_route_asks_for_a_key_and_is_then_unknown": ("unknown-route", "wrong-method"),
         "test_a_declared_name_is_ours_once_there_are_keys": ("host-refused",),
         "test_a_page_that_was_refused_is_answered_once_its_origin_is_declared": ("origin-refused",),
-        "test_a_key_with_sources_posts_to_these_alone": ("source-refused",),
         "test_a_body_that_is_not_declared_as_plain_json_is_refused": ("wrong-content-type",),
         "test_a_body_of_17_mib_is_refused_before_it_is_read_whole": ("body-too-large",),
         "test_a_body_that_is_not_what_the_route_takes_is_refused": (

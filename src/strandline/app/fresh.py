@@ -36,7 +36,7 @@ class QueryRequest:
 def query_with_spark(workspace: Workspace, request: QueryRequest) -> QueryResult:
     if request.fresh:
         return query_fresh(workspace, request.sql)
-    known_at = parse_known_at(workspace.project, request.known_at) if request.known_at else None
+    known_at = None if request.known_at is None else parse_known_at(workspace.project, request.known_at)
     return query_spark(workspace, request.sql, known_at)
 
 

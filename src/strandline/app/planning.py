@@ -60,7 +60,7 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
     project = workspace.project
     as_of = request.as_of or now()
     selected = None
-    if request.select:
+    if request.select is not None:
         stale: tuple[str, ...] = ()
         if "stale:" in request.select.split():
             stale = tuple(h.node for h in plan(project, observed, PlanRequest(as_of=as_of)).stale)
@@ -89,7 +89,7 @@ def plan_request(workspace: Workspace, observed: Observed, request: RunRequest) 
 def _check_backfill(project: Project, names: str) -> frozenset[str]:
     """The nodes to backfill. Every name must mean at least one."""
     backfilled: set[str] = set()
-    for name in names.split():
+    for name in names.split() or [names]:
         nodes = {n for n in select_nodes(project, name) if project.get(n).inputs}
         if not nodes:
             decoded = sorted({n.traits.facts.name for n in project.readers_of(name) if n.traits.facts})

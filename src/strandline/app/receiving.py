@@ -4,11 +4,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Never
 
-from strandline.catalog import find_run, read_runs, read_tasks
+from strandline.catalog import audit, find_run, read_runs, read_tasks
 from strandline.ingest.inbox import Head, is_waiting, keep, make_key
 from strandline.ingest.splitting import split_json, split_lines
 from strandline.lake.lock import unwritable
@@ -101,6 +101,24 @@ def receive(workspace: Workspace, posted: Posted, at: datetime | None = None) ->
         position=(kept.head.key, 1, kept.head.first_place),
         duplicate=kept.duplicate,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedBy:
+    """What somebody has posted to a source over some time."""
+
+    source: str
+    actor: str
+    posts: int
+    messages: int
+
+    def joined(self, more: "PostedBy") -> "PostedBy":
+        return replace(self, posts=self.posts + more.posts, messages=self.messages + more.messages)
+
+
+def record_poster(workspace: Workspace, posted: PostedBy) -> None:
+    """Write into the audit log who has posted. One line stands for many posts, so that it stays small."""
+    audit(workspace.catalog, "facts", asdict(posted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

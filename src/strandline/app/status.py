@@ -70,6 +70,6 @@ def _describe_scope(scope: Scope) -> str:
 def read_status(workspace: Workspace, name: str | None = None) -> tuple[tuple[DatasetStatus, ...], HeldWork]:
     """Every node, or those a name means, inputs before readers, and what is held among them or upstream."""
     project = workspace.project
-    names = frozenset(get_nodes(project, name)) if name else None
+    names = None if name is None else frozenset(get_nodes(project, name))
     plan, observed = make_plan(workspace, RunRequest())
     return judge(project, plan, observed, names)

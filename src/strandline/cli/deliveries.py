@@ -78,7 +78,7 @@ def run(call: argparse.Namespace) -> int:
 
 
 def _instant(text: str | None) -> datetime | None:
-    return parse_instant(text) if text else None
+    return None if text is None else parse_instant(text)
 
 
 def render_deliveries(outcome: DeliveriesOutcome) -> str:

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     _refuse_contradictions(call)
     reading = open_reading(Path(call.project))
-    known_at = parse_known_at(reading.project, call.known_at) if call.known_at else None
+    known_at = None if call.known_at is None else parse_known_at(reading.project, call.known_at)
     result = _ask(call, reading, known_at)
     match call.output:
         case "json":
@@ -76,7 +76,7 @@ def _ask(call: argparse.Namespace, reading: Reading, known_at: KnownAt | None) -
 
 
 def _refuse_contradictions(call: argparse.Namespace) -> None:
-    if call.fresh and call.known_at:
+    if call.fresh and call.known_at is not None:
         raise CallError(
             "--fresh is about now and --known-at about then.", remedy="Leave one of them out.", slug="call"
         )

@@ -71,7 +71,7 @@ def make_request(call: argparse.Namespace) -> RunRequest:
     fail_on = getattr(call, "fail_on", None)
     return RunRequest(
         select=" ".join(call.select) if call.select else None,
-        as_of=parse_instant(call.as_of) if call.as_of else None,
+        as_of=None if call.as_of is None else parse_instant(call.as_of),
         batches=getattr(call, "batches", None),
         accept_guard=None if accepted is None else tuple(accepted),
         quiet=None if quiet is None else tuple(quiet),

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(call: argparse.Namespace) -> int:
     from strandline.app.verify import VerifyRequest
 
-    sample = parse_percent(call.sample) if call.sample else None
+    sample = None if call.sample is None else parse_percent(call.sample)
 
     def progress(verified: "VerifiedDataset") -> None:
         if call.output == "table":

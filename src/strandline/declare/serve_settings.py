@@ -29,7 +29,7 @@ def make_serve_settings(spec: ServeSpec, document: Document, report: Report) -> 
         _check_origin(origin, (*_PATH, "origins", number), document, report)
     return ServeSettings(
         keys=keys,
-        hosts=tuple(host.lower() for host in spec.hosts),
+        hosts=tuple(host.lower().strip("[]") for host in spec.hosts),
         origins=tuple(origin.lower() for origin in spec.origins),
         clock=_duration("clock", spec.clock, document, report),
         poll=_duration("poll", spec.poll, document, report),
@@ -132,7 +132,8 @@ def _check_host(host: str, path: DataPath, document: Document, report: Report) -
 def _check_origin(origin: str, path: DataPath, document: Document, report: Report) -> None:
     try:
         parts = urlsplit(origin.lower())
-        bare = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        bare = f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}"
         valid = parts.scheme in ("http", "https") and origin.lower() == bare
     except ValueError:
         valid = False

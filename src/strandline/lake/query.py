@@ -154,8 +154,7 @@ def find_appended_rows(uri: str, where: Mapping[str, object]) -> list[tuple[int 
 def match_values(where: Mapping[str, object], schema: pa.Schema) -> pyarrow.dataset.Expression:
     """The condition that columns have these values."""
     conditions = [
-        _is_value(pyarrow.dataset.field(name), value, schema.field(name).type)
-        for name, value in where.items()
+        _is_value(pyarrow.dataset.field(name), value, _type_of(name, schema)) for name, value in where.items()
     ]
     return reduce(and_, conditions)
 
@@ -188,11 +187,21 @@ def _version_of(entry: LogEntry | None, row: Mapping[str, object], entries: Sequ
 
 def parse_values(uri: str, texts: Mapping[str, str]) -> dict[str, object]:
     """Values from text, in the types of a table's columns."""
-    table = open_table(uri)
-    schema = table.arrow_schema if table else None
-    return {
-        name: _parse(name, text, schema.field(name).type) if schema else text for name, text in texts.items()
-    }
+    if (table := open_table(uri)) is None:
+        return dict(texts)
+    schema = table.arrow_schema
+    return {name: _parse(name, text, _type_of(name, schema)) for name, text in texts.items()}
+
+
+def _type_of(name: str, schema: pa.Schema) -> pa.DataType:
+    """The type of a declared column. The table may be older than the declaration."""
+    if name not in schema.names:
+        raise CallError(
+            f"The table has no column `{name}`: it was written before the column was declared.",
+            remedy="Run `strandline run`. Of a dataset that is frozen: `strandline backfill NAME --all`.",
+            slug="not-built",
+        )
+    return schema.field(name).type
 
 
 def _parse(name: str, text: str, kind: Any) -> object:

@@ -13,7 +13,7 @@ def select_nodes(project: Project, selector: str, stale: Iterable[str] = ()) -> 
     A name that does not exist is an error: selecting nothing by mistake would look like success.
     """
     chosen: set[str] = set()
-    for word in selector.split():
+    for word in selector.split() or [selector]:
         if word == "stale:":
             chosen |= set(stale)
             continue

@@ -162,7 +162,7 @@ def check_source(caller: Caller, source: str) -> None:
         raise RefusedError(
             f"The access key `{caller.name}` may not post facts to `{source}`.",
             remedy=f"Add `{source}` to the key's `sources` in `settings.serve.keys`.",
-            slug="source-refused",
+            slug="source-not-allowed",
             status=403,
         )
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -83,7 +83,7 @@ async def read_body(call: Call, shape: type[Body]) -> Body:
     try:
         return shape.model_validate(document)
     except ValidationError as error:
-        raise _describe(error.errors(include_url=False)[0], shape) from None
+        raise _describe(error.errors(include_url=False), shape) from None
 
 
 def parse_json(raw: bytes) -> Any:
@@ -123,17 +123,22 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _describe(detail: ErrorDetails, shape: type[BaseModel]) -> RefusedError:
-    """The first thing that is wrong with a body. The value itself is not shown."""
-    where = ".".join(str(step) for step in detail["loc"]) or "the body"
+def _describe(details: Sequence[ErrorDetails], shape: type[BaseModel]) -> RefusedError:
+    """The first key that is wrong, and what it may be. The value itself is not shown."""
+    detail = details[0]
+    where = str(detail["loc"][0]) if detail["loc"] else "the body"
+    problems = dict.fromkeys(
+        each["msg"].removeprefix("Value error, ") for each in details if each["loc"][:1] == detail["loc"][:1]
+    )
     known = ", ".join(f"`{field.alias or name}`" for name, field in shape.model_fields.items())
     if detail["type"] == "extra_forbidden":
         what = f"`{where}` is not a key of this body."
     elif detail["type"] == "missing":
         what = f"`{where}` is missing."
     else:
-        what = f"`{where}` is not right: {detail['msg'].removeprefix('Value error, ')}."
-    return RefusedError(what, remedy=f"The keys are {known}.", slug="bad-body", status=400)
+        what = f"`{where}` is not valid: {'; or: '.join(problems)}."
+    remedy = f"The keys are {known}." if known else "Send no body, or `{}`."
+    return RefusedError(what, remedy=remedy, slug="bad-body", status=400)
 
 
 def read_wait(call: Call) -> float:
@@ -162,7 +167,7 @@ def read_number(
             return number
     except ValueError:
         pass
-    raise bad_parameter(name, f"is not a number from {span}", f"Write, for example, `{name}={default}`.")
+    raise bad_parameter(name, f"is not a number from {span}", f"Write, for example, `{name}={default:g}`.")
 
 
 def bad_parameter(name: str, problem: str, remedy: str) -> RefusedError:
@@ -170,8 +175,11 @@ def bad_parameter(name: str, problem: str, remedy: str) -> RefusedError:
 
 
 def check_parameters(call: Call, *known: str) -> None:
-    """Refuse a parameter that the route does not have: a misspelt one would silently do nothing."""
-    for name in call.request.query_params:
+    """Refuse a parameter that the route does not have, or has twice: it would silently do nothing."""
+    given = [name for name, _ in call.request.query_params.multi_items()]
+    for name in given:
         if name not in known:
             remedy = f"It has {', '.join(f'`{one}`' for one in known)}." if known else "Leave it out."
             raise bad_parameter(name, "is not one of this route", remedy)
+        if given.count(name) > 1:
+            raise bad_parameter(name, "is there more than once", "Write it once.")

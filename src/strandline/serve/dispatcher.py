@@ -92,6 +92,7 @@ class Dispatcher:
         self._passed: dict[str, RequestRecord] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
+        self._dismissed = threading.Event()
         self._lock = threading.Lock()
         self._look = True
         self._ended: Ended | None = None
@@ -139,13 +140,17 @@ class Dispatcher:
         return record
 
     async def wait(self, request: str, seconds: float) -> RequestRecord:
-        """The request as it is when it has ended, or when the time is up."""
+        """The request as it is when it has ended, when the time is up, or when the server is about to end."""
         record, left = self._find(request), seconds
-        while not record.status.is_over and left > 0:
+        while not (record.status.is_over or self._dismissed.is_set()) and left > 0:
             step = min(left, _ELSEWHERE)
             await self._followings.get(request).wait(step)
             record, left = self._find(request), left - step
         return record
+
+    def dismiss(self) -> None:
+        """Answer whoever waits for a request within two seconds: the server ends, and the request is kept."""
+        self._dismissed.set()
 
     async def watch(self, request: str) -> AsyncIterator[Happening]:
         """What happens while a request is executed, from its beginning to its end."""

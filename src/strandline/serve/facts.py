@@ -22,6 +22,7 @@ from strandline.model.requests import RequestRecord, RequestStatus
 from strandline.model.serving import Role
 from strandline.pages.documents.run import task_document
 
+from .access import check_source
 from .answers import answer
 from .bodies import check_parameters, read_wait
 from .declared import Call, Route
@@ -60,7 +61,7 @@ class _Facts:
             raise RefusedError(error.what, remedy=error.remedy, slug=error.slug, status=413) from error
         if not receipt.duplicate:
             served.measures.add("facts_received_total", receipt.source, by=receipt.received)
-            served.receipts.note(receipt)
+            served.receipts.note(receipt, call.caller.name)
         if not seconds:
             if not receipt.duplicate:
                 served.work.wake()
@@ -100,13 +101,7 @@ async def _is_pending(work: Work, request: str) -> bool:
 async def _read(call: Call) -> Posted:
     """What was posted. A name that the key may not post to is refused before the body is read."""
     source = call.request.path_params["source"]
-    if call.caller.sources is not None and source not in call.caller.sources:
-        raise RefusedError(
-            f"The access key `{call.caller.name}` may not post to `{source}`.",
-            remedy="Add the source to the key's `sources`, or use another key.",
-            slug="source-not-allowed",
-            status=403,
-        )
+    check_source(call.caller, source)
     require_source(call.served.workspace, source)
     keys = call.request.headers.getlist("idempotency-key")
     if len(keys) > 1:

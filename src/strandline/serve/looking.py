@@ -34,7 +34,8 @@ async def show_plan_now(call: Call) -> Response:
     check_parameters(call, "select", "as_of")
     as_of = call.request.query_params.get("as_of")
     request = RunRequest(
-        select=call.request.query_params.get("select"), as_of=parse_instant(as_of) if as_of else None
+        select=call.request.query_params.get("select"),
+        as_of=None if as_of is None else parse_instant(as_of),
     )
     plan, held = await in_thread(lambda: show_plan(call.served.workspace, request))
     return answer("plan", plan_document(plan, held))

@@ -159,8 +159,8 @@ def _wanted(
         endpoint=endpoint,
         trigger=trigger,
         status=DeliveryStatus(status) if status else None,
-        since=parse_instant(since) if since else None,
-        until=parse_instant(until) if until else None,
+        since=None if since is None else parse_instant(since),
+        until=None if until is None else parse_instant(until),
     )
 
 

@@ -89,6 +89,7 @@ def _serve(
     dispatcher.on_run += [
         lambda _: deliverer.wake(),
         lambda run: counting.count_run(served.measures, run),
+        lambda _: served.receipts.record_posters(served.workspace),
         lambda run: counting.log_timelines(served.workspace, run),
     ]
     dispatcher.on_published.append(lambda _: served.live.wake())
@@ -100,6 +101,11 @@ def _serve(
     server = Server(watched, listening)
     shown, reached = _addresses(options.host, listening)
     served.address = reached
+
+    def stopping() -> None:
+        dispatcher.dismiss()
+        served.live.close()
+
     dispatcher.start(served)
     if options.dispatch:
         deliverer.start(served)
@@ -109,10 +115,11 @@ def _serve(
         server.serve_until_stopped(
             lambda: started(shown),
             lambda: _is_idle(options.idle_stop, watched, dispatcher),
-            served.live.close,
+            stopping,
         )
     finally:
         ended = dispatcher.stop(_WORK_ENDS)
+        served.receipts.record_posters(served.workspace)
         if options.dispatch:
             deliverer.stop(_CONNECTIONS_END)
     return ended

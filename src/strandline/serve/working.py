@@ -55,7 +55,7 @@ class InvalidationBody(StrictBody):
 
 
 class VerifyBody(StrictBody):
-    names: list[Text] = Field(default_factory=list)
+    names: Names | None = None
 
 
 async def ask_for_run(call: Call) -> Response:
@@ -63,7 +63,7 @@ async def ask_for_run(call: Call) -> Response:
     body = await read_body(call, RunBody)
     request = RunRequest(
         select=" ".join(body.select) if isinstance(body.select, list) else body.select,
-        as_of=parse_instant(body.as_of) if body.as_of else None,
+        as_of=None if body.as_of is None else parse_instant(body.as_of),
         accept_guard=_names(body.accept_guard),
         quiet=_names(body.quiet),
     )
@@ -118,7 +118,7 @@ async def ask_for_invalidation(call: Call) -> Response:
 async def ask_for_verification(call: Call) -> Response:
     check_parameters(call, "wait")
     body = await read_body(call, VerifyBody)
-    request = VerifyRequest(names=tuple(body.names))
+    request = VerifyRequest(names=tuple(body.names or ()))
     await in_thread(lambda: check_names(call.served.workspace, request))
     return await _submit(call, "verify", request)
 

@@ -124,3 +124,16 @@ def test_a_dataset_without_facts_yet_was_never_built(
 ) -> None:
     assert make_shop(tmp_path).call("history", "orders", "A-1") == 2
     assert "[never-built]" in capsys.readouterr().err
+
+
+def test_a_key_that_was_declared_after_the_table_was_written_is_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = shop.folder / "strandline.yaml"
+    file.write_text(file.read_text().replace("order_id", "number"))
+
+    code = shop.call("history", "orders", "A-1")
+
+    assert code == 2
+    assert "no column `number`" in (told := capsys.readouterr().err)
+    assert "[not-built]" in told

@@ -198,6 +198,19 @@ def test_a_declared_name_is_ours_once_there_are_keys(tmp_path: Path) -> None:
     assert (other.status_code, slug(other)) == (403, "host-refused")
 
 
+def test_an_address_of_ipv6_is_declared_and_called_in_brackets(tmp_path: Path) -> None:
+    declared = '\n    hosts: ["[2001:DB8::1]"]\n    origins: ["http://[2001:db8::2]:8080"]\n'
+    origin = {"origin": "http://[2001:db8::2]:8080"}
+    with serving(tmp_path, KEYS + declared) as (http, _):
+        http.headers.update(bearer(READ))
+        ours = http.get("/open", headers={"host": "[2001:db8::1]:8321"} | origin)
+        other = http.get("/open", headers={"host": "[2001:db8::3]:8321"})
+
+    assert ours.status_code == 200
+    assert ours.headers["access-control-allow-origin"] == origin["origin"]
+    assert (other.status_code, slug(other)) == (403, "host-refused")
+
+
 def test_a_page_of_another_server_is_refused_and_gets_no_leave_to_read(tmp_path: Path) -> None:
     with serving(tmp_path) as (http, _):
         called = http.post("/echo", json={}, headers={"origin": "https://dash.example"})
@@ -235,7 +248,7 @@ def test_a_key_with_sources_posts_to_these_alone() -> None:
     check_source(Caller(name="feeds", role=Role.INGEST, sources=("pushed", "other")), "other")
     check_source(Caller(name="ci", role=Role.OPERATE), "other")
 
-    assert (refused.value.slug, refused.value.status) == ("source-refused", 403)
+    assert (refused.value.slug, refused.value.status) == ("source-not-allowed", 403)
 
 
 def test_a_declared_origin_may_call_and_read_but_needs_its_key(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The dispatcher, with plain workers: requests once, files without being asked, pauses, reloads."""
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -267,6 +268,27 @@ def test_a_server_that_stops_leaves_its_request_to_the_next(world: World, gate: 
     assert between.status is RequestStatus.PENDING
     assert ended.status is RequestStatus.DONE
     assert world.rows("item") == ["a"]
+
+
+def test_who_waits_for_a_request_is_answered_when_the_server_ends(world: World, gate: Gate) -> None:
+    gate.standing.add("item_facts")
+    world.send("events", "a")
+
+    async def wait() -> tuple[RequestStatus, float]:
+        began = time.monotonic()
+        waiting = asyncio.create_task(dispatcher.wait(record.request, 300))
+        await asyncio.sleep(0.1)
+        dispatcher.dismiss()
+        return (await waiting).status, time.monotonic() - began
+
+    with world.serving(NEVER) as (dispatcher, _):
+        record = dispatcher.submit("run", RUN, "ci")
+        assert gate.here.wait(30)
+        status, seconds = asyncio.run(wait())
+        gate.go.set()
+
+    assert status is RequestStatus.RUNNING
+    assert seconds < 5  # the seconds that answers have to end
 
 
 def test_a_server_that_was_killed_leaves_its_request_to_the_next(world: World) -> None:

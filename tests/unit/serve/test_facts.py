@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
+from strandline.app import receiving
 from strandline.app.planning import RunRequest
 from strandline.app.run import RunOutcome
 from strandline.app.workspace import Workspace
 from strandline.catalog import finish_run, record_task, start_run
+from strandline.catalog.tables import audit_log
 from strandline.ingest.inbox import list_inbox, open_post, put_away
 from strandline.model.dispatching import DispatcherState
-from strandline.model.errors import CallError
+from strandline.model.errors import CallError, OutsideError
 from strandline.model.kind import NodeKind
 from strandline.model.plan import Cause, Plan, Status, Strategy, TaskResult
 from strandline.model.requests import RequestRecord, RequestStatus
@@ -26,7 +29,7 @@ from strandline.model.scope import NOTHING
 from strandline.serve.declared import Route
 from strandline.serve.facts import make_facts_route
 from strandline.serve.served import Served
-from tests.unit.serve.builders import INGEST, READ, bearer, serving
+from tests.unit.serve.builders import INGEST, OPERATE, READ, bearer, serving
 
 PROJECT = """
 project: shop
@@ -40,6 +43,7 @@ settings:
     keys:
       dashboards: {{role: read, key: {READ}}}
       feeds: {{role: ingest, key: {INGEST}, sources: [pushed]}}
+      ci: {{role: operate, key: {OPERATE}}}
 """
 
 
@@ -329,3 +333,32 @@ def test_what_a_run_has_published_is_timed_once(tmp_path: Path) -> None:
             served.receipts.time_published(served.workspace, outcome(*sources), served.measures)
 
         assert (waiting, count(served)) == (0.0, 3.0)
+
+
+def test_the_audit_log_says_who_has_posted_with_one_line_for_many_posts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def audited(served: Served) -> list[dict[str, object]]:
+        with served.workspace.catalog.reading() as connection:
+            rows = connection.execute(select(audit_log.c.verb, audit_log.c.detail).order_by(audit_log.c.id))
+            return [row.detail for row in rows if row.verb == "facts"]
+
+    def unreachable(*_: object) -> None:
+        raise OutsideError("The catalog is gone.", remedy="Wait.", slug="catalog-unreachable")
+
+    with server(tmp_path, KEYS) as (http, served, _):
+        post(http, "[1, 2]", **bearer(INGEST))
+        post(http, "[3]", **bearer(INGEST))
+        post(http, "[4]", **bearer(OPERATE), **{"idempotency-key": "k"})
+        post(http, "[4]", **bearer(OPERATE), **{"idempotency-key": "k"})
+        with monkeypatch.context() as patch:
+            patch.setattr(receiving, "audit", unreachable)
+            served.receipts.record_posters(served.workspace)
+        assert audited(served) == []
+        for _ in range(2):
+            served.receipts.record_posters(served.workspace)
+
+        assert sorted(audited(served), key=str) == [
+            {"source": "pushed", "actor": "ci", "posts": 1, "messages": 1},
+            {"source": "pushed", "actor": "feeds", "posts": 2, "messages": 3},
+        ]

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphql import build_client_schema, get_introspection_query, print_schema
+from graphql import build_client_schema, get_introspection_query, is_non_null_type, print_schema
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from strandline.app import keyed
 from strandline.app.keyed import KeyedTable
 from strandline.serve import graphql_routes
 from strandline.serve.graphql import engine
 from strandline.serve.graphql.schema import make_catalogue
+from strandline.serve.graphql.socket import PROTOCOL
 from tests.published_log import PROJECT, PublishedLog, trade
 from tests.unit.serve.builders import bearer
 from tests.unit.serve.builders import serving as serving_client
@@ -217,6 +219,14 @@ def test_the_standard_introspection_query_passes_and_shows_no_metadata(http: Tes
         ("{ trades { ...F } } fragment F on trades { ...F }", "INVALID"),
         ("query A { trades { symbol } } query B { trades { symbol } }", "UNKNOWN_OPERATION"),
         ("mutation { x }", "INVALID"),
+        (
+            "{ trades { symbol } b: trades(where: " + "{_not: " * 9 + "{}" + "}" * 9 + ") { symbol } }",
+            "FILTER_TOO_LARGE",
+        ),
+        (
+            "{ trades(where: {_or: [" + "{checked: {_eq: true}} " * 101 + "]}) { symbol } }",
+            "FILTER_TOO_LARGE",
+        ),
         ("{ trades(order_by: [" + "{symbol: asc} " * 101 + "]) { symbol } }", "TOO_MANY_ORDERS"),
     ],
 )
@@ -237,7 +247,6 @@ def test_what_is_too_large_or_wrong_is_refused_before_anything_is_executed(
         ("{quantity: {_eq: null}}", "FILTER_UNKNOWN"),
         ("{quantity: {}}", "FILTER_UNKNOWN"),
         ('{traded_on: {_eq: "today"}}', "FILTER_TYPE"),
-        ("{_not: " * 9 + "{}" + "}" * 9, "FILTER_TOO_LARGE"),
         ("{quantity: {_in: [" + "1 " * 1_500 + "]} price: {_in: []}}", None),
     ],
 )
@@ -280,6 +289,47 @@ def test_introspection_needs_a_key_and_a_role_like_everything(log: PublishedLog)
         assert http.post("/graphql", json=body).status_code == 401
         assert http.post("/graphql", json=body, headers=bearer(OTHER)).status_code == 403
         assert http.post("/graphql", json=body, headers=bearer(KEY)).status_code == 200
+
+
+def test_no_field_of_the_schema_is_answered_without_a_key_that_may_read(log: PublishedLog) -> None:
+    log.folder.joinpath("strandline.yaml").write_text(PROJECT + KEYS)
+    routes, sockets = graphql_routes.ROUTES, graphql_routes.SOCKETS
+    with serving_client(log.folder, routes=routes, sockets=sockets) as (http, _):
+        operations = find_operations(http)
+        for query in operations["query"]:
+            answers = [http.post("/graphql", json={"query": query}, headers=h) for h in ({}, bearer(OTHER))]
+            assert [(a.status_code, "data" in a.json()) for a in answers] == [(401, False), (403, False)]
+            assert "errors" not in http.post("/graphql", json={"query": query}, headers=bearer(KEY)).json()
+        for query in (*operations["query"], *operations["subscription"]):
+            asked = {"type": "subscribe", "id": "1", "payload": {"query": query}}
+            assert close_code(http, asked) == 4401
+            for key in (None, "x" * 40, OTHER):
+                assert close_code(http, {"type": "connection_init", "payload": {"access_key": key}}) == 4403
+
+    assert [len(fields) for fields in operations.values()] == [4, 1]
+
+
+def find_operations(http: TestClient) -> dict[str, list[str]]:
+    """An operation for each field of the schema that can be asked for."""
+    body = {"query": get_introspection_query()}
+    schema = build_client_schema(http.post("/graphql", json=body, headers=bearer(KEY)).json()["data"])
+    return {
+        kind: [
+            f"{kind} {{ {name}{'(' + ', '.join(needed) + ')' if needed else ''} {{ __typename }} }}"
+            for name, field in root.fields.items()
+            for needed in [[f'{a}: "1"' for a, one in field.args.items() if is_non_null_type(one.type)]]
+        ]
+        for kind, root in (("query", schema.query_type), ("subscription", schema.subscription_type))
+        if root is not None
+    }
+
+
+def close_code(http: TestClient, message: dict[str, Any]) -> int:
+    with http.websocket_connect("ws://localhost/graphql", subprotocols=[PROTOCOL]) as socket:
+        socket.send_json(message)
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+    return closed.value.code
 
 
 def test_what_is_declared_with_all_its_types_is_known_before_it_is_built_and_has_no_rows(

@@ -135,10 +135,15 @@ def test_a_replayed_delivery_is_owed_again_at_once(desk: Desk) -> None:
 def test_a_range_is_replayed_by_what_is_named_and_never_all_by_mistake(desk: Desk) -> None:
     desk.end("dead")
     empty = desk.http.post("/v1/deliveries/replay", json={})
+    unset = [
+        desk.http.post("/v1/deliveries/replay", json={"status": "dead", word: ""})
+        for word in ("since", "until")
+    ]
     none = desk.http.post("/v1/deliveries/replay", json={"status": "delivered"})
     dead = desk.http.post("/v1/deliveries/replay", json={"status": "dead", "endpoint": "ops"})
 
     assert (empty.status_code, empty.json()["error"]["slug"]) == (400, "bad-body")
+    assert [(a.status_code, a.json()["error"]["slug"]) for a in unset] == [(400, "bad-instant")] * 2
     assert (none.json()["replayed"], dead.json()["replayed"]) == (0, 3)
     assert [detail["actor"] for _, detail in desk.audited()] == ["ci", "ci"]
 

@@ -208,12 +208,17 @@ def test_an_invalidation_is_checked_then_handed_in(server: Server) -> None:
     [
         ("/v1/runs", {"select": "ordres"}, 404, "unknown-name"),
         ("/v1/runs", {"as_of": "soon"}, 400, "bad-instant"),
+        ("/v1/runs", {"as_of": ""}, 400, "bad-instant"),
+        ("/v1/runs", {"select": " "}, 404, "unknown-name"),
+        ("/v1/runs", {"select": [" ", "orders"], "accept_guard": [" "]}, 404, "unknown-name"),
         ("/v1/runs", {"quiet": ["orders"]}, 400, "not-a-trigger"),
         ("/v1/runs", {"selct": "orders"}, 400, "bad-body"),
         ("/v1/runs", {"accept_guard": []}, 400, "bad-body"),
         ("/v1/runs?wait=301", {}, 400, "bad-parameter"),
         ("/v1/runs?wait=nan", {}, 400, "bad-parameter"),
         ("/v1/runs?wiat=3", {}, 400, "bad-parameter"),
+        ("/v1/runs?wait=1&wait=2", {}, 400, "bad-parameter"),
+        ("/v1/backfill", {"job": " ", "stale": True}, 404, "unknown-name"),
         ("/v1/backfill", {"job": "ordres", "stale": True}, 404, "unknown-name"),
         ("/v1/backfill", {"job": "customer_totals"}, 400, "bad-body"),
         ("/v1/backfill", {"job": "customer_totals", "stale": True, "where": "a = 1"}, 400, "bad-body"),
@@ -241,6 +246,8 @@ def test_an_invalidation_is_checked_then_handed_in(server: Server) -> None:
         ),
         ("/v1/verify", {"names": ["ordres"]}, 404, "unknown-name"),
         ("/v1/verify", {"names": "orders"}, 400, "bad-body"),
+        ("/v1/verify", {"names": []}, 400, "bad-body"),
+        ("/v1/verify", {"names": [" "]}, 404, "unknown-name"),
     ],
 )
 def test_a_wrong_request_is_refused_at_once_and_not_recorded(
@@ -249,6 +256,38 @@ def test_a_wrong_request_is_refused_at_once_and_not_recorded(
     refused(server.http.post(path, json=body), status, slug)
     assert server.work.requests == []
     assert server.audited() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"select": 5}, "`select` is not valid: {a} string; or: {a} list."),
+        ({"quiet": ["a", 5]}, "`quiet` is not valid: {a} boolean; or: {a} string."),
+    ],
+)
+def test_a_value_that_may_be_several_things_is_refused_with_all_of_them(
+    server: Server, body: dict[str, Any], problem: str
+) -> None:
+    answered = server.http.post("/v1/runs", json=body)
+
+    refused(answered, 400, "bad-body")
+    assert answered.json()["error"]["message"] == problem.format(a="Input should be a valid")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "slug"),
+    [
+        ("/v1/plan?as_of=", 400, "bad-instant"),
+        ("/v1/plan?select=", 404, "unknown-name"),
+        ("/v1/plan?select=%20", 404, "unknown-name"),
+        ("/v1/status?name=", 404, "unknown-name"),
+        ("/v1/runs?limit=5&limit=6", 400, "bad-parameter"),
+    ],
+)
+def test_an_empty_parameter_does_not_mean_everything(
+    server: Server, path: str, status: int, slug: str
+) -> None:
+    refused(server.http.get(path), status, slug)
 
 
 def test_everything_that_is_asked_for_is_in_the_audit_log_with_who_asked(server: Server) -> None:

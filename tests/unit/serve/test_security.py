@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import json
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -202,28 +200,6 @@ def test_a_call_that_hides_its_host_or_origin_is_refused(tmp_path: Path, head: s
         answer = server.say(head.encode())
 
     assert answer.split(b" ")[1] in (b"400", b"403")
-
-
-def test_curl_reads_and_asks_for_work(tmp_path: Path) -> None:
-    def curl(server: Listening, *words: str) -> tuple[int, dict[str, object]]:
-        command = ["curl", "--silent", "--max-time", "20", "--write-out", "\n%{http_code}", *words[:-1]]
-        url = f"http://127.0.0.1:{server.port}{words[-1]}"
-        done = subprocess.run([*command, url], capture_output=True, text=True, check=True)
-        body, _, code = done.stdout.rpartition("\n")
-        return int(code), json.loads(body)
-
-    key = ("--header", f"Authorization: Bearer {OPERATE}")
-    settings = f"settings:\n  serve:\n    keys: {{ci: {{role: operate, sha256: '{hash_key(OPERATE)}'}}}}\n"
-    with listening(tmp_path, edited() + settings) as server:
-        alive = curl(server, "/healthz")
-        refused = curl(server, "/v1/status")
-        status = curl(server, *key, "/v1/status")
-        dry = ("--json", '{"job": "totals", "partitions": "all", "dry_run": true}')
-        planned = curl(server, *key, *dry, "/v1/backfill")
-        unknown = curl(server, *key, "--json", '{"names": ["nothing"]}', "/v1/verify")
-
-    assert (alive[0], refused[0], status[0], planned[0], unknown[0]) == (200, 401, 200, 200, 404)
-    assert planned[1]["schema"] == "strandline/plan/v1"
 
 
 def test_no_file_log_page_metric_or_error_has_a_key_or_a_secret(

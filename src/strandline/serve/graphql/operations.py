@@ -29,11 +29,13 @@ from graphql.execution.values import (
 )
 
 from strandline.app.rows import MOST_ROWS
+from strandline.model.condition_json import read_condition
 
 from .limits import parse_within_limits, refuse
 from .schema import Catalogue
 
 MOST_ORDERS = 100
+_TOO_LARGE = "filter-too-large"
 
 
 class RefusedOperationError(Exception):
@@ -142,6 +144,7 @@ def prepare(catalogue: Catalogue, text: object, operation_name: object, variable
     )
     try:
         _check_rows(operation)
+        _check_conditions(operation)
     except GraphQLError as error:
         raise RefusedOperationError(error) from error
     return operation
@@ -180,3 +183,15 @@ def _check_rows(operation: Operation) -> None:
         rows += limit
     if rows > MOST_ROWS:
         raise refuse(f"A query may ask for at most {MOST_ROWS:,} rows.", "TOO_MANY_ROWS")
+
+
+def _check_conditions(operation: Operation) -> None:
+    """A condition that is too large is refused before any field is answered."""
+    for nodes in operation.collect(operation.root, operation.node.selection_set).values():
+        if nodes[0].name.value not in operation.root.fields:
+            continue  # introspection
+        where = operation.read_arguments(operation.root, nodes[0]).get("where")
+        for mistake in read_condition(where)[1] if where is not None else ():
+            if mistake.error.slug == _TOO_LARGE:
+                extensions = {"code": "FILTER_TOO_LARGE", "remedy": mistake.error.remedy}
+                raise GraphQLError(mistake.error.what, extensions=extensions)

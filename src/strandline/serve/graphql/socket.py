@@ -216,7 +216,8 @@ class _Connection:
             if operation.is_subscription:
                 await self._follow(name, operation)
             else:
-                self._tell("next", name, await self._engine.execute(operation))
+                answer = await self._engine.execute(operation)
+                await self._outbox.put(_ANSWERS, _message("next", name, answer))
                 self._tell("complete", name)
         except RefusedOperationError as refused:
             self._fail(name, show_errors(*refused.errors))
@@ -236,11 +237,15 @@ class _Connection:
         self._tell("error", name, errors)
 
     def _tell(self, kind: str, name: str, payload: object = None) -> None:
-        message = {"id": name, "type": kind, **({} if payload is None else {"payload": payload})}
-        self._outbox.push(_ANSWERS, json.dumps(message, ensure_ascii=False, separators=(",", ":")))
+        self._outbox.push(_ANSWERS, _message(kind, name, payload))
 
     def _answer(self, kind: str) -> None:
         self._outbox.push(_ANSWERS, json.dumps({"type": kind}))
+
+
+def _message(kind: str, name: str, payload: object = None) -> str:
+    message = {"id": name, "type": kind, **({} if payload is None else {"payload": payload})}
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
 def _read_id(message: dict[str, Any]) -> str:

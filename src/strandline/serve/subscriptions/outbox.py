@@ -43,25 +43,29 @@ class Outbox:
         """Add a message that cannot wait. False if the reader is too far behind."""
         if self.full:
             return False
-        size = len(text)
+        size = _size(text)
         if self._messages and (len(self._messages) >= MOST_MESSAGES or self._bytes + size > MOST_BYTES):
             self.full = True
             self._messages.clear()
             self._room.set()
             self._overflow()
             return False
+        self._add(ticket, text, size)
+        return True
+
+    async def put(self, ticket: Ticket, text: str) -> None:
+        """Add a message once there is room. It may be any size: nobody is closed who reads on."""
+        while not self._room.is_set():  # of those who have waited, the first ones may have filled it again
+            await self._room.wait()
+        if not self.full:
+            self._add(ticket, text, _size(text))
+
+    def _add(self, ticket: Ticket, text: str, size: int) -> None:
         self._messages.append((ticket, text))
         self._bytes += size
         self._filled.set()
         if self.is_half_full:
             self._room.clear()
-        return True
-
-    async def put(self, ticket: Ticket, text: str) -> None:
-        """Add a message once there is room for it."""
-        while not self._room.is_set():  # of those who have waited, the first ones may have filled it again
-            await self._room.wait()
-        self.push(ticket, text)
 
     async def wait_for_room(self) -> None:
         await self._room.wait()
@@ -73,9 +77,14 @@ class Outbox:
             self._filled.clear()
             while self._messages:
                 ticket, text = self._messages.popleft()
-                self._bytes -= len(text)
+                self._bytes -= _size(text)
                 if not self.is_half_full:
                     self._room.set()
                 if not ticket.ended:
                     await send(f"{ticket.before}{text}{ticket.after}")
                     self.stalled = False
+
+
+def _size(text: str) -> int:
+    """Its bytes in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
