@@ -15,7 +15,7 @@ from strandline.model.events import make_event_id
 from tests.events import EventLog, Fired
 from tests.faults.kinds.chain.oracle import canonical
 from tests.faults.soak.feed import PROJECT, Feeder, write_at_once
-from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, size_up, weigh
+from tests.faults.soak.model import BLOCK, ITEM, RATE, Sent, read_sent, size_up, weigh
 from tests.faults.soak.reader import ONCE, find_twice
 from tests.faults.soak.rest import Rest, check_appended, check_received, check_results, latest_by
 from tests.faults.soak.told import DEAR, TRIGGER, Told, check_told, publishing
@@ -37,6 +37,18 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Rest:
     for name, rows in tables_of(rest).items():
         write(rest, name, rows)
     return rest
+
+
+def test_a_message_that_deletes_needs_only_its_key_and_its_time() -> None:
+    def line(**parts: object) -> str:
+        return json.dumps({"id": "i1", "price": "dear", "at": 7, **parts})
+
+    lines = [line(op="D"), line(op="D", at=None), line(op="D", id=None), line(), line(price=3)]
+
+    sent = read_sent({"items/0.jsonl": lines}, 0, "items", ITEM, ("id", "price", "at"), ("id", "at"))
+
+    facts = {place: (row["op"], row["price"]) for (_, _, place), row in sent.facts.items()}
+    assert facts == {1: ("D", None), 5: (None, 3)}
 
 
 @contextmanager

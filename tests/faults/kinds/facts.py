@@ -4,7 +4,7 @@ Every stream of the other kinds brings a fact dataset.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 
 import pyarrow as pa
@@ -133,10 +133,16 @@ def facts_sent(evidence: Evidence, stream: Stream) -> list[Fact]:
 
 
 def accepted(
-    lines: Iterable[tuple[Place, str]], columns: Mapping[str, str], required: Collection[str]
+    lines: Iterable[tuple[Place, str]],
+    columns: Mapping[str, str],
+    required: Collection[str],
+    *,
+    deletes: Callable[[Row], bool] = lambda _: False,
+    needed: Collection[str] = (),
 ) -> list[Fact]:
     """The lines that are facts: they parse, nothing required is NULL, numbers are numbers.
 
+    A fact that deletes requires the `needed` columns alone. Others that do not fit are NULL.
     No line has a date that is not one.
     """
     facts, dates = [], [c for c, type_ in columns.items() if type_ == "date"]
@@ -148,8 +154,13 @@ def accepted(
         fact = {c: message.get(c) for c in columns}
         for c in dates:
             fact[c] = fact[c] and date.fromisoformat(fact[c])
-        numbers = [fact[c] for c, type_ in columns.items() if type_ == "bigint" and fact[c] is not None]
-        if all(fact[c] is not None for c in required) and all(isinstance(n, int) for n in numbers):
+        wrong = {
+            c for c, type_ in columns.items() if type_ == "bigint" and not isinstance(fact[c], int | None)
+        }
+        if deletes(fact):
+            fact |= dict.fromkeys(wrong)
+            wrong = set()
+        if not wrong and all(fact[c] is not None for c in (needed if deletes(fact) else required)):
             facts.append((place, fact))
     return facts
 

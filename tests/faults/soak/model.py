@@ -26,15 +26,26 @@ class Sent:
 
 
 def read_sent(
-    sent: Mapping[str, list[str]], part: int, folder: str, columns: tuple[str, ...], required: tuple[str, ...]
+    sent: Mapping[str, list[str]],
+    part: int,
+    folder: str,
+    columns: tuple[str, ...],
+    required: tuple[str, ...],
+    needed: tuple[str, ...] = (),
 ) -> Sent:
-    """`part` is the second number of a position: 0 for a file, 1 for a post."""
+    """`part` is the second number of a position: 0 for a file, 1 for a post.
+
+    A fact with `op` D deletes. It requires the `needed` columns alone.
+    """
     files = {path: lines for path, lines in sent.items() if path.startswith(f"{folder}/")}
     places = {
         (path, part, number): line for path, lines in files.items() for number, line in enumerate(lines, 1)
     }
     types = {c: "bigint" if c in _NUMBERS else "string" for c in columns}
-    return Sent(lines=places, facts=dict(accepted(places.items(), types, required)))
+    facts = accepted(
+        places.items(), types, required, deletes=lambda fact: fact.get("op") == "D", needed=needed
+    )
+    return Sent(lines=places, facts=dict(facts))
 
 
 def weigh(items: Iterable[Row], rates: Mapping[Any, Row], factor: int) -> dict[Any, tuple[int, int]]:

@@ -51,7 +51,7 @@ class Rest:
             factor = int(str(worth.config["factor"]))
         return cls(
             project=project,
-            item=read_sent(feeder.sent, feeder.part, "items", ITEM, ("id", "price", "at")),
+            item=read_sent(feeder.sent, feeder.part, "items", ITEM, ("id", "price", "at"), ("id", "at")),
             rate=read_sent(feeder.sent, feeder.part, "rates", RATE, ("kind",)),
             block=read_sent(feeder.sent, feeder.part, "blocks", BLOCK, ("number", "hash", "weight")),
             factor=factor,
