@@ -69,6 +69,8 @@ class Served:
     lives: list[Life] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     lost_jvms: int = 0
+    can_start: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the project file is broken: a server does not start with such a file."""
     _ends: list[str] = field(default_factory=list)
 
     def find(self) -> ServedProcess | None:
@@ -82,8 +84,9 @@ class Served:
         return process.port if process else 0
 
     def begin(self) -> None:
-        began = time.monotonic()
-        life = Life(process=start_server(self.folder), began=began)
+        with self.can_start:
+            began = time.monotonic()
+            life = Life(process=start_server(self.folder), began=began)
         self.lives.append(life)
         life.process.wait_until_ready(180)
         life.ready = time.monotonic() - began
@@ -225,10 +228,11 @@ class Operator:
     def _break_project(self) -> None:
         """A wrong project file leaves the old one in force, and is shown."""
         file = self.served.folder / "strandline.yaml"
-        text = file.read_text()
-        write_at_once(file, text + "\nwhatever: [\n")
-        time.sleep(3)
-        write_at_once(file, text)
+        with self.served.can_start:
+            text = file.read_text()
+            write_at_once(file, text + "\nwhatever: [\n")
+            time.sleep(3)
+            write_at_once(file, text)
         self.counts["the project broken"] += 1
 
     def settle(self) -> Iterator[str]:
