@@ -1,8 +1,8 @@
 """A receiver of webhooks: it checks the signature, takes each event once, and remembers what it had.
 
-`python receiver.py start` starts one in the background, `show` prints what it has taken, `stop` ends it. The
-secret is read from DESK_SECRET. A library for Standard Webhooks does what `verify` does; it is written out
-here to show that nothing else is needed.
+`python receiver.py start` starts one in the background, `show` prints what it has taken, and `stop` ends it.
+`show 15` waits until it has taken 15 events. The secret is read from DESK_SECRET. A library for Standard
+Webhooks does what `verify` does; it is written out here to show that nothing else is needed.
 """
 
 import base64
@@ -32,6 +32,7 @@ OLDEST = 300
 """A message that was signed longer ago than this, in seconds, may have been recorded by somebody else."""
 LONGEST = 1024 * 1024
 _WAIT = 20.0
+_WAIT_FOR_EVENTS = 120.0
 
 
 def verify(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> bool:
@@ -150,9 +151,15 @@ def is_listening() -> bool:
         return connection.connect_ex((HERE, PORT)) == 0
 
 
-def show() -> int:
-    """What was taken, by trigger and row, and how often it came."""
+def show(expected: int) -> int:
+    """What was taken, by trigger and row, and how often it came, once there are so many events."""
+    until = time.monotonic() + _WAIT_FOR_EVENTS
     with closing(open_database()) as database:
+        while time.monotonic() < until:
+            (events,) = database.execute("SELECT count(*) FROM events").fetchone()
+            if events >= expected:
+                break
+            time.sleep(0.2)
         taken = [(json.loads(body), came) for body, came in database.execute("SELECT body, came FROM events")]
     lines = [("trigger", "row", "event", "event_id", "came")]
     for event, came in sorted(taken, key=lambda one: (one[0]["trigger_name"], *place_of(one[0]))):
@@ -161,7 +168,7 @@ def show() -> int:
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     for line in lines:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-    return 0
+    return 0 if len(taken) >= expected else 1
 
 
 def place_of(event: dict[str, object]) -> tuple[str, int]:
@@ -178,12 +185,14 @@ def main(arguments: list[str]) -> int:
         case ["stop"]:
             return stop()
         case ["show"]:
-            return show()
+            return show(0)
+        case ["show", events] if events.isdecimal():
+            return show(int(events))
         case ["serve"]:
             serve()
             return 0
         case _:
-            print("usage: python receiver.py start|show|stop", file=sys.stderr)
+            print("usage: python receiver.py start|show [EVENTS]|stop", file=sys.stderr)
             return 2
 
 

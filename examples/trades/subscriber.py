@@ -28,7 +28,7 @@ PROTOCOL = websockets.Subprotocol("graphql-transport-ws")
 QUERY = """subscription($after: String) { large_trades(after: $after) {
   operation  data { trade_id symbol quantity notional }  ts_cursor } }"""
 COLUMNS = ("trade_id", "symbol", "quantity", "notional")
-_WAIT = 20.0
+_WAIT = 60.0
 
 
 def open_database() -> sqlite3.Connection:

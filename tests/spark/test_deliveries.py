@@ -77,7 +77,7 @@ def test_what_fires_is_owed_once_and_comes_again_only_with_the_same_id_and_bytes
         parse_secret(SECRET), ID, int(headers["webhook-timestamp"]), body
     )
 
-    project.lines("data/2.jsonl", trade(123, 9_000, AT + 1), trade(124, 20_000, AT + 1))
+    project.lines("data/2.jsonl", trade(123, 9_000, AT + 1_000), trade(124, 20_000, AT + 1_000))
     guarded = project.run(ok=False)
     assert (guarded.exit_code, str(result_of(guarded, ALERT).status), guarded.outbox.owed) == (
         1,
@@ -87,7 +87,10 @@ def test_what_fires_is_owed_once_and_comes_again_only_with_the_same_id_and_bytes
     assert project.query(f"SELECT count(*) FROM {ALERT}") == [(1,)]
     assert project.run(RunRequest(quiet=(ALERT,))).outbox.owed == 0
     project.lines(
-        "data/3.jsonl", trade(123, 11_000, AT + 2), trade(124, 30_000, AT + 2), trade(125, 10_000, AT + 2)
+        "data/3.jsonl",
+        trade(123, 11_000, AT + 2_000),
+        trade(124, 30_000, AT + 2_000),
+        trade(125, 10_000, AT + 2_000),
     )
     accepted = project.run(RunRequest(accept_guard=(ALERT,)))
     assert accepted.outbox.owed == 2  # 124 is on already, although nobody was told
