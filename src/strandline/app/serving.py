@@ -13,6 +13,7 @@ from pathlib import Path
 from strandline.declare import load_project
 from strandline.dispatch.observe import list_received
 from strandline.lake.lock import served_lake, write_holder
+from strandline.lake.memory import return_free_memory
 from strandline.model.errors import CallError, OutsideError, StrandlineError
 from strandline.model.node import Project
 from strandline.model.plan import Plan
@@ -152,3 +153,8 @@ def as_told(error: BaseException) -> StrandlineError:
         remedy="Set STRANDLINE_DEBUG=1 to see where.",
         slug="unexpected",
     )
+
+
+def tidy() -> None:
+    """What a server does now and then, so that it does not grow."""
+    return_free_memory()

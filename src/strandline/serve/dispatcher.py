@@ -37,6 +37,8 @@ log = structlog.get_logger("strandline.serve")
 _FAILS = (Status.FAILED, Status.GUARDED, Status.FENCED)
 _OTHERS = timedelta(minutes=1)
 """How often the tables are looked at on a lake that others may write."""
+_TIDY = timedelta(minutes=1)
+"""How often free memory goes back to the operating system."""
 _ELSEWHERE = 2.0
 """Seconds between two looks at a request that another server may execute."""
 
@@ -95,6 +97,7 @@ class Dispatcher:
         self._dismissed = threading.Event()
         self._lock = threading.Lock()
         self._look = True
+        self._tidied = now()
         self._ended: Ended | None = None
         self._seen = Seen()
         self._state = DispatcherState(dispatching=dispatching)
@@ -223,8 +226,14 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001 - the catalog or the disk: it is shown, and tried again
                 self._note_trouble(serving.as_told(error))
                 busy = False
+            self._tidy()
             if not busy:
                 self._wake.wait(self._served.workspace.project.settings.serve.poll.total_seconds())
+
+    def _tidy(self) -> None:
+        if now() >= self._tidied + _TIDY:
+            serving.tidy()
+            self._tidied = now()
 
     def _start_spark(self) -> None:
         try:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from strandline.model.errors import CallError, OutsideError
 from strandline.model.files import Content
 from strandline.model.plan import Plan, Task, TaskResult
 from strandline.model.requests import COMMAND_LINE, RequestStatus
+from strandline.serve import dispatcher as dispatcher_module
 from tests.unit.serve.served_world import Gate, World, make_world, wait_until
 
 RUN = RunRequest()
@@ -100,6 +102,17 @@ def test_only_what_the_table_of_work_has_can_be_asked_for(world: World) -> None:
             assert refused.value.slug == "unknown-work"
         assert "`run`" in refused.value.remedy
         assert dispatcher.submit("run", RUN, "ci").status is RequestStatus.PENDING
+
+
+def test_a_server_gives_free_memory_back_now_and_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tidied: list[float] = []
+    monkeypatch.setattr(dispatcher_module, "_TIDY", timedelta(seconds=0.2))
+    monkeypatch.setattr(serving, "tidy", lambda: tidied.append(time.monotonic()))
+
+    with world.serving(0.05):
+        wait_until(lambda: len(tidied) >= 3, "the third time")
+
+    assert all(later - earlier > 0.1 for earlier, later in pairwise(tidied))
 
 
 def test_files_are_taken_in_without_being_asked(world: World) -> None:
