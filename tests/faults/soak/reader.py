@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from strandline.app.query import query
@@ -35,8 +36,10 @@ PAUSE = 1.0
 class Reader:
     """Queries in a thread until it is stopped. Broken promises are in `broken`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, may_read: AbstractContextManager[object] | None = None) -> None:
+        """`may_read`: a lock, held by whoever breaks the project on purpose."""
         self._folder = folder
+        self._may_read = may_read or nullcontext()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, name="reader", daemon=True)
         self.queries = 0
@@ -55,7 +58,8 @@ class Reader:
                 if self._stop.wait(PAUSE):
                     return
                 try:
-                    self.broken += find_twice(self._folder, dataset)
+                    with self._may_read:
+                        self.broken += find_twice(self._folder, dataset)
                 except Exception as error:  # noqa: BLE001 a query that fails is what this looks for
                     self.broken.append(
                         f"a query of {dataset} at {time.monotonic():.1f} failed: "

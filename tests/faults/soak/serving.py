@@ -8,6 +8,7 @@ is then kept.
 import argparse
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,7 @@ ENDS = ("server", "both", "asked", "jvm", "server", "both", "asked")
 _ENDS_WITHIN = 30.0
 _LOST = {"spark-lost", "spark-failed"}
 """Of a request that was being executed when the JVM was killed."""
+_SLUG = re.compile(r"\[([a-z-]+)\]\s*$")
 SOURCES = ("item_lines", "rate_lines", "block_lines")
 
 
@@ -71,6 +73,8 @@ class Served:
     lost_jvms: int = 0
     can_start: threading.Lock = field(default_factory=threading.Lock)
     """Held while the project file is broken: a server does not start with such a file."""
+    can_read: threading.Lock = field(default_factory=threading.Lock)
+    """The same: a query without the server is refused."""
     _ends: list[str] = field(default_factory=list)
 
     def find(self) -> ServedProcess | None:
@@ -214,7 +218,8 @@ class Operator:
         if verb != "maintain":
             words += ["--output", "json"]
         ended = subprocess.run(words, capture_output=True, text=True, timeout=600)
-        self.counts[f"strandline {verb}: {ended.returncode}"] += 1
+        why = f" {found[1]}" if ended.returncode and (found := _SLUG.search(ended.stderr)) else ""
+        self.counts[f"strandline {verb}: {ended.returncode}{why}"] += 1
         if ended.returncode not in (0, 1, 3):
             self.broken.append(f"strandline {verb} ended with {ended.returncode}: {ended.stderr[-500:]}")
 
@@ -228,7 +233,7 @@ class Operator:
     def _break_project(self) -> None:
         """A wrong project file leaves the old one in force, and is shown."""
         file = self.served.folder / "strandline.yaml"
-        with self.served.can_start:
+        with self.served.can_start, self.served.can_read:
             text = file.read_text()
             write_at_once(file, text + "\nwhatever: [\n")
             time.sleep(3)
@@ -281,7 +286,11 @@ def _soak(served: Served, seconds: float, seed: str, told: Told) -> list[str]:
         Follower("item", ("id", "price"), "id", served.find_port, f'where: {{price: {{_gte: "{DEAR}"}}}}'),
         Follower("dear_items", ("id", "kind", "price", "twice"), "id", served.find_port),
     ]
-    reader, stop, chance = Reader(served.folder), threading.Event(), random.Random(f"{seed}/pace")
+    reader, stop, chance = (
+        Reader(served.folder, served.can_read),
+        threading.Event(),
+        random.Random(f"{seed}/pace"),
+    )
     threads = [
         threading.Thread(target=_repeat, args=(stop, chance, every, work), daemon=True)
         for every, work in (
