@@ -49,7 +49,7 @@ def serve_targets(served: Served) -> Iterator[Target]:
         bound=HANDED,
         at_least=False,
         unit=" s",
-        note=f"alone {runs.cold_seconds:.1f} s, {runs.cold_seconds / runs.handed:.1f} times as long",
+        beside=f"alone {runs.cold_seconds:.1f} s, {runs.cold_seconds / runs.handed:.1f} times as long",
     )
     exact = "" if not found.inexact else f"{found.inexact} were inexact"
     rate = found.messages / found.seconds

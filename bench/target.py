@@ -13,6 +13,9 @@ class Target:
     at_least: bool
     unit: str = "x"
     note: str = ""
+    """Why the value does not count."""
+    beside: str = ""
+    """What the value may be compared with."""
 
     @property
     def met(self) -> bool:
@@ -21,6 +24,5 @@ class Target:
     def line(self) -> str:
         sign = ">=" if self.at_least else "<="
         verdict = "yes" if self.met else f"NO {self.note}".rstrip()
-        return (
-            f"{self.text:<76} {self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}  {verdict}"
-        )
+        measured = f"{self.value:6.2f}{self.unit:<2} {sign} {self.bound:g}{self.unit:<2}"
+        return f"{self.text:<76} {measured}  {verdict}  {self.beside}".rstrip()
