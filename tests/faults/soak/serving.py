@@ -45,8 +45,8 @@ ASK_EVERY = (2.0, 8.0)
 ENDS = ("server", "both", "asked", "jvm", "server", "both", "asked")
 """What is killed: the server, its JVM, or both at once. Or the server is asked to end."""
 _ENDS_WITHIN = 30.0
-_LOST = {"spark-lost", "spark-failed"}
-"""Of a request that was being executed when the JVM was killed."""
+_LOST = {"spark-lost", "spark-failed", "request-ends-server"}
+"""Of a request that was being executed when the JVM was killed, or each time when the server was."""
 _SLUG = re.compile(r"\[([a-z-]+)\]\s*$")
 SOURCES = ("item_lines", "rate_lines", "block_lines")
 
