@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+_OUR_MISTAKES = ("EUSAGE", "EINTEGRITY", "EJSONPARSE", "ETARGET")
+"""What npm says of a lock file that is wrong. A registry that cannot be reached has other codes."""
 
 
 def install_packages() -> Path:
@@ -27,6 +29,7 @@ def install_packages() -> Path:
         installed = subprocess.run(command, cwd=cache, capture_output=True, text=True, timeout=120)
         if installed.returncode:
             shutil.rmtree(cache)
+            assert not any(code in installed.stderr for code in _OUR_MISTAKES), installed.stderr
             pytest.skip("npm cannot install its packages here")
     return cache
 

@@ -181,7 +181,7 @@ def _replay(workspace: Workspace, request: DeliveriesRequest) -> int | None:
 
 
 def owe_one_again(workspace: Workspace, delivery_id: str) -> None:
-    """Owe a delivery that ended again, or one that is no longer kept but whose event is there."""
+    """Owe an ended delivery once more. `maintain` may have removed it: then it is made from its event."""
     kept = has_delivery(workspace.catalog, delivery_id)
     if kept or not owe_removed_one(workspace.project, workspace.catalog, workspace.lake, delivery_id):
         replay_delivery(workspace.catalog, delivery_id, list(workspace.project.endpoints))
@@ -195,7 +195,7 @@ def owe_removed_since(
     trigger: str | None,
     endpoint: str | None,
 ) -> int:
-    """What ended so long ago that it is no longer kept: nobody knows whether it was dead or delivered."""
+    """Owe once more what `maintain` has removed, whether it was dead or delivered. Returns how many."""
     kept_since = now() - workspace.project.settings.keep
     wanted = RemovedRange(
         since=since,

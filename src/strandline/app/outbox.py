@@ -107,16 +107,16 @@ def get_delivery(workspace: Workspace, delivery_id: str) -> DeliveryDetail:
 
 
 def replay_one(workspace: Workspace, delivery_id: str, actor: str) -> DeliveryDetail:
-    """Owe a delivery that ended again, with the same id and bytes, also if it is no longer kept."""
+    """Owe an ended delivery once more, with the same id and bytes. `maintain` may have removed it."""
     owe_one_again(workspace, delivery_id)
     audit(workspace.catalog, "replay", {"id": delivery_id, "actor": actor})
     return get_delivery(workspace, delivery_id)
 
 
 def replay_range(workspace: Workspace, wanted: Wanted, actor: str) -> int:
-    """Owe every matching delivery that ended again. Returns how many.
+    """Owe every ended delivery that matches once more. Returns how many.
 
-    Without a status also those that are no longer kept.
+    Those that `maintain` has removed are included, unless a status is asked for: theirs is not known.
     """
     _check(workspace, wanted)
     replayed = replay_deliveries(workspace.catalog, _filter(wanted), list(workspace.project.endpoints))

@@ -460,10 +460,11 @@ class Dispatcher:
         self._look = True
 
     def _follow_project(self) -> None:
-        """Without work to do, only the project is looked at: a key that it revokes is revoked here too."""
+        """Without work to do, the project is looked at: a key that it revokes is revoked here too."""
         while not self._stop.wait(self._served.workspace.project.settings.serve.poll.total_seconds()):
             with suppress(OSError):  # files may go while they are read
                 self._reload()
+            self._tidy()
 
     def _current(self) -> Workspace:
         """The project as its files are now, for a plan that is made beside a run."""

@@ -104,12 +104,15 @@ def test_only_what_the_table_of_work_has_can_be_asked_for(world: World) -> None:
         assert dispatcher.submit("run", RUN, "ci").status is RequestStatus.PENDING
 
 
-def test_a_server_gives_free_memory_back_now_and_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dispatching", [True, False])
+def test_a_server_gives_free_memory_back_now_and_then(
+    world: World, monkeypatch: pytest.MonkeyPatch, dispatching: bool
+) -> None:
     tidied: list[float] = []
     monkeypatch.setattr(dispatcher_module, "_TIDY", timedelta(seconds=0.2))
     monkeypatch.setattr(serving, "tidy", lambda: tidied.append(time.monotonic()))
 
-    with world.serving(0.05):
+    with world.serving(0.05, dispatching=dispatching):
         wait_until(lambda: len(tidied) >= 3, "the third time")
 
     assert all(later - earlier > 0.1 for earlier, later in pairwise(tidied))
